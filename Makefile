@@ -1,0 +1,96 @@
+# Needs Python 3.11 or later, with venv; nothing else. Every target sets up what it needs.
+#
+#   make demo    the main job, live          make quick   the inner loop, under 10 s
+#   make test    the whole suite             make check   all that CI does
+#   make crash   kill -9, fifty rounds       make mutants the whole mutation run
+#   make bench   how fast it is here         make lock    write the lock files again (needs uv)
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest
+# One file stays on one worker: fixtures that start a real system start it once.
+PARALLEL := -n $(WORKERS) --dist loadfile
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+SETUP := $(VENV)/.setup-stamp
+DEMO  := $(VENV)/.demo-stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test quick check lint format types layers crash mutants mutants-sample bench lock clean
+
+help:
+	@sed -n '/^# /s/^# //p' Makefile | head -8
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Readback needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(SETUP): requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(SETUP) $(DEMO)
+
+# What the demo needs is a part of what everything needs; an older full set-up serves too.
+$(DEMO): requirements-demo.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-demo.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(DEMO)
+
+setup: $(SETUP)
+
+demo: $(DEMO)
+	$(BIN)/readback demo
+
+test: $(SETUP)
+	$(PYTEST) $(PARALLEL) tests
+
+quick: $(SETUP)
+	$(PYTEST) $(PARALLEL) $(wildcard tests/unit tests/lifecycle tests/architecture)
+
+# One after another, so that the first fault is the last thing on the screen. The test run comes last:
+# it holds the documents, the wheel, one round of kill -9, and the tools that others wrote.
+check: $(SETUP)
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory types
+	$(MAKE) --no-print-directory layers
+	$(MAKE) --no-print-directory mutants-sample
+	$(MAKE) --no-print-directory test
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+types: $(SETUP)
+	$(BIN)/mypy src $(wildcard tests/typing examples)
+
+layers: $(SETUP)
+	$(BIN)/lint-imports
+
+crash: $(SETUP)
+	READBACK_CRASH_ROUNDS=50 $(PYTEST) tests/crash
+
+mutants: $(SETUP)
+	scripts/mutants.sh
+
+mutants-sample: $(SETUP)
+	scripts/mutants.sh sample
+
+bench: $(SETUP)
+	$(BIN)/python -m bench
+
+# Two files: everything, and the part that the demo needs, at the same versions.
+# Neither names the place where packages come from: that is the machine's to say.
+lock: $(SETUP)
+	scripts/lock.sh
+
+clean:
+	rm -rf $(VENV) .cache mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Writes the lock files again. `uv` does the resolving; it is needed here only, so it is no dependency.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+uv="$(command -v uv || true)"
+[ -n "$uv" ] || uv=.venv/bin/uv
+[ -x "$uv" ] || { echo "make lock needs uv: .venv/bin/python -m pip install uv" >&2; exit 1; }
+
+compile() { "$uv" pip compile --quiet --universal --generate-hashes --no-header --no-annotate "$@"; }
+compile pyproject.toml --all-extras --output-file requirements.lock
+compile pyproject.toml --extra demo --extra build --constraint requirements.lock \
+  --output-file requirements-demo.lock
+
+if grep -nE '://|^--' requirements.lock requirements-demo.lock; then
+  echo "a lock file names a registry; see the lines above" >&2
+  exit 1
+fi
