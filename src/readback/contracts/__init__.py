@@ -1,0 +1,1 @@
+"""Compiles what an operator wrote into domain contracts. Runs no action."""

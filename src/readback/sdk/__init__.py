@@ -1,0 +1,1 @@
+"""What Python users import, and the two drivers that do what the engine asks for."""

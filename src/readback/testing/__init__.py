@@ -1,0 +1,1 @@
+"""Public: simulated worlds that know the truth, fakes, conformance suites. Never knows adapters."""
