@@ -1,1 +1,1 @@
-"""The command line: human text on stderr, machine answers on stdout. It starts things, and decides nothing."""
+"""The command line: human text on stderr, machine answers on stdout. Starts things, decides nothing."""
