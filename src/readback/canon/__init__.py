@@ -1,0 +1,35 @@
+"""The ground: plain JSON values, canonical bytes, digests, size limits, and the shape of an error.
+
+Every room stands on it; it stands on nothing but orjson and rfc8785. It must not know what an action is.
+"""
+
+from __future__ import annotations
+
+from readback.canon.canonical import envelope_bytes, parse_json, payload_bytes
+from readback.canon.digest import sha256_bytes, sha256_hex
+from readback.canon.fault import (
+    CanonError,
+    EnvelopeProfileError,
+    MalformedJsonError,
+    ReadbackError,
+    UnsupportedValueError,
+    ValueTooLargeError,
+)
+from readback.canon.values import BYTES_KEY, Json, json_value
+
+__all__ = [
+    "BYTES_KEY",
+    "CanonError",
+    "EnvelopeProfileError",
+    "Json",
+    "MalformedJsonError",
+    "ReadbackError",
+    "UnsupportedValueError",
+    "ValueTooLargeError",
+    "envelope_bytes",
+    "json_value",
+    "parse_json",
+    "payload_bytes",
+    "sha256_bytes",
+    "sha256_hex",
+]

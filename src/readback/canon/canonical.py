@@ -1,0 +1,207 @@
+"""Canonical bytes: two forms, one for ledger envelopes, one for payloads.
+
+Who calls it: the ledger (envelopes) and whatever hashes or stores a value (payloads). It must not convert:
+what is not already a plain JSON value is refused (`values.json_value` converts). Bytes that were stored are
+never written again.
+
+Sorted orjson equals RFC 8785 exactly where there are no floats, integers are within 2^53-1 and keys are
+ASCII. That is the envelope profile; payloads outside it take the slow path.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import orjson
+
+from readback.canon.fault import (
+    EnvelopeProfileError,
+    MalformedJsonError,
+    UnsupportedValueError,
+    ValueTooLargeError,
+)
+from readback.canon.limits import (
+    DEPTH_MAX_LEVELS,
+    ENVELOPE_MAX_BYTES,
+    INTEGER_WIRE_MAX,
+    INTEGER_WIRE_MIN,
+    PAYLOAD_MAX_BYTES,
+    VALUE_MAX_NODES,
+)
+from readback.canon.values import Json
+
+_STRICT: Final = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_LEAVES: Final = frozenset({str, int, bool, type(None)})
+_CONTAINERS: Final = frozenset({dict, list})
+_PLAIN: Final = _LEAVES | _CONTAINERS
+
+
+def envelope_bytes(value: Json) -> bytes:
+    """The canonical form of a ledger envelope. Raises EnvelopeProfileError; the caller owns `value` and is
+    trusted.
+    """
+    try:
+        written = orjson.dumps(value, option=_STRICT)
+    except TypeError as error:
+        raise EnvelopeProfileError(f"The envelope cannot be written: {error}.") from error
+    if not _within_profile(value):
+        raise EnvelopeProfileError(f"The envelope holds {_offence(value)}.")
+    if len(written) > ENVELOPE_MAX_BYTES:
+        raise EnvelopeProfileError(f"The envelope has {len(written)} bytes, over {ENVELOPE_MAX_BYTES}.")
+    return written
+
+
+def payload_bytes(value: Json) -> bytes:
+    """RFC 8785 bytes of a plain JSON value, as `json_value` and `parse_json` make it (finite, bounded).
+
+    One extension: integers beyond 2^53-1 and within 64 bits are written with all their digits, where the
+    RFC's floating point would merge neighbours (two row ids would hash alike). Raises
+    UnsupportedValueError, ValueTooLargeError.
+    """
+    written: bytes | None
+    try:
+        written = orjson.dumps(value, option=_STRICT)
+    except TypeError:
+        written = None
+    if written is None or not _within_profile(value):
+        written = _Writer().whole(value)
+    if len(written) > PAYLOAD_MAX_BYTES:
+        raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
+    return written
+
+
+def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json:
+    """Reads JSON from outside. Raises ValueTooLargeError before parsing, MalformedJsonError after."""
+    if len(data) > bytes_max:
+        raise ValueTooLargeError(f"The JSON text has {len(data)} bytes, over {bytes_max}.")
+    try:
+        return cast("Json", orjson.loads(data))
+    except orjson.JSONDecodeError as error:
+        raise MalformedJsonError(f"The text is not JSON: {error}.") from error
+
+
+def _within_profile(value: object) -> bool:
+    """Whether orjson's form is the canonical one. orjson has already bounded depth, integers and cycles.
+
+    Works on sets of types, container by container, so that the loop runs in C for all but the containers.
+    """
+    kind = type(value)
+    if kind in _LEAVES:
+        return True
+    if kind not in _CONTAINERS:
+        return False
+    pending: list[object] = [value]
+    seen = 0
+    for node in pending:  # grows while it runs
+        if type(node) is dict:
+            if not "".join(node).isascii():
+                return False
+            parts = node.values()
+        else:
+            parts = cast("list[object]", node)  # type: ignore[assignment]
+        kinds = set(map(type, parts))
+        if kinds <= _LEAVES:
+            continue
+        if not kinds <= _PLAIN:
+            return False
+        seen += len(parts)
+        if seen > VALUE_MAX_NODES:
+            return False
+        pending.extend([part for part in parts if type(part) in _CONTAINERS])
+    return True
+
+
+def _offence(value: object, path: str = "$") -> str:
+    """Names the first thing outside the profile; called only once something is."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not str(key).isascii():
+                return f"a key at {path} that is not ASCII: {key!r}"
+            if not _within_profile(part):
+                return _offence(part, f"{path}.{key}")
+    if isinstance(value, list):
+        for index, part in enumerate(value):
+            if not _within_profile(part):
+                return _offence(part, f"{path}[{index}]")
+    return f"a {type(value).__qualname__} at {path}"
+
+
+class _Writer:
+    """The slow path: RFC 8785 with bounds. Floats are written by rfc8785, text by orjson, both to the
+    letter.
+    """
+
+    __slots__ = ("nodes", "parts")
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.parts: list[bytes] = []
+
+    def whole(self, value: Json) -> bytes:
+        self._write(value, 0)
+        return b"".join(self.parts)
+
+    def _write(self, value: Json, depth: int) -> None:
+        self.nodes += 1
+        if self.nodes > VALUE_MAX_NODES:
+            raise ValueTooLargeError(f"The value has more than {VALUE_MAX_NODES} parts.")
+        kind = type(value)
+        if kind is dict or kind is list:
+            if depth >= DEPTH_MAX_LEVELS:
+                raise ValueTooLargeError(f"The value is nested deeper than {DEPTH_MAX_LEVELS} levels.")
+            if kind is dict:
+                self._object(cast("dict[str, Json]", value), depth)
+            else:
+                self._array(cast("list[Json]", value), depth)
+        else:
+            self.parts.append(_scalar(value))
+
+    def _object(self, value: dict[str, Json], depth: int) -> None:
+        mark = b"{"
+        for key in sorted(value, key=_utf16):
+            self.parts += (mark, _scalar(key), b":")
+            self._write(value[key], depth + 1)
+            mark = b","
+        self.parts.append(b"}" if value else b"{}")
+
+    def _array(self, value: list[Json], depth: int) -> None:
+        mark = b"["
+        for part in value:
+            self.parts.append(mark)
+            self._write(part, depth + 1)
+            mark = b","
+        self.parts.append(b"]" if value else b"[]")
+
+
+def _utf16(key: object) -> bytes:
+    if type(key) is not str:
+        raise UnsupportedValueError(f"An object has a key of type {type(key).__qualname__}.")
+    return key.encode("utf-16-be", "surrogatepass")
+
+
+def _scalar(value: object) -> bytes:
+    kind = type(value)
+    if kind is float:
+        import rfc8785
+
+        try:
+            return rfc8785.dumps(value)  # type: ignore[arg-type]
+        except rfc8785.FloatDomainError as error:
+            raise UnsupportedValueError(f"The number {value} has no JSON form.") from error
+    if kind is int:
+        number = cast("int", value)
+        if not INTEGER_WIRE_MIN <= number <= INTEGER_WIRE_MAX:
+            raise UnsupportedValueError("An integer has more than 64 bits.")
+        return str(number).encode("ascii")
+    if kind not in _LEAVES:
+        raise UnsupportedValueError(f"A value of type {kind.__qualname__} is not plain JSON.")
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        raise UnsupportedValueError(f"A text is not Unicode: {error}.") from error

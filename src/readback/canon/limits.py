@@ -1,0 +1,41 @@
+"""Every bound on what may come in, as a named constant with its unit last.
+
+Who calls it: whatever takes a value from outside (validation, normalisers, readers, stores, expressions).
+It must not hold anything that an operator tunes per contract: these are the walls, not the furniture.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+INTEGER_SAFE_MAX: Final = 2**53 - 1
+"""Largest magnitude that every JSON reader keeps exactly (RFC 7493)."""
+INTEGER_WIRE_MIN: Final = -(2**63)
+INTEGER_WIRE_MAX: Final = 2**64 - 1
+"""Integers outside these two cannot be stored as JSON and read back exactly; they are refused."""
+
+DEPTH_MAX_LEVELS: Final = 64
+"""Nesting of one value. Below Python's and orjson's own recursion limits, so that ours speaks first."""
+VALUE_MAX_NODES: Final = 200_000
+"""Scalars and containers in one value: bounds shared sub-values, which are small in memory and huge when
+written.
+"""
+KEY_MAX_BYTES: Final = 1_024
+STRING_MAX_BYTES: Final = 1_048_576
+PAYLOAD_MAX_BYTES: Final = 4_194_304
+"""Arguments, an observation or a reading, in canonical form."""
+EVIDENCE_MAX_BYTES: Final = 1_048_576
+"""Raw tool output kept as evidence; more is cut, and the cut is recorded."""
+ENVELOPE_MAX_BYTES: Final = 65_535
+"""A ledger entry; the C2SP tile format gives an entry's length sixteen bits."""
+
+EXPRESSION_MAX_BYTES: Final = 2_048
+EXPRESSION_DEPTH_MAX_LEVELS: Final = 24
+EXPRESSION_COMPREHENSION_MAX_LEVELS: Final = 2
+EXPRESSION_DISPLAY_MAX_BYTES: Final = 2_048
+"""Values kept beside an evaluation, so that a person can see why it fell out as it did."""
+
+ID_MAX_BYTES: Final = 256
+"""Principals, tenants, operation ids, action ids, stamps."""
+MESSAGE_MAX_BYTES: Final = 4_096
+"""One error or outcome text."""

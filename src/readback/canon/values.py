@@ -1,0 +1,194 @@
+"""Turns what Python code hands over into plain JSON values: a bounded snapshot that nobody else can change.
+
+Who calls it: whatever takes arguments, tool results or readings in. It must not guess: a value without an
+exact JSON form is refused with `UnsupportedValueError`, never rounded, shortened or rendered by `repr`.
+
+Exact forms: Decimal is its text; a moment with an offset is RFC 3339 in UTC, one without keeps no offset
+(inventing one would be a lie, and `timestamp()` then refuses it); a duration is seconds with an `s`; bytes
+are `{"$bytes": base64}`; UUID, path and date are text; an enum is its value; mappings, rows with `keys()`,
+dataclasses and pydantic models are objects; tuples are lists.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from readback.canon.fault import UnsupportedValueError, ValueTooLargeError
+from readback.canon.limits import (
+    DEPTH_MAX_LEVELS,
+    INTEGER_WIRE_MAX,
+    INTEGER_WIRE_MIN,
+    KEY_MAX_BYTES,
+    STRING_MAX_BYTES,
+    VALUE_MAX_NODES,
+)
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+BYTES_KEY: Final = "$bytes"
+
+
+def json_value(obj: object) -> Json:
+    """A plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both naming the path."""
+    return _Snapshot().take(obj, "$", 0)
+
+
+class _Snapshot:
+    """One walk over one value; counts nodes so that shared sub-values cannot blow it up."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self) -> None:
+        self.nodes = 0
+
+    def take(self, obj: object, path: str, depth: int) -> Json:
+        self.nodes += 1
+        if self.nodes > VALUE_MAX_NODES:
+            raise _too_large(path, f"more than {VALUE_MAX_NODES} parts")
+        kind = type(obj)
+        if kind is str:
+            return _text(obj, path)  # type: ignore[arg-type]
+        if obj is None or kind is bool:
+            return obj  # type: ignore[return-value]
+        if kind is int:
+            return _integer(obj, path)  # type: ignore[arg-type]
+        if kind is float:
+            return _real(obj, path)  # type: ignore[arg-type]
+        if depth >= DEPTH_MAX_LEVELS:
+            raise _too_large(path, f"nested deeper than {DEPTH_MAX_LEVELS} levels")
+        if kind is dict:
+            return self._object(obj, path, depth)  # type: ignore[arg-type]
+        if kind is list or kind is tuple:
+            return self._array(obj, path, depth)  # type: ignore[arg-type]
+        return self._other(obj, path, depth)
+
+    def _object(self, obj: Mapping[Any, object], path: str, depth: int) -> dict[str, Json]:
+        plain: dict[str, Json] = {}
+        for raw_key, value in obj.items():
+            key = raw_key if type(raw_key) is str else _key(raw_key, path)
+            if not key.isascii() or len(key) > KEY_MAX_BYTES:
+                _check_text(key, path, KEY_MAX_BYTES)
+            if key in plain:
+                raise _unsupported(path, f"two keys that are both written {key!r}")
+            plain[key] = self.take(value, f"{path}.{key}", depth + 1)
+        return plain
+
+    def _array(self, obj: list[object] | tuple[object, ...], path: str, depth: int) -> list[Json]:
+        return [self.take(value, f"{path}[{index}]", depth + 1) for index, value in enumerate(obj)]
+
+    def _other(self, obj: object, path: str, depth: int) -> Json:
+        if isinstance(obj, Enum):
+            return self.take(obj.value, path, depth + 1)
+        for kind, write in _SCALAR_FORMS:
+            if isinstance(obj, kind):
+                return write(obj, path)
+        if isinstance(obj, Mapping):
+            return self._object(obj, path, depth)
+        if isinstance(obj, (list, tuple)):
+            return self._array(obj, path, depth)
+        if is_dataclass(obj) and not isinstance(obj, type):
+            named = {field.name: getattr(obj, field.name) for field in fields(obj)}
+            return self._object(named, path, depth)
+        if hasattr(type(obj), "__fspath__") or type(obj).__module__ == "uuid":
+            return _text(str(obj), path)  # by their marks: this room does not import pathlib, nor uuid
+        dump = getattr(type(obj), "model_dump", None)
+        if dump is not None:
+            return self.take(dump(obj), path, depth + 1)
+        if hasattr(type(obj), "keys") and hasattr(type(obj), "__getitem__"):
+            row: Any = obj
+            return self._object({key: row[key] for key in row.keys()}, path, depth)  # noqa: SIM118
+        raise _unsupported(path, f"a value of type {type(obj).__module__}.{type(obj).__qualname__}")
+
+
+def _text(text: str, path: str) -> str:
+    if not text.isascii() or len(text) > STRING_MAX_BYTES:
+        _check_text(text, path, STRING_MAX_BYTES)
+    return text
+
+
+def _check_text(text: str, path: str, bytes_max: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise _unsupported(path, "text with a lone surrogate, which is not Unicode text") from error
+    if size > bytes_max:
+        raise _too_large(path, f"text of {size} bytes, over {bytes_max}")
+
+
+def _integer(number: int, path: str) -> int:
+    if not INTEGER_WIRE_MIN <= number <= INTEGER_WIRE_MAX:
+        raise _unsupported(path, "an integer of more than 64 bits")
+    return number
+
+
+def _real(number: float, path: str) -> float:
+    if not math.isfinite(number):
+        raise _unsupported(path, f"the number {number}")
+    return number
+
+
+def _decimal(number: Decimal, path: str) -> str:
+    if not number.is_finite():
+        raise _unsupported(path, f"the decimal {number}")
+    return _text(str(number), path)
+
+
+def _moment(moment: datetime, path: str) -> str:
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        return moment.isoformat()
+    try:
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except OverflowError as error:
+        raise _unsupported(path, "a moment outside the years 1 to 9999 of UTC") from error
+
+
+def _duration(span: timedelta, path: str) -> str:
+    micros = span // timedelta(microseconds=1)
+    sign = "-" if micros < 0 else ""
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    fraction = f".{rest:06d}".rstrip("0") if rest else ""
+    return f"{sign}{seconds}{fraction}s"
+
+
+def _octets(data: bytes | bytearray | memoryview, path: str) -> dict[str, Json]:
+    size = len(data) if not isinstance(data, memoryview) else data.nbytes
+    if size > STRING_MAX_BYTES:
+        raise _too_large(path, f"{size} bytes, over {STRING_MAX_BYTES}")
+    return {BYTES_KEY: b64encode(bytes(data)).decode("ascii")}
+
+
+_SCALAR_FORMS: Final[tuple[tuple[Any, Callable[[Any, str], Json]], ...]] = (
+    (str, lambda text, path: _text(str.__str__(text), path)),
+    (int, lambda number, path: _integer(int.__int__(number), path)),
+    (float, lambda number, path: _real(float.__float__(number), path)),
+    (Decimal, _decimal),
+    (datetime, _moment),
+    ((date, time), lambda moment, path: moment.isoformat()),
+    (timedelta, _duration),
+    ((bytes, bytearray, memoryview), _octets),
+)
+"""In this order: a datetime is a date too."""
+
+
+def _key(key: object, path: str) -> str:
+    if isinstance(key, Enum):
+        key = key.value
+    if isinstance(key, str):
+        return str.__str__(key)
+    if type(key) is int:
+        return str(key)
+    raise _unsupported(path, f"a key of type {type(key).__qualname__}")
+
+
+def _unsupported(path: str, what: str) -> UnsupportedValueError:
+    return UnsupportedValueError(f"{path} holds {what}.", details={"path": path})
+
+
+def _too_large(path: str, what: str) -> ValueTooLargeError:
+    return ValueTooLargeError(f"{path[:200]} is too large: {what}.", details={"path": path[:200]})

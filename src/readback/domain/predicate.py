@@ -1,0 +1,82 @@
+"""Postconditions and the three values that a judgement of one can have.
+
+Who uses it: contracts (which postconditions), lifecycle.verify (their evaluations), reconciliation. It must
+not evaluate anything itself: that is the predicate engine's, behind a port.
+
+Source: the action verification specification, "Postcondition predicates".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readback.canon import Json
+from readback.domain.errors import InvariantError
+
+
+class Truth(StrEnum):
+    """What is known of a predicate. There is no fourth value, and no default."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNDETERMINED = "undetermined"
+
+
+@dataclass(frozen=True, slots=True)
+class Postcondition:
+    """A named statement that must be true afterwards: an expression, or a versioned Python callable, never
+    both.
+    """
+
+    name: str
+    expression: str = ""
+    check: Callable[..., object] | None = None
+    check_name: str = ""
+    check_version: str = ""
+    group: str | None = None
+    """The effect group it belongs to: groups that differ make an outcome partial."""
+
+    def __post_init__(self) -> None:
+        if bool(self.expression) == (self.check is not None):
+            raise InvariantError(f"Postcondition {self.name!r} needs an expression or a callable, not both.")
+        if self.check is not None and not (self.check_name and self.check_version):
+            raise InvariantError(f"Postcondition {self.name!r} is a callable without a name or a version.")
+
+    @property
+    def source(self) -> str:
+        """What a person reads, and what the contract's hash covers."""
+        return self.expression or f"{self.check_name}@{self.check_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One postcondition judged once."""
+
+    name: str
+    truth: Truth
+    source: str
+    reason: str = ""
+    values: tuple[tuple[str, Json], ...] = ()
+    """The paths the expression mentions with the values they had: for display, never for deciding."""
+    error: str | None = None
+    """Stable code of what kept it from being decided; None where it was decided."""
+    verifier_fault: bool = False
+    """The predicate itself is broken (a callable raised or lied about its type), as against the data."""
+    group: str | None = None
+
+
+def conjoin(truths: Iterable[Truth]) -> Truth:
+    """All of them together: one violated is violated; else one undetermined is undetermined; else all hold.
+
+    An empty set raises InvariantError: nothing checked is never a success.
+    """
+    seen = set(truths)
+    if not seen:
+        raise InvariantError("No postcondition was judged; an empty set has no truth.")
+    if Truth.VIOLATED in seen:
+        return Truth.VIOLATED
+    if Truth.UNDETERMINED in seen:
+        return Truth.UNDETERMINED
+    return Truth.HOLDS

@@ -1,0 +1,1 @@
+"""Promises: Protocols whose docstrings are contracts. Lifecycle calls them, adapters keep them."""

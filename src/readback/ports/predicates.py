@@ -1,0 +1,80 @@
+"""The port to an expression language: text that the operator wrote becomes a judgement over JSON values.
+
+Who calls it: contracts (compile, at load), lifecycle.verify (bind, evaluate). Who implements it:
+`predicates_*` adapters. It must not offer anything that reads the world: an expression sees its variables
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from readback.canon import Json
+
+ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")
+"""The variables that an expression may name, all of any JSON type; a root that was not bound is null."""
+
+EvaluatedKind = Literal["value", "missing", "type", "limit", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What came of evaluating an expression.
+
+    `value`: there is one (null is a value). `missing`: a field, key or index that is not there. `type`: an
+    operation on values of the wrong types, or a boolean expression whose value is not a boolean. `limit`:
+    it took too much. `error`: anything else. Only `value` may decide; the rest is undetermined, and `error`
+    says why in one line.
+    """
+
+    kind: EvaluatedKind
+    value: Json = None
+    error: str | None = None
+
+
+class Binding(Protocol):
+    """The variables of one judgement, converted once and shared by all its expressions. Not safe across
+    threads.
+    """
+
+
+class Predicate(Protocol):
+    """A compiled expression. Immutable, and safe to share between threads."""
+
+    @property
+    def source(self) -> str:
+        """The text it was compiled from."""
+        ...
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Dotted paths under the roots that the text mentions, in order, once each: for display."""
+        ...
+
+    def evaluate(self, binding: Binding) -> Evaluated:
+        """Judges. Never raises for what the data holds; takes bounded time and memory. Same inputs, same
+        answer.
+        """
+        ...
+
+
+class PredicateEngine(Protocol):
+    """Compiles expressions. Compiling the same text again is cheap."""
+
+    def compile(self, source: str, *, boolean: bool = True) -> Predicate:
+        """Checks everything that can be checked without data.
+
+        With `boolean`, an expression that can only give another type is refused. Raises ExpressionError
+        with a code: `expression.syntax`, `expression.type`, `expression.limit` (too long, too deep),
+        `expression.unknown-name` (a root or function that does not exist), `expression.forbidden` (a
+        construct that is left out on purpose).
+        """
+        ...
+
+    def bind(self, variables: Mapping[str, Json]) -> Binding:
+        """Takes plain JSON values by root name. Unknown roots raise InvariantError; the values must not
+        change later.
+        """
+        ...
