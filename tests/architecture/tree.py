@@ -1,0 +1,62 @@
+"""The project's own files, as the architecture tests see them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "readback"
+
+# A test that sees fewer files than this has looked in the wrong place, and proves nothing.
+SOURCE_FILES_MIN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One parsed source file; `name` is its dotted name, `path` relative to the root of the project."""
+
+    name: str
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def lines(self) -> int:
+        return self.text.count("\n")
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every Python file of the package, parsed once."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        dotted = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(dotted, str(path.relative_to(ROOT)), text, ast.parse(text, str(path))))
+    assert len(found) >= SOURCE_FILES_MIN, f"only {len(found)} source files under {SOURCE}"
+    return tuple(found)
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """Every file that is committed, or would be: tracked, and untracked but not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    files = tuple(name for name in listed if name and (ROOT / name).is_file())
+    assert len(files) >= SOURCE_FILES_MIN
+    return files

@@ -1,0 +1,78 @@
+"""What holds for every test: no settings from outside, no network but loopback, one seed.
+
+Time and ids come from the runtime port; a test that needs another moment moves the clock, it never waits.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Derandomised: the same commit gives the same run. `--hypothesis-profile=search` looks further, by hand.
+settings.register_profile("suite", derandomize=True, deadline=None, database=None, print_blob=True)
+settings.register_profile(
+    "search",
+    deadline=None,
+    max_examples=2_000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("suite")
+
+_KEPT_SETTINGS = {"READBACK_CRASH_ROUNDS"}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", "", None}
+# Reserved for names that must not exist; a test may ask for them to see an honest failure.
+_NOWHERE = (".invalid", ".test", ".example")
+_strays: list[str] = []
+
+
+def _stay_at_home(event: str, arguments: tuple[object, ...]) -> None:
+    """Refuse what leaves this machine, and remember it: the code under test may swallow the refusal."""
+    match event:
+        case "socket.connect":
+            address = arguments[1]
+            if not isinstance(address, tuple) or address[0] in _LOOPBACK:
+                return
+            host = str(address[0])
+        case "socket.getaddrinfo":
+            name = arguments[0]
+            host = name.decode() if isinstance(name, bytes) else name  # type: ignore[assignment]
+            if host in _LOOPBACK:
+                return
+        case _:
+            return
+    if not host.endswith(_NOWHERE):
+        _strays.append(host)
+    raise socket.gaierror(socket.EAI_NONAME, f"tests reach loopback only, not {host}")
+
+
+sys.addaudithook(_stay_at_home)
+
+
+@pytest.fixture(autouse=True)
+def only_loopback() -> Iterator[None]:
+    """Fail the test that tried to leave, even where the attempt was swallowed."""
+    _strays.clear()
+    yield
+    assert not _strays, f"tests reach loopback only; this one tried {_strays}"
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """No READBACK_* variable and no user configuration reaches a test; returns the empty home."""
+    for name in [name for name in os.environ if name.startswith("READBACK_")]:
+        if name not in _KEPT_SETTINGS:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.getbasetemp() / "home"
+    home.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    return home
