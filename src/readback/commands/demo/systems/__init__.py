@@ -1,0 +1,5 @@
+"""Real local systems, each in a process of its own, for the demo to act on.
+
+An order service (HTTP over SQLite) and a mail server (SMTP and IMAP over Maildir). They lie on demand, and
+know nothing of what is done with their answers: no module here may import any other part of this project.
+"""
