@@ -55,6 +55,11 @@ def _stay_at_home(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_stay_at_home)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the whole to be there comes last."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
 @pytest.fixture(autouse=True)
 def only_loopback() -> Iterator[None]:
     """Fail the test that tried to leave, even where the attempt was swallowed."""

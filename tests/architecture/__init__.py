@@ -1,1 +1,1 @@
-"""The house rules, executed: layers, one door, tidiness, public names, and a project that speaks of itself."""
+"""The house rules, executed: layers, one door, tidiness, public names, a project that speaks of itself."""
