@@ -30,8 +30,9 @@ $(BIN)/python:
 	  || { echo "Readback needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(SETUP): requirements.lock pyproject.toml | $(BIN)/python
+$(SETUP): requirements.lock requirements-agentdojo.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-agentdojo.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(SETUP) $(DEMO)
 
@@ -87,9 +88,9 @@ mutants-sample: $(SETUP)
 bench: $(SETUP)
 	$(BIN)/python -m bench
 
-# Two files: everything, and the part that the demo needs, at the same versions.
-# Neither names the place where packages come from: that is the machine's to say.
-lock: $(SETUP)
+# Everything, the part that the demo needs at the same versions, and what is installed without dependencies.
+# None of them names the place where packages come from: that is the machine's to say.
+lock: | $(BIN)/python
 	scripts/lock.sh
 
 clean:
