@@ -1,0 +1,59 @@
+"""What every ledger store asks of an append before it looks at its own state, and when an action is due.
+
+Called by each implementation of the store port, so that all of them refuse the same things and agree on
+the same moments. Pure: it knows no state, and decides nothing that the port's text does not say.
+"""
+
+from __future__ import annotations
+
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import InvariantError, StoreError
+from readback.ports.store import Append
+
+LEAF_BYTES = 32
+INT64_MAX = 2**63 - 1
+"""Times and versions are kept in signed 64 bits by every store."""
+
+
+def refuse_malformed(append: Append) -> None:
+    """Raise InvariantError where an append contradicts itself; nothing of it was kept.
+
+    The digest of each piece of evidence is computed here, before it is written, and again on reading.
+    """
+    projection = append.projection
+    if not append.events:
+        raise InvariantError(f"An append to {append.action_id} carries no event.")
+    if projection.action_id != append.action_id or projection.tenant != append.tenant:
+        raise InvariantError(f"The projection of {append.action_id} names another action or tenant.")
+    record = append.reserve
+    if record is not None and (record.action_id != append.action_id or record.tenant != append.tenant):
+        raise InvariantError(f"The reservation of {append.action_id} names another action or tenant.")
+    for event in append.events:
+        if len(event.leaf) != LEAF_BYTES:
+            raise InvariantError(
+                f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes."
+            )
+    for item in append.evidence:
+        if sha256_hex(item.body) != item.digest:
+            raise InvariantError(f"Evidence of {append.action_id} does not have the digest {item.digest}.")
+
+
+def becomes_due_us(due_us: int | None, lease_owner: str, lease_until_us: int) -> int | None:
+    """When somebody may take the action up: its due time, or the end of its lease if that is later."""
+    if due_us is None or not lease_owner:
+        return due_us
+    return max(due_us, lease_until_us)
+
+
+def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:
+    """A lease ends at `until_us`: in that microsecond it is no longer live."""
+    return bool(owner) and until_us > now_us
+
+
+def closed_error() -> StoreError:
+    """What each call on a closed store raises."""
+    return StoreError(
+        "The store is closed.",
+        remedy="Use it inside its `with` block, or open it again.",
+        code="store.closed",
+    )

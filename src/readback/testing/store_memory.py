@@ -1,0 +1,260 @@
+"""The ledger store in memory: the same promises as the real one, except that it forgets when it goes.
+
+For tests and simulations, which may also order faults from it, in pairs: an append that fails and was not
+kept, and one that fails and was kept. It must not be used where an acknowledged append has to outlive the
+process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.store import (
+    ActionFilter,
+    Append,
+    Appended,
+    AppendResult,
+    Evidence,
+    KeyRecord,
+    KeyTaken,
+    StoredEvent,
+    StoredProjection,
+    VersionConflict,
+)
+from readback.ports.store_rules import becomes_due_us, closed_error, lease_is_live, refuse_malformed
+
+
+@dataclass(slots=True)
+class _Content:
+    """What several stores opened over the same content share."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    log: list[StoredEvent] = field(default_factory=list)
+    events: dict[str, list[StoredEvent]] = field(default_factory=dict)
+    actions: dict[str, StoredProjection] = field(default_factory=dict)
+    keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
+    evidence: dict[tuple[str, str], Evidence] = field(default_factory=dict)
+    counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """Keeps the promises of `LedgerStore`, from any thread of this process."""
+
+    def __init__(self, content: _Content | None = None) -> None:
+        self._content = content or _Content()
+        self._faults: deque[bool] = deque()
+        self._closed = False
+
+    # --- for tests -----------------------------------------------------------------------------------
+
+    def fail_next(self, *, kept: bool, times: int = 1) -> None:
+        """Let the next appends raise StoreError; `kept` says whether they are durable all the same."""
+        self._faults.extend([kept] * times)
+
+    def reopened(self) -> MemoryStore:
+        """A store over the same content, as another process would open it; this one stays open too."""
+        return MemoryStore(self._content)
+
+    def damage_evidence(self, tenant: str, digest: str, body: bytes) -> None:
+        """Put other bytes under a digest, as a failing disk would."""
+        kept = self._content.evidence[tenant, digest]
+        self._content.evidence[tenant, digest] = replace(kept, body=body)
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        with self._open():
+            for item in batch:
+                refuse_malformed(item)
+            fault = self._faults.popleft() if self._faults else None
+            if fault is False:
+                raise StoreError("The append failed, as the test ordered; nothing was kept.")
+            results = [self._append_one(item) for item in batch]
+            if fault is True:
+                raise StoreError("The append failed after it was kept, as the test ordered.")
+            return results
+
+    def _append_one(self, item: Append) -> AppendResult:
+        refusal = self._refusal(item)
+        if refusal is not None:
+            return refusal
+        present = self._content.actions.get(item.action_id)
+        version, fence = (present.version, present.fence) if present else (0, 0)
+        for event in item.events:
+            version += 1
+            stored = StoredEvent(
+                seq=len(self._content.log) + 1,
+                action_id=item.action_id,
+                version=version,
+                kind=event.kind,
+                at_us=event.at_us,
+                envelope=event.envelope,
+                leaf=event.leaf,
+            )
+            self._content.log.append(stored)
+            self._content.events.setdefault(item.action_id, []).append(stored)
+        self._put(StoredProjection(item.projection, version, fence))
+        self._append_beside(item)
+        return Appended(version=version, seq=len(self._content.log))
+
+    def _refusal(self, item: Append) -> VersionConflict | KeyTaken | None:
+        present = self._content.actions.get(item.action_id)
+        version, fence = (present.version, present.fence) if present else (0, 0)
+        if (item.expected_version, item.fence) != (version, fence):
+            return VersionConflict(version=version, fence=fence)
+        if item.reserve is not None:
+            found = self._content.keys.get((item.tenant, item.reserve.key_hash))
+            if found is not None and found.action_id not in (item.action_id, item.replaces):
+                return KeyTaken(found)
+        return None
+
+    def _append_beside(self, item: Append) -> None:
+        """What an append carries beside its events and its projection."""
+        for evidence in item.evidence:
+            self._content.evidence.setdefault((item.tenant, evidence.digest), evidence)
+        if item.reserve is not None:
+            self._content.keys[item.tenant, item.reserve.key_hash] = item.reserve
+        if item.settle is not None:
+            status, expires_us = item.settle
+            key = (item.tenant, item.projection.key_hash)
+            record = self._content.keys.get(key)
+            if record is not None and record.action_id == item.action_id:
+                self._content.keys[key] = replace(record, status=status, expires_us=expires_us)
+        for count in item.counts:
+            name = (item.tenant, count.subject, count.name)
+            was = self._content.counts.get(name, 0)
+            self._content.counts[name] = 0 if count.delta is None else was + count.delta
+
+    def _put(self, stored: StoredProjection) -> None:
+        self._content.actions[stored.projection.action_id] = stored
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def events(self, action_id: str) -> list[StoredEvent]:
+        with self._open():
+            return list(self._content.events.get(action_id, ()))
+
+    def projection(self, action_id: str) -> StoredProjection | None:
+        with self._open():
+            return self._content.actions.get(action_id)
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        with self._open():
+            return self._content.keys.get((tenant, key_hash))
+
+    def by_stamp(self, tenant: str, stamp: str) -> str | None:
+        with self._open():
+            held = (stored.projection for stored in self._content.actions.values() if stamp)
+            return min((p.action_id for p in held if (p.tenant, p.stamp) == (tenant, stamp)), default=None)
+
+    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+        with self._open():
+            found = self._content.evidence.get((tenant, digest))
+        if found is not None and sha256_hex(found.body) != digest:
+            raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
+        return found
+
+    def count(self, tenant: str, subject: str, name: str) -> int:
+        with self._open():
+            return self._content.counts.get((tenant, subject, name), 0)
+
+    def counts(self, tenant: str) -> list[tuple[str, str, int]]:
+        with self._open():
+            return sorted(
+                (subject, name, value)
+                for (owner, subject, name), value in self._content.counts.items()
+                if owner == tenant and value > 0
+            )
+
+    def page(self, query: ActionFilter) -> list[StoredProjection]:
+        with self._open():
+            found = [stored for stored in self._content.actions.values() if _matches(stored, query)]
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        return found[: max(query.limit, 0)]
+
+    def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
+        seq = max(after_seq, 0)
+        while True:
+            with self._open():
+                if seq >= len(self._content.log):
+                    return
+                event = self._content.log[seq]
+            seq += 1
+            yield event
+
+    def projections(self) -> Iterator[StoredProjection]:
+        with self._open():
+            ids = sorted(self._content.actions)
+        for action_id in ids:
+            with self._open():
+                stored = self._content.actions[action_id]
+            yield stored
+
+    # --- due and leases ------------------------------------------------------------------------------
+
+    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+        with self._open():
+            return [action_id for at_us, action_id in self._waiting(tenant) if at_us <= now_us][
+                : max(limit, 0)
+            ]
+
+    def next_due_us(self, tenant: str = "") -> int | None:
+        with self._open():
+            return next((at_us for at_us, _ in self._waiting(tenant)), None)
+
+    def _waiting(self, tenant: str) -> list[tuple[int, str]]:
+        found = []
+        for action_id, stored in self._content.actions.items():
+            held = stored.projection
+            at_us = becomes_due_us(held.due_us, held.lease_owner, held.lease_until_us)
+            if at_us is not None and tenant in ("", held.tenant):
+                found.append((at_us, action_id))
+        return sorted(found)
+
+    def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
+        with self._open():
+            stored = self._content.actions.get(action_id)
+            if stored is None:
+                return None
+            held = stored.projection
+            free = held.lease_owner in (owner, dead)
+            if not free and lease_is_live(held.lease_owner, held.lease_until_us, now_us):
+                return None
+            taken = replace(held, lease_owner=owner, lease_until_us=until_us)
+            self._put(StoredProjection(taken, stored.version, stored.fence + 1))
+            return stored.fence + 1
+
+    def wake(self, action_id: str, at_us: int) -> bool:
+        with self._open():
+            stored = self._content.actions.get(action_id)
+            if stored is None or stored.projection.due_us is None:
+                return False
+            woken = replace(stored.projection, due_us=min(stored.projection.due_us, at_us))
+            self._put(StoredProjection(woken, stored.version, stored.fence))
+            return True
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _open(self) -> threading.Lock:  # the lock, if there is still something to lock
+        if self._closed:
+            raise closed_error()
+        return self._content.lock
+
+
+def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
+    held = stored.projection
+    return (
+        query.tenant in ("", held.tenant)
+        and query.state in ("", held.state)
+        and query.contract in ("", held.contract)
+        and query.run in ("", held.run)
+        and (not query.before_id or held.action_id < query.before_id)
+    )
