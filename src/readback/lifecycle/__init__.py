@@ -1,1 +1,1 @@
-"""The verbs: one stage a module, and the engine, which alone knows their order. Drivers do what it yields."""
+"""The verbs: what is done to an action, stage by stage, and the engine that alone knows their order. No I/O here."""

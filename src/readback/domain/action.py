@@ -1,0 +1,260 @@
+"""An action as its events tell it: the fold. There is no other source of its state.
+
+Used by the engine while it works, by resume after a crash, and by audit, which folds again and compares. Applying an
+event only records; what may follow what is checked against the transition table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain import state as states
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import Event, EventKind
+from readback.domain.state import State
+
+
+@dataclass(slots=True)
+class Judgement:
+    """The last judgement, as recorded. Empty words where there was none."""
+
+    verdict: str = "not_checked"
+    why: str = ""
+    finding: str = ""
+    discrepancy: str = ""
+    attribution: str = "unknown"
+    row: str = ""
+    table: str = ""
+    recovery: str = ""
+    level: int = 1
+    effect_shown: bool = False
+    dead: bool = False
+    done: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    detail: str = ""
+    ref: str = ""
+
+
+@dataclass(slots=True)
+class Action:
+    """Everything the ledger says of one action. Times in microseconds; 0 where it has not happened."""
+
+    id: str
+    tenant: str
+    version: int = 0
+    head: str = ""
+    state: State = State.PROPOSED
+    principal: str = ""
+    contract: str = ""
+    contract_version: str = ""
+    contract_hash: str = ""
+    kind: str = ""
+    side_effect: str = ""
+    target: str = ""
+    operation: str = ""
+    key_hash: str = ""
+    request_hash: str = ""
+    stamp: str = ""
+    context: dict[str, Json] = field(default_factory=dict)
+    request_ref: str = ""
+    before: dict[str, Json] | None = None
+    before_ref: str = ""
+    attempts: int = 0
+    attempt_open: bool = False
+    timeout_us: int = 0
+    ended_us: int = 0
+    observation: dict[str, Json] | None = None
+    observation_ref: str = ""
+    reading: dict[str, Json] | None = None
+    reading_ref: str = ""
+    lookup: str = ""
+    polls: int = 0
+    late_polls: int = 0
+    held_since_us: int = 0
+    looked_us: int = 0
+    due_us: int | None = None
+    judgement: Judgement = field(default_factory=Judgement)
+    compensation_id: str = ""
+    rollback_done: bool = False
+    cancelled: bool = False
+    contested: bool = False
+    hold: str = ""
+    code: str = ""
+    review: str = ""
+    incident: str = ""
+    created_us: int = 0
+    updated_us: int = 0
+    validated_us: int = 0
+    executed_us: int = 0
+    verified_us: int = 0
+    reconciled_us: int = 0
+
+    def apply(self, event: Event, head: str) -> None:
+        """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError on an illegal path."""
+        for step in event.path:
+            if self.version == 0 and step is State.PROPOSED:
+                continue
+            if not states.can(self.state, step):
+                raise StoreCorruptError(f"Action {self.id} went from {self.state} to {step}, which cannot be.")
+            self.state = step
+        self.version += 1
+        self.head = head
+        self.updated_us = event.at_us
+        _APPLY[event.kind](self, event)
+
+
+def _proposed(a: Action, e: Event) -> None:
+    d = e.data
+    a.principal, a.contract = str(d["principal"]), str(d["contract"])
+    a.contract_version, a.contract_hash = str(d["contract_version"]), str(d["contract_hash"])
+    a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
+    a.target, a.operation, a.stamp = str(d["target"]), str(d["operation"]), str(d["stamp"])
+    a.key_hash, a.request_hash = str(d["key_hash"]), str(d["request_hash"])
+    context = d["context"]
+    a.context = context if isinstance(context, dict) else {}
+    a.request_ref = e.refs["request"]
+    a.created_us = e.at_us
+
+
+def _validated(a: Action, e: Event) -> None:
+    a.validated_us = e.at_us
+
+
+def _rejected(a: Action, e: Event) -> None:
+    a.code = str(e.data.get("code", ""))
+    a.judgement.detail = str(e.data.get("detail", ""))
+    _take_judgement(a, e)
+    a.reconciled_us = e.at_us
+    a.due_us = None
+
+
+def _read(a: Action, e: Event) -> None:
+    if e.data["role"] == "before":
+        a.before, a.before_ref = e.data, e.refs.get("reading", "")
+        return
+    if e.data["role"] == "find":
+        a.looked_us = _int(e.data["started"])
+        return
+    a.reading, a.reading_ref = e.data, e.refs.get("reading", "")
+    a.verified_us = e.at_us
+
+
+def _attempted(a: Action, e: Event) -> None:
+    a.attempts = _int(e.data["attempt"])
+    a.timeout_us = _int(e.data["timeout"])
+    a.attempt_open = True
+    a.executed_us = e.at_us
+    a.ended_us = 0
+    a.polls = a.late_polls = 0
+    a.held_since_us = a.looked_us = 0
+    a.observation, a.observation_ref = None, ""
+    a.due_us = e.at_us
+
+
+def _observed(a: Action, e: Event) -> None:
+    a.observation, a.observation_ref = e.data, e.refs.get("observation", "")
+    a.attempt_open = False
+    a.ended_us = _int(e.data["ended"])
+
+
+def _looked_up(a: Action, e: Event) -> None:
+    a.lookup = str(e.data["status"])
+
+
+def _judged(a: Action, e: Event) -> None:
+    _take_judgement(a, e)
+    d = e.data
+    a.polls, a.late_polls = _int(d["polls"]), _int(d["late_polls"])
+    a.held_since_us = _int(d["held_since"])
+    due = d["due"]
+    a.due_us = due if isinstance(due, int) else None
+    a.review = str(d["review"]) or a.review
+    a.incident = str(d["incident"]) or a.incident
+    if a.state in states.TERMINAL or a.due_us is None:
+        a.reconciled_us = e.at_us
+
+
+def _take_judgement(a: Action, e: Event) -> None:
+    d, j = e.data, a.judgement
+    if "verdict" not in d:
+        return
+    j.verdict, j.why = str(d["verdict"]), str(d["why"])
+    j.finding, j.discrepancy = str(d["finding"]), str(d["discrepancy"])
+    j.attribution, j.row, j.table = str(d["attribution"]), str(d["row"]), str(d["table"])
+    j.recovery, j.level = str(d["recovery"]), _int(d["level"])
+    j.effect_shown, j.dead = bool(d["effect_shown"]), bool(d["dead"])
+    j.done, j.undone = _texts(d["done"]), _texts(d["undone"])
+    j.detail = str(d.get("detail", ""))
+    j.ref = e.refs.get("judgement", "")
+
+
+def _resumed(a: Action, e: Event) -> None:
+    if a.attempt_open:
+        a.attempt_open = False
+        a.ended_us = e.at_us
+
+
+def _signalled(a: Action, e: Event) -> None:
+    a.due_us = e.at_us
+
+
+def _cancelled(a: Action, e: Event) -> None:
+    a.cancelled = True
+    if a.state is State.FAILED:
+        a.code, a.reconciled_us, a.due_us = "cancelled", e.at_us, None
+    else:
+        a.due_us = e.at_us
+
+
+def _staged_settled(a: Action, e: Event) -> None:
+    a.rollback_done = e.data["how"] == "abandoned"
+
+
+def _compensation(a: Action, e: Event) -> None:
+    a.compensation_id = str(e.data["action"])
+    due = e.data.get("due")
+    a.due_us = due if isinstance(due, int) else None
+    a.review = str(e.data.get("review", "")) or a.review
+    a.incident = str(e.data.get("incident", "")) or a.incident
+    if a.state is not State.COMPENSATING:
+        a.reconciled_us = e.at_us
+
+
+def _contested(a: Action, e: Event) -> None:
+    a.contested = True
+
+
+def _held(a: Action, e: Event) -> None:
+    a.hold, a.review = str(e.data["hold"]), str(e.data["hold"])
+    a.code = str(e.data.get("code", ""))
+    a.due_us = None
+
+
+def _int(value: Json) -> int:
+    if not isinstance(value, int):
+        raise StoreCorruptError("A ledger entry holds something else where a number belongs.")
+    return value
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(str(v) for v in value) if isinstance(value, list) else ()
+
+
+_APPLY = {
+    EventKind.PROPOSED: _proposed,
+    EventKind.VALIDATED: _validated,
+    EventKind.REJECTED: _rejected,
+    EventKind.READ: _read,
+    EventKind.ATTEMPTED: _attempted,
+    EventKind.OBSERVED: _observed,
+    EventKind.LOOKED_UP: _looked_up,
+    EventKind.JUDGED: _judged,
+    EventKind.RESUMED: _resumed,
+    EventKind.SIGNALLED: _signalled,
+    EventKind.CANCELLED: _cancelled,
+    EventKind.STAGED_SETTLED: _staged_settled,
+    EventKind.COMPENSATION: _compensation,
+    EventKind.CONTESTED: _contested,
+    EventKind.HELD: _held,
+}

@@ -1,0 +1,35 @@
+"""What an action, a reader or a search is told about the attempt it works for.
+
+Made by the engine, handed to user code by the drivers. It carries ids and the two marks of an attempt; it gives
+no access to the ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readback.canon import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The first parameter of every decorated function.
+
+    `idempotency_key` stops a second execution where the tool honours it; `stamp` travels inside the artefact and is
+    found there by another path. Both are the same for every attempt of one action. `strong` asks a reader to bypass
+    caches and replicas. `observed` is what the tool answered (a hint, such as a provider's id; never truth), null
+    before there is an answer. `budget` holds the limits given to `Readback.open`.
+    """
+
+    action_id: str
+    tenant: str
+    principal: str
+    operation: str
+    target: str
+    idempotency_key: str
+    stamp: str
+    attempt: int = 1
+    strong: bool = False
+    observed: Json = None
+    run: str = ""
+    trace: str = ""

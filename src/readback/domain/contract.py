@@ -1,0 +1,164 @@
+"""The contract: what an action is, what must be true afterwards, and who says so.
+
+Compiled by contracts from decorators (or files), read by every stage. It holds data only; callables that act or
+read are handed to the driver beside it. An action keeps the contract version it began with.
+
+Source: the action verification specification, "Verification Depth"; the keys are those of docs/reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readback.canon import envelope_bytes, sha256_hex
+from readback.domain.kind import Kind
+from readback.domain.predicate import Postcondition
+from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
+
+IDENTITY_KEYS = ("target", "tenant", "actor", "region", "account", "permission_scope", "stamp", "version")
+NOT_OFFERED = "not_offered"
+SECOND_US = 1_000_000
+ATTEMPTS_MAX = 3
+POLLS_MAX = 64
+LATE_POLLS_MAX = 24
+
+
+class Noop(StrEnum):
+    """What it means that the wanted state was there already."""
+
+    ALLOW = "allow"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderTerms:
+    """One reader: its name, its source, and what it declares of itself. `timeout_us` bounds one reading."""
+
+    name: str
+    source: str
+    consistency: Consistency
+    independence: Independence
+    timeout_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How the tool may be called. `honours_key`: a second call under the same key has no second effect."""
+
+    timeout_us: int
+    honours_key: bool = False
+    reversible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Everything the engine knows of an action before it runs. Durations in microseconds."""
+
+    name: str
+    version: str
+    kind: Kind
+    side_effect: SideEffect
+    target: str
+    identity: tuple[tuple[str, str], ...]
+    require: tuple[Postcondition, ...]
+    expected_version: str
+    execution: Execution
+    readers: tuple[ReaderTerms, ...]
+    quorum: int
+    ensure: tuple[Postcondition, ...]
+    fails_when: tuple[Postcondition, ...]
+    may_change: tuple[str, ...] | None
+    noop: Noop
+    within_us: int
+    polls_us: tuple[int, ...]
+    stable_for_us: int
+    deadline_us: int
+    late_window_us: int | None
+    key_fields: tuple[str, ...]
+    principals: tuple[str, ...]
+    redact: tuple[str, ...]
+    tell: tuple[str, ...]
+    unverifiable: str
+    proves: str
+    has_find: bool
+    has_lookup: bool
+    has_compensation: bool
+    has_rollback: bool
+    schema_hash: str
+    hash: str = ""
+
+    @property
+    def depth(self) -> Depth:
+        return depth(self.side_effect)
+
+    @property
+    def needs_before(self) -> bool:
+        """A reading before execution: the kind compares, and the class (or the frame, the version) asks for it."""
+        if not self.readers:
+            return False
+        by_class = self.kind.compares_before and self.depth.needs_before
+        return by_class or self.may_change is not None or bool(self.expected_version)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Effect groups, in the order of their first postcondition."""
+        return tuple(dict.fromkeys(p.group for p in self.ensure if p.group is not None))
+
+    def content_hash(self) -> str:
+        """SHA-256 over everything above in canonical form, callables by name and version."""
+        return sha256_hex(envelope_bytes(describe(self)))
+
+
+def describe(contract: Contract) -> dict[str, object]:
+    """The contract as plain data: what its hash covers and `show` prints."""
+    return {
+        "name": contract.name,
+        "version": contract.version,
+        "kind": contract.kind.value,
+        "side_effect": contract.side_effect.value,
+        "target": contract.target,
+        "identity": {key: source for key, source in contract.identity},
+        "require": _clauses(contract.require),
+        "expected_version": contract.expected_version,
+        "execute": {
+            "timeout_us": contract.execution.timeout_us,
+            "honours_key": contract.execution.honours_key,
+            "reversible": contract.execution.reversible,
+        },
+        "readers": [
+            {
+                "name": r.name,
+                "source": r.source,
+                "consistency": r.consistency.value,
+                "independence": r.independence.value,
+                "timeout_us": r.timeout_us,
+            }
+            for r in contract.readers
+        ],
+        "quorum": contract.quorum,
+        "ensure": _clauses(contract.ensure),
+        "fails_when": _clauses(contract.fails_when),
+        "may_change": None if contract.may_change is None else list(contract.may_change),
+        "noop": contract.noop.value,
+        "within_us": contract.within_us,
+        "polls_us": list(contract.polls_us),
+        "stable_for_us": contract.stable_for_us,
+        "deadline_us": contract.deadline_us,
+        "late_window_us": contract.late_window_us,
+        "key_fields": list(contract.key_fields),
+        "principals": list(contract.principals),
+        "redact": list(contract.redact),
+        "tell": list(contract.tell),
+        "unverifiable": contract.unverifiable,
+        "proves": contract.proves,
+        "find": contract.has_find,
+        "lookup": contract.has_lookup,
+        "compensate": contract.has_compensation,
+        "rollback": contract.has_rollback,
+        "arguments": contract.schema_hash,
+    }
+
+
+def _clauses(clauses: tuple[Postcondition, ...]) -> list[object]:
+    return [[c.name, c.source, c.group or ""] for c in clauses]

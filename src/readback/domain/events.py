@@ -1,0 +1,127 @@
+"""Ledger events: small canonical envelopes that bind everything larger by its hash.
+
+Written by the engine, folded by `domain.action`, recomputed by lifecycle.audit. An envelope holds no floats,
+no integers beyond 2^53-1 and ASCII keys only, so that its canonical form is cheap and exact; payloads are
+bytes, kept as evidence under their SHA-256. Each envelope names the leaf hash of the one before it in its
+action, and is itself hashed as an RFC 6962 leaf, which a Merkle log can take as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from readback.canon import Json, envelope_bytes, parse_json
+from readback.domain.errors import StoreCorruptError
+from readback.domain.state import State
+from readback.ledger.leaf import leaf_hash
+
+ENVELOPE_FORMAT = 1
+
+
+class EventKind(StrEnum):
+    """What happened. Each kind is one fact; `path` says which states it walked through."""
+
+    PROPOSED = "proposed"
+    VALIDATED = "validated"
+    REJECTED = "rejected"
+    READ = "read"
+    ATTEMPTED = "attempted"
+    OBSERVED = "observed"
+    LOOKED_UP = "looked_up"
+    JUDGED = "judged"
+    RESUMED = "resumed"
+    SIGNALLED = "signalled"
+    CANCELLED = "cancelled"
+    STAGED_SETTLED = "staged_settled"
+    COMPENSATION = "compensation"
+    CONTESTED = "contested"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One fact of one action. `data` fits the envelope profile; `refs` name evidence by digest."""
+
+    kind: EventKind
+    at_us: int
+    path: tuple[State, ...] = ()
+    data: dict[str, Json] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+
+
+def seal(event: Event, action_id: str, tenant: str, version: int, previous: str) -> tuple[bytes, bytes]:
+    """The canonical envelope of an event in its place, and its leaf hash.
+
+    `version`: its number in the action, from 1. `previous`: leaf hash (hex) of the event before, "" for the first.
+    """
+    envelope = envelope_bytes(
+        {
+            "action": action_id,
+            "at": event.at_us,
+            "data": event.data,
+            "format": ENVELOPE_FORMAT,
+            "kind": event.kind.value,
+            "path": [s.value for s in event.path],
+            "prev": previous,
+            "refs": event.refs,
+            "tenant": tenant,
+            "version": version,
+        }
+    )
+    return envelope, leaf_hash(envelope)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An envelope read back: its event, and the place that it claims."""
+
+    event: Event
+    action_id: str
+    tenant: str
+    version: int
+    previous: str
+
+
+def open_envelope(envelope: bytes) -> Opened:
+    """The event inside an envelope. Raises StoreCorruptError where it is not one of ours."""
+    try:
+        raw = parse_json(envelope)
+        if not isinstance(raw, dict) or raw.get("format") != ENVELOPE_FORMAT:
+            raise StoreCorruptError("A ledger entry has a format that this version does not know.")
+        event = Event(
+            EventKind(_text(raw["kind"])),
+            _integer(raw["at"]),
+            tuple(State(_text(s)) for s in _list(raw["path"])),
+            _dict(raw["data"]),
+            {k: _text(v) for k, v in _dict(raw["refs"]).items()},
+        )
+        return Opened(
+            event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"])
+        )
+    except (KeyError, ValueError, TypeError) as wrong:
+        raise StoreCorruptError(f"A ledger entry cannot be read: {wrong}.") from wrong
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"text expected, found {type(value).__name__}")
+    return value
+
+
+def _integer(value: Json) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"integer expected, found {type(value).__name__}")
+    return value
+
+
+def _list(value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        raise TypeError(f"list expected, found {type(value).__name__}")
+    return value
+
+
+def _dict(value: Json) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise TypeError(f"object expected, found {type(value).__name__}")
+    return value

@@ -1,0 +1,481 @@
+"""Reconciliation: from evaluated readings to a verdict, its discrepancy and its finding. Pure.
+
+Called by lifecycle.verify with everything already read and evaluated. It must not read, wait or evaluate
+expressions. The steps are numbered here and at the code:
+
+ 1. An effect of ours in the wrong place outranks everything else.
+ 2. More than one effect of ours is a duplicate, even when each is right.
+ 3. A reader that did not run, or read outside our scope, decides nothing.
+ 4. Absence is believed only from a strong, complete reading with proof of sight.
+ 5. Presence is believed only from a reading strong enough for the class, and after the action.
+ 6. Postconditions: all hold, or some are violated, or some cannot be told.
+ 7. What holds must be our doing where the kind demands it, and a change where it was not so before.
+ 8. What is violated is final only when the window has closed on a strong reading, or a terminal failure holds.
+
+Source: the action verification specification, "State Reconciliation Model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from readback.canon import Json
+from readback.domain.contract import Contract, Noop
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.observation import Observation, ObservationStatus
+from readback.domain.predicate import Evaluation, Truth, conjoin
+from readback.domain.reading import Fault, Lookup, Presence, TakenReading
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+
+SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityMatch:
+    """One identity key held against a reading: `actual` is null where the reading does not say it."""
+
+    key: str
+    truth: Truth
+    expected: Json
+    actual: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A reading with everything that could be evaluated over it."""
+
+    taken: TakenReading
+    identity: tuple[IdentityMatch, ...] = ()
+    ensure: tuple[Evaluation, ...] = ()
+    terminal_failure: bool = False
+
+    @property
+    def presence(self) -> Presence:
+        return self.taken.reading.presence
+
+    def match(self, key: str) -> IdentityMatch | None:
+        return next((m for m in self.identity if m.key == key), None)
+
+    @property
+    def in_scope(self) -> Truth:
+        """Is this the object we mean, in our tenant? A key that is mapped and not said leaves it open."""
+        truths = [m.truth for m in self.identity if m.key in SCOPE_KEYS]
+        return conjoin(truths) if truths else Truth.HOLDS
+
+    @property
+    def version(self) -> Json:
+        own = self.taken.reading.version
+        mapped = self.match("version")
+        return own if own is not None else (mapped.actual if mapped else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known of one attempt at the moment of judging."""
+
+    contract: Contract
+    stamp: str
+    observation: Observation
+    checks: tuple[Judged, ...]
+    before: Judged | None = None
+    found: tuple[Judged, ...] | None = None
+    """Effects bearing our stamp, wherever they landed; None where nobody looked."""
+    lookup: Lookup | None = None
+    window_closed: bool = False
+    stable: bool = True
+    dead: bool = False
+    """The attempt can have no effect any more."""
+    look_due: bool = False
+    """The contract can search for duplicates, and has to do so (again) before success is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """The reconciled judgement: the only thing that may move the state of an action."""
+
+    verdict: Verdict
+    why: Why
+    finding: Finding
+    discrepancy: Discrepancy | None = None
+    attribution: Attribution = Attribution.UNKNOWN
+    effect_shown: bool = False
+    level: Level = Level.NORMALISED
+    ensure: tuple[Evaluation, ...] = ()
+    identity: tuple[IdentityMatch, ...] = ()
+    maybe_stale: bool = False
+    parts_done: tuple[str, ...] = ()
+    parts_open: tuple[str, ...] = ()
+    deciding: int = 0
+    """Index of the reading in `checks` that this stands on."""
+    detail: str = ""
+
+    @property
+    def open(self) -> bool:
+        return self.verdict is Verdict.UNDETERMINED
+
+
+def reconcile(case: Case) -> Reconciliation:
+    """Judges a case. Total: every case has an answer, and doubt is always answered with undetermined."""
+    misplaced = _misplaced(case)
+    if misplaced is not None:
+        return misplaced
+    duplicate = _duplicate(case)
+    if duplicate is not None:
+        return duplicate
+    if not case.checks:
+        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
+    return _quorum(case, [replace(_judge_one(case, j), deciding=i) for i, j in enumerate(case.checks)])
+
+
+# --- 1 and 2: what the search by stamp shows ---------------------------------------------------------------------
+
+
+def _bears_stamp(case: Case, judged: Judged) -> bool:
+    mapped = judged.match("stamp")
+    said = judged.taken.reading.stamp
+    return said == case.stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
+
+
+def _misplaced(case: Case) -> Reconciliation | None:
+    stamped = [j for j in case.checks if j.taken.ran and _bears_stamp(case, j)]
+    for judged in (*(case.found or ()), *stamped):
+        if judged.taken.ran and judged.presence is Presence.PRESENT and judged.in_scope is Truth.VIOLATED:
+            return Reconciliation(
+                Verdict.REFUTED,
+                Why.NONE,
+                Finding.WRONG_TARGET,
+                Discrepancy.WRONG_TARGET_MODIFIED,
+                Attribution.OURS,
+                effect_shown=True,
+                level=Level.VERIFIED,
+                identity=judged.identity,
+                ensure=judged.ensure,
+                detail="An effect bearing our stamp was found outside the target that was meant.",
+            )
+    return None
+
+
+def _duplicate(case: Case) -> Reconciliation | None:
+    effects = [j for j in case.found or () if j.taken.ran and j.presence is Presence.PRESENT]
+    if len(effects) < 2:
+        return None
+    return Reconciliation(
+        Verdict.REFUTED,
+        Why.NONE,
+        Finding.DUPLICATE_SIDE_EFFECT,
+        Discrepancy.DUPLICATE_SIDE_EFFECT,
+        Attribution.OURS,
+        effect_shown=True,
+        level=Level.VERIFIED,
+        ensure=effects[0].ensure,
+        identity=effects[0].identity,
+        detail=f"{len(effects)} effects bear the stamp of this one operation.",
+    )
+
+
+# --- 3 to 8: one reading -----------------------------------------------------------------------------------------
+
+
+def _judge_one(case: Case, judged: Judged) -> Reconciliation:
+    taken = judged.taken
+    if not taken.ran:  # 3
+        return _not_run(taken)
+    if judged.presence is Presence.NOT_VISIBLE:
+        return _open(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
+    if judged.presence is Presence.ABSENT:  # 4
+        return _judge_absence(case, judged)
+    scope = judged.in_scope  # 3
+    if scope is not Truth.HOLDS:
+        why = Why.OUT_OF_SCOPE if scope is Truth.VIOLATED else Why.INCOMPLETE
+        detail = "The reading is of another target or tenant, or does not say of which."
+        return replace(_open(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
+    weak = _too_weak(case, judged)  # 5
+    if weak is not None and not judged.terminal_failure:
+        return replace(weak, ensure=judged.ensure, identity=judged.identity)
+    truth = conjoin(e.truth for e in judged.ensure)  # 6
+    match truth:
+        case Truth.HOLDS:
+            result = _judge_holding(case, judged)
+        case Truth.VIOLATED:
+            result = _judge_violated(case, judged)
+        case Truth.UNDETERMINED:
+            result = _judge_untold(judged)
+    return replace(result, ensure=judged.ensure, identity=judged.identity)
+
+
+def _not_run(taken: TakenReading) -> Reconciliation:
+    match taken.fault:
+        case Fault.TIMEOUT:
+            why, finding = Why.TIMEOUT, Finding.PROVIDER_OUTAGE
+        case Fault.VERIFIER_ERROR:
+            why, finding = Why.VERIFIER_ERROR, Finding.VERIFIER_ERROR
+        case Fault.UNREACHABLE | Fault.NONE:
+            why, finding = Why.UNREACHABLE, Finding.PROVIDER_OUTAGE
+    return _open(why, finding, detail=taken.error or taken.reading.detail)
+
+
+def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
+    if not judged.taken.believable_absence:
+        why = Why.STALE if judged.taken.reading.complete else Why.INCOMPLETE
+        return replace(_open(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
+    # On believed absence only presence is judged; a field predicate has nothing to stand on.
+    presence = [e for e in judged.ensure if e.truth is not Truth.UNDETERMINED]
+    if case.contract.kind is Kind.DELETE and presence and all(e.truth is Truth.HOLDS for e in judged.ensure):
+        return replace(_judge_deleted(case, judged), ensure=judged.ensure)
+    if case.contract.kind is Kind.READ and presence and all(e.truth is Truth.HOLDS for e in judged.ensure):
+        return replace(_success(Attribution.UNKNOWN), ensure=judged.ensure)
+    result = _judge_violated(case, judged)
+    return replace(result, ensure=judged.ensure, level=Level.VERIFIED)
+
+
+def _judge_deleted(case: Case, judged: Judged) -> Reconciliation:
+    before = case.before
+    if before is not None and before.taken.ran and before.presence is Presence.ABSENT:
+        if case.contract.noop is Noop.ALLOW:
+            return _no_op()
+        return _refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, Attribution.ALREADY_SO)
+    if case.lookup is not None and case.lookup.status == "landed":
+        return _settle(case, judged, Attribution.OURS)
+    return _settle(case, judged, Attribution.UNKNOWN)
+
+
+def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
+    taken, needed = judged.taken, case.contract.depth
+    if taken.independence.rank < needed.minimum_independence.rank:
+        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
+    stale = replace(_open(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
+    if taken.consistency.rank < needed.minimum_consistency.rank:
+        return stale
+    if taken.strong or not needed.needs_after_evidence or not case.contract.kind.mutates:
+        return None
+    return None if _after_action(case, judged) else stale
+
+
+def _after_action(case: Case, judged: Judged) -> bool:
+    """Evidence, by the source's own word, that a reading which is not strong is later than the action."""
+    if _bears_stamp(case, judged) or judged.taken.reading.commit_token_honoured:
+        return True
+    old = case.before.version if case.before is not None else None
+    new = judged.version
+    return isinstance(old, int) and isinstance(new, int) and new > old
+
+
+def _judge_untold(judged: Judged) -> Reconciliation:
+    broken = any(e.verifier_fault for e in judged.ensure)
+    why = Why.VERIFIER_ERROR if broken else Why.INCOMPLETE
+    return _open(why, Finding.VERIFIER_ERROR, detail="A postcondition could not be evaluated.")
+
+
+# --- 7: it holds -------------------------------------------------------------------------------------------------
+
+
+def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
+    kind = case.contract.kind
+    whose = attribute(case, judged)
+    if kind is Kind.READ:
+        return _success(whose)
+    if kind.needs_ours and whose is not Attribution.OURS:
+        return _not_ours(case, judged, whose)
+    if kind.compares_before and whose is Attribution.ALREADY_SO:
+        if case.contract.noop is Noop.ALLOW:
+            return _no_op()
+        return _violated_finally(case, judged, Attribution.ALREADY_SO)
+    if hidden_changes(case, judged):
+        return _hidden(case, whose)
+    return _settle(case, judged, whose)
+
+
+def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+    """Everything holds: is it settled, or has it still to prove that it stays so and stays single?"""
+    if not case.stable:
+        return _open(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
+    if case.look_due:
+        return _open(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
+    return _success(whose)
+
+
+def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+    """The wanted object is there, and is not shown to be our doing: an older one, or nobody's we can name."""
+    before = case.before
+    known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
+    if not known_older:
+        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
+    if before is not None and before.presence is Presence.PRESENT and _changed(before, judged):
+        return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose)
+    return _violated_finally(case, judged, whose)
+
+
+def attribute(case: Case, judged: Judged) -> Attribution:
+    """Whose doing the state in this reading is. Unknown is an answer."""
+    reading = judged.taken.reading
+    landed = case.lookup is not None and case.lookup.status == "landed"
+    if _bears_stamp(case, judged) or landed or reading.created_after_dispatch:
+        return Attribution.OURS
+    before = case.before
+    if before is not None and before.taken.ran and not _changed(before, judged):
+        held = bool(before.ensure) and all(e.truth is Truth.HOLDS for e in before.ensure)
+        return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
+    mapped = judged.match("stamp")
+    if reading.stamp or (mapped is not None and mapped.actual):
+        return Attribution.OTHER_ACTOR  # the last writer left a stamp, and it is not ours
+    actor = judged.match("actor")
+    if actor is not None and actor.truth is Truth.VIOLATED:
+        return Attribution.OTHER_ACTOR
+    if actor is not None and actor.truth is Truth.HOLDS and before is not None:
+        return Attribution.OURS
+    return Attribution.UNKNOWN
+
+
+def _changed(before: Judged, after: Judged) -> bool:
+    if before.presence is not after.presence:
+        return True
+    if before.version is not None and after.version is not None:
+        return bool(before.version != after.version)
+    return bool(before.taken.reading.value != after.taken.reading.value)
+
+
+# --- the frame ---------------------------------------------------------------------------------------------------
+
+
+def hidden_changes(case: Case, judged: Judged) -> tuple[str, ...]:
+    """Paths that changed although the contract's frame (`may_change`) does not name them."""
+    allowed, before = case.contract.may_change, case.before
+    if allowed is None or before is None or before.presence is not Presence.PRESENT:
+        return ()
+    changed = _differences(before.taken.reading.value, judged.taken.reading.value, "")
+    return tuple(p for p in changed if not any(p == a or p.startswith(a + ".") for a in allowed))
+
+
+def _differences(old: Json, new: Json, path: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            below = f"{path}.{key}" if path else key
+            if key not in old or key not in new:
+                yield below
+            else:
+                yield from _differences(old[key], new[key], below)
+    elif old != new or type(old) is not type(new):
+        yield path
+
+
+def _hidden(case: Case, whose: Attribution) -> Reconciliation:
+    if whose is Attribution.OURS:
+        return _refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+    # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
+    return _open(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
+
+
+# --- 8: it is violated -------------------------------------------------------------------------------------------
+
+
+def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
+    final = judged.terminal_failure or (case.window_closed and judged.taken.strong)
+    if not final:
+        stale = not judged.taken.strong
+        opened = _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
+        return replace(opened, maybe_stale=stale)
+    whose = Attribution.UNKNOWN if judged.presence is Presence.ABSENT else attribute(case, judged)
+    return _violated_finally(case, judged, whose)
+
+
+def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+    if not case.window_closed and not judged.terminal_failure:
+        return _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
+    done, undone = _parts(case, judged)
+    shown = whose is Attribution.OURS and judged.presence is Presence.PRESENT
+    if done and undone:
+        partial = _refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
+        return replace(partial, parts_done=done, parts_open=undone)
+    finding, discrepancy = _refuted_as(case, judged, whose)
+    if case.dead and not shown and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
+        finding = Finding.REFUTED_DEAD
+    return _refuted(finding, discrepancy, whose, shown)
+
+
+def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
+    before = case.before
+    if judged.presence is Presence.ABSENT:
+        if case.contract.kind is Kind.SET:
+            return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING
+        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
+    if before is not None and before.taken.ran and not _changed(before, judged) and whose is not Attribution.OURS:
+        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
+    if whose is Attribution.OTHER_ACTOR and not case.contract.kind.needs_ours:
+        return Finding.STALE_STATE, Discrepancy.STALE_STATE
+    if whose is Attribution.OTHER_ACTOR or case.contract.kind is Kind.DELETE:
+        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
+    return Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH
+
+
+def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    groups = case.contract.groups
+    if len(groups) < 2 or judged.presence is not Presence.PRESENT:
+        return (), ()
+    held = {
+        g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups
+    }
+    return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
+
+
+# --- several readers ---------------------------------------------------------------------------------------------
+
+
+def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
+    needed = case.contract.quorum
+    if len(judgements) == 1 and needed <= 1:
+        return judgements[0]
+    verified = [r for r in judgements if r.verdict is Verdict.VERIFIED]
+    refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
+    violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
+    if len(verified) >= needed and not refuted and not violated:
+        return verified[0]
+    if len(refuted) >= needed and not verified:
+        return refuted[0]
+    if verified and (refuted or violated) and case.window_closed:
+        conflict = _open(Why.CONFLICTING, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
+        return replace(conflict, ensure=(refuted or violated)[0].ensure, deciding=(refuted or violated)[0].deciding)
+    undecided = [r for r in judgements if r.open]
+    if undecided:
+        return undecided[0]
+    return _open(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def _success(whose: Attribution) -> Reconciliation:
+    shown = whose is not Attribution.ALREADY_SO
+    return Reconciliation(
+        Verdict.VERIFIED, Why.NONE, Finding.VERIFIED, None, whose, effect_shown=shown, level=Level.RECONCILED
+    )
+
+
+def _no_op() -> Reconciliation:
+    return Reconciliation(
+        Verdict.VERIFIED,
+        Why.NONE,
+        Finding.NO_OP_ALLOWED,
+        Discrepancy.NO_OP_SUCCESS,
+        Attribution.ALREADY_SO,
+        level=Level.RECONCILED,
+    )
+
+
+def _refuted(
+    finding: Finding, discrepancy: Discrepancy, whose: Attribution, effect_shown: bool = False
+) -> Reconciliation:
+    return Reconciliation(
+        Verdict.REFUTED, Why.NONE, finding, discrepancy, whose, effect_shown=effect_shown, level=Level.VERIFIED
+    )
+
+
+def _open(why: Why, finding: Finding, discrepancy: Discrepancy | None = None, detail: str = "") -> Reconciliation:
+    return Reconciliation(Verdict.UNDETERMINED, why, finding, discrepancy, detail=detail)
+
+
+def unexecuted(observation: Observation) -> bool:
+    """The tool was provably never called: only then verification may be skipped."""
+    return observation.status is ObservationStatus.NOT_DISPATCHED and not observation.dispatched

@@ -1,0 +1,91 @@
+"""A contract made ready to run: its data, its compiled predicates, and its hands.
+
+Built by contracts when a contract is loaded (every check that needs no data is done by then), carried through every
+stage, read by the drivers for the hands. Immutable, and shared between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from readback.canon import Json
+from readback.domain.contract import Contract
+from readback.domain.predicate import Postcondition
+from readback.ports.acting import Hands
+from readback.ports.predicates import Predicate, PredicateEngine
+
+Variables = Mapping[str, Json]
+"""The roots of expressions by name: intended, requested, observed, before, authoritative, scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A postcondition with what evaluates it: a compiled predicate, or a Python callable.
+
+    A callable is called with the roots that it names as parameters, and answers True, False or None (undetermined).
+    """
+
+    postcondition: Postcondition
+    predicate: Predicate | None = None
+    check: Callable[..., Any] | None = None
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityCheck:
+    """One identity key: an expression that gives the value found, or (`boolean`) that compares by itself."""
+
+    key: str
+    predicate: Predicate
+    boolean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run of one contract needs. `revive` turns recorded JSON arguments back into Python ones."""
+
+    contract: Contract
+    predicates: PredicateEngine
+    target: Callable[[Variables], str]
+    identity: tuple[IdentityCheck, ...]
+    require: tuple[Check, ...]
+    ensure: tuple[Check, ...]
+    fails_when: tuple[Check, ...]
+    expected_version: Predicate | None
+    revive: Callable[[Mapping[str, Json]], Mapping[str, object]]
+    hands: Hands
+    compensation: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A proposal, bound and validated: what was asked, in both notations, and what for.
+
+    `arguments`: Python values for the tool; `requested`: the same as JSON; `intended`: the goal, where it was given
+    apart from the request. `planned` names the plan's step, `task_state` and `boundary` their versions.
+    """
+
+    plan: Plan
+    arguments: Mapping[str, object]
+    requested: Mapping[str, Json]
+    operation: str
+    intended: Mapping[str, Json] | None = None
+    step: str = ""
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """For whom and under what an action runs: what `Readback.open` was given."""
+
+    tenant: str
+    principal: str
+    run: str = ""
+    plan: str = ""
+    task_state: str = ""
+    boundary: str = ""
+    trace: str = ""
+    budget: Mapping[str, Json] | None = None
+    break_glass: str = ""

@@ -1,0 +1,181 @@
+"""What the engine wants done, and what it is told happened.
+
+The engine yields a step; a driver does it and sends the answer back. Every answer carries the time, so that the engine
+itself never asks for it. This module is the whole of the engine's view of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readback.domain.context import Context
+from readback.lifecycle.plan import Plan
+from readback.ports.store import Append, AppendResult, KeyRecord
+
+
+class Ending(StrEnum):
+    """How a call into the outside world ended."""
+
+    RETURNED = "returned"
+    RAISED = "raised"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    NOT_MADE = "not_made"
+    """Provably not called: the time until which it may be called had passed."""
+
+
+class Look(StrEnum):
+    """Which hand takes a look."""
+
+    READER = "reader"
+    FIND = "find"
+    LOOKUP = "lookup"
+    STAGED = "staged"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Make this durable. Answer: Committed."""
+
+    append: Append
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
+
+    plan: Plan
+    context: Context
+    arguments: Mapping[str, object]
+    timeout_us: int
+    not_after_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Take a look with one hand. Answer: Called."""
+
+    plan: Plan
+    look: Look
+    index: int
+    context: Context
+    arguments: Mapping[str, object]
+    timeout_us: int
+    staged: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Commit or abandon a staged transaction, or (with `staged` None) roll back. Answer: Called."""
+
+    plan: Plan
+    context: Context
+    arguments: Mapping[str, object]
+    staged: object
+    commit: bool
+    timeout_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do before this time: everything is durable, and the lease is given back. Answer: Woken."""
+
+    action_id: str
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Take (or renew) the lease. Answer: Leased."""
+
+    action_id: str
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Bring evidence. Answer: Loaded."""
+
+    tenant: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadKey:
+    """Bring the idempotency record. Answer: KeyFound."""
+
+    tenant: str
+    key_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCounts:
+    """Bring the tenant's counters above zero. Answer: Counted."""
+
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What time is it, and what is the next id? Answer: Begun."""
+
+
+Step = Commit | Dispatch | Take | Settle | Wait | Lease | Load | LoadKey | LoadCounts | Begin
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    result: AppendResult
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """How a call ended: `value` where it returned, `error` where it raised. Times of our clock around it."""
+
+    ending: Ending
+    value: object
+    error: BaseException | None
+    started_us: int
+    finished_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """`fence` None: somebody else works on it. `moved`: its version is no longer the one we know."""
+
+    fence: int | None
+    version: int
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFound:
+    record: KeyRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    counts: Mapping[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    now_us: int
+    action_id: str
+    owner: str
+
+
+Answer = Committed | Called | Woken | Leased | Loaded | KeyFound | Counted | Begun

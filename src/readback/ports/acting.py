@@ -1,0 +1,79 @@
+"""Hands: what acts on the outside world, and what looks at it.
+
+Implemented by user code behind the decorators, and by the executors and sources among the adapters; called by the
+drivers alone. What acts and what looks share nothing but the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from readback.domain.context import Context
+from readback.domain.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One callable of a contract. `call` takes the context and the bound arguments.
+
+    `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action.
+    """
+
+    name: str
+    call: Callable[[Context, Mapping[str, object]], object]
+    is_async: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Everything a contract can do.
+
+    `execute`: the tool; called at most once for each durable attempt, and whatever it returns or raises is evidence.
+    `readers`: in the contract's order; each returns a Reading, or raises, which is never taken for absence.
+    `find`: every effect bearing the context's stamp, wherever it landed, as a list of readings.
+    `lookup`: what became of the attempt with the context's key.
+    `rollback`: puts a local boundary back; called at most once an attempt, and verified by reading.
+    """
+
+    execute: Hand
+    readers: tuple[Hand, ...] = ()
+    find: Hand | None = None
+    lookup: Hand | None = None
+    rollback: Hand | None = None
+
+
+class Staged(Protocol):
+    """A local transaction that the tool left open, to be verified before it is committed.
+
+    `read` looks inside it. `commit` makes it visible, `abandon` drops it; exactly one of them is called, once.
+    If the process dies first, the boundary must drop it by itself.
+    """
+
+    answer: object
+
+    def read(self) -> Reading:
+        """The state as it would be."""
+        ...
+
+    def commit(self) -> object:
+        """Make it durable and visible. An exception leaves the outcome open, to be verified."""
+        ...
+
+    def abandon(self) -> object:
+        """Drop it without a trace."""
+        ...
+
+
+class Source(Protocol):
+    """A system of record. A built-in source is named by `name`, and says whether it can be reached.
+
+    `ping` returns when the source answers and raises otherwise; it changes nothing, and is bounded in time.
+    """
+
+    name: str
+
+    def ping(self) -> None:
+        """Is it there?"""
+        ...

@@ -1,0 +1,47 @@
+"""Clock, sleep and identity: everything an action needs that a caller's simulation may want to own.
+
+Called by the drivers. The engine itself never asks: times reach it with what happened.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Runtime(Protocol):
+    """Given to `Readback.open(runtime=...)`; the default is the system's.
+
+    Times are integer microseconds since the epoch and never step back within one process.
+    """
+
+    def now_us(self) -> int:
+        """The time now."""
+        ...
+
+    def new_id(self) -> str:
+        """A fresh id of 26 lower-case ASCII letters and digits, in the order of creation."""
+        ...
+
+    def jitter(self) -> float:
+        """A number in [0, 1), to spread polls."""
+        ...
+
+    def owner(self) -> str:
+        """Who we are to other processes: the owner of leases taken here."""
+        ...
+
+    def is_gone(self, owner: str) -> bool:
+        """True only where that owner provably runs no more (same machine, process ended)."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Block this thread; may return early when `poke` is called."""
+        ...
+
+    async def sleep_async(self, seconds: float) -> None:
+        """Suspend this task; may return early when `poke` is called."""
+        ...
+
+    def poke(self) -> None:
+        """Wake every sleeper: something happened that it may want to look at."""
+        ...

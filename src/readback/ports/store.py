@@ -1,0 +1,254 @@
+"""The ledger store: one append, and reading ports beside it.
+
+Called by the drivers (append, lease) and by surfaces that list and show. It stores bytes and
+small columns and decides nothing: which event may follow which is the engine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEvent:
+    """One ledger entry: canonical envelope bytes and their RFC 6962 leaf hash (32 bytes)."""
+
+    kind: str
+    at_us: int
+    envelope: bytes
+    leaf: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action."""
+
+    seq: int
+    action_id: str
+    version: int
+    kind: str
+    at_us: int
+    envelope: bytes
+    leaf: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What the events of one action amount to now; written with them, never by itself.
+
+    `due_us`: when somebody has to look at it again, or None. `lease_owner` and `lease_until_us`:
+    who works on it now. The store adds `version` and `fence`.
+    """
+
+    action_id: str
+    tenant: str
+    principal: str
+    run: str
+    contract: str
+    contract_version: str
+    contract_hash: str
+    kind: str
+    side_effect: str
+    target: str
+    operation: str
+    key_hash: str
+    stamp: str
+    state: str
+    hold: str
+    verdict: str
+    discrepancy: str
+    row: str
+    created_us: int
+    updated_us: int
+    due_us: int | None
+    lease_owner: str
+    lease_until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProjection:
+    """A projection with the version of its action and the fence of its lease."""
+
+    projection: Projection
+    version: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """An idempotency record. `status` is one of domain.idempotency.KeyStatus."""
+
+    tenant: str
+    key_hash: str
+    request_hash: str
+    action_id: str
+    status: str
+    created_us: int
+    expires_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Bytes kept under their SHA-256 (hex), scoped to the action's tenant."""
+
+    digest: str
+    media: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A counter of consecutive faults: `delta` is added; None sets it back to zero."""
+
+    subject: str
+    name: str
+    delta: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """All that one step makes durable, together or not at all.
+
+    `expected_version` 0 creates the action. `fence` must be the one of the lease held (0 for a new
+    action). `reserve` inserts an idempotency record, or finds the one that is there; a reservation
+    may replace a record that `replaces` names by action id. `settle` updates the status of the
+    action's own record.
+    """
+
+    action_id: str
+    tenant: str
+    expected_version: int
+    fence: int
+    events: tuple[SealedEvent, ...]
+    projection: Projection
+    evidence: tuple[Evidence, ...] = ()
+    reserve: KeyRecord | None = None
+    replaces: str = ""
+    settle: tuple[str, int] | None = None
+    """(status, expires_us) for the action's own idempotency record."""
+    counts: tuple[Count, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Durable. `version` is the action's version now; `seq` the place of the last event."""
+
+    version: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionConflict:
+    """Somebody else moved the action on (or holds its lease now): nothing of this append was kept."""
+
+    version: int
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
+    """The idempotency key is another action's: nothing of this append was kept."""
+
+    record: KeyRecord
+
+
+AppendResult = Appended | VersionConflict | KeyTaken
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFilter:
+    """Which actions to list: empty fields match everything. Newest first."""
+
+    tenant: str = ""
+    state: str = ""
+    contract: str = ""
+    run: str = ""
+    before_id: str = ""
+    limit: int = 50
+
+
+class LedgerStore(Protocol):
+    """Durable, append-only, compare-and-swap. Trusted to keep what it acknowledged, and no more.
+
+    Every method may raise `StoreError` (a typed child says which: locked, read-only, full, corrupt,
+    of another version) and then has changed nothing. Methods may be called from any thread. Several
+    processes may use one store; each append is one transaction that is on disk when it returns.
+    """
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        """Make each append durable, each whole or not at all, all in one transaction.
+
+        The results stand in the order of `batch`. A conflict of one does not touch the others. Two
+        appends of one batch may belong to one action only in order. Where the transaction fails,
+        none was kept and a StoreError is raised. May be repeated after an error: the version
+        compare makes a second success impossible.
+        """
+        ...
+
+    def events(self, action_id: str) -> list[StoredEvent]:
+        """All events of an action in order; empty if there is none."""
+        ...
+
+    def projection(self, action_id: str) -> StoredProjection | None:
+        """The action's present projection."""
+        ...
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        """The idempotency record under this key."""
+        ...
+
+    def by_stamp(self, tenant: str, stamp: str) -> str | None:
+        """The id of the action with this stamp."""
+        ...
+
+    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+        """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
+        due first. A lease past its time is not live."""
+        ...
+
+    def next_due_us(self, tenant: str = "") -> int | None:
+        """When the next action becomes due (a leased one: when its lease ends), or None."""
+        ...
+
+    def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
+        """Take the action's lease: the new fence, or None if somebody else's is live.
+
+        The present owner may renew. `dead` names an owner known to be gone: its lease does not
+        count. Durable, since a fence that is forgotten fences nothing.
+        """
+        ...
+
+    def wake(self, action_id: str, at_us: int) -> bool:
+        """Bring the due time forward to `at_us`; false if the action waits for nothing."""
+        ...
+
+    def page(self, query: ActionFilter) -> list[StoredProjection]:
+        """A page of actions."""
+        ...
+
+    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+        """The bytes under a digest; None if absent or erased. The digest is recomputed on reading:
+        a difference raises StoreCorruptError."""
+        ...
+
+    def count(self, tenant: str, subject: str, name: str) -> int:
+        """The present value of a counter."""
+        ...
+
+    def counts(self, tenant: str) -> list[tuple[str, str, int]]:
+        """All counters of a tenant above zero: (subject, name, value)."""
+        ...
+
+    def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
+        """The whole log in order, streamed."""
+        ...
+
+    def projections(self) -> Iterator[StoredProjection]:
+        """Every projection, by action id, streamed."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back. May be called twice."""
+        ...
