@@ -1,0 +1,197 @@
+"""The runtime port of a real machine: its clock, its sleep, its ids, and who runs on it.
+
+Chosen by `bootstrap` where the caller gives no runtime. It must not be read by domain or lifecycle: times
+reach them with what happened.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+ID_TIME_BITS: Final = 48
+ID_RANDOM_BITS: Final = 80
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32 in lower case: sorts as the numbers do, and has no letter that reads like a digit."""
+_PAIRS: Final = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+_US_PER_MS: Final = 1000
+SLEEP_SECONDS_MAX: Final = 86_400.0
+"""A longer sleep wakes early, which the port allows: the lock below takes no larger number everywhere."""
+_OWNER_PARTS: Final = 5
+_STAT_STATE: Final = 0
+_STAT_START_TIME: Final = 19
+"""Places in /proc/PID/stat, counted from behind the command's closing bracket; see proc(5)."""
+
+
+class SystemRuntime:
+    """A `Runtime`; one for a process is enough, and any thread and any event loop may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._last_us = 0
+        self._last_us_monotonic_ns = 0
+        self._last_id = 0
+        self._pokes = 0
+        # An RLock, since a signal handler may poke in the middle of a sleeper's own bookkeeping.
+        self._poked = threading.Condition(threading.RLock())
+        self._sleepers: set[asyncio.Future[None]] = set()
+        self._owner = (0, "")
+
+    def now_us(self) -> int:
+        """The wall clock. Where that was set back, half the speed of real time until it has caught up."""
+        with self._lock:
+            wall_us, monotonic_ns = time.time_ns() // 1000, time.monotonic_ns()
+            if wall_us < self._last_us:
+                wall_us = self._last_us + (monotonic_ns - self._last_us_monotonic_ns) // 2000
+            self._last_us, self._last_us_monotonic_ns = wall_us, monotonic_ns
+            return wall_us
+
+    def new_id(self) -> str:
+        """48 bits of milliseconds and 80 of chance; within one millisecond, a random step up.
+
+        The step is random and not one, so that a forked child does not draw its parent's ids.
+        """
+        now_ms = self.now_us() // _US_PER_MS
+        chance = int.from_bytes(os.urandom(ID_RANDOM_BITS // 8))
+        with self._lock:
+            number = now_ms << ID_RANDOM_BITS | chance
+            if number >> ID_RANDOM_BITS <= self._last_id >> ID_RANDOM_BITS:
+                number = self._last_id + 1 + (chance >> (ID_RANDOM_BITS // 2))
+            self._last_id = number
+        return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+    def jitter(self) -> float:
+        return random.random()
+
+    def owner(self) -> str:
+        pid, name = self._owner
+        if pid != os.getpid():
+            pid = os.getpid()
+            name = _owner_name(pid)
+            self._owner = (pid, name)
+        return name
+
+    def is_gone(self, owner: str) -> bool:
+        """Only of a process of this boot and of this process namespace can it be told."""
+        parts = owner.split("/")
+        ours = self.owner().split("/")
+        if len(parts) != _OWNER_PARTS or parts[:3] != ours[:3] or not parts[1] or not parts[3].isdigit():
+            return False
+        return _process_is_gone(int(parts[3]), started=parts[4])
+
+    def sleep(self, seconds: float) -> None:
+        with self._poked:
+            seen = self._pokes
+            self._poked.wait_for(
+                lambda: self._pokes != seen, timeout=min(max(seconds, 0.0), SLEEP_SECONDS_MAX)
+            )
+
+    async def sleep_async(self, seconds: float) -> None:
+        import asyncio  # a program without an event loop does not pay for it
+
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        timer = loop.call_later(max(seconds, 0.0), _finish, woken)
+        with self._poked:
+            self._sleepers.add(woken)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            with self._poked:
+                self._sleepers.discard(woken)
+
+    def poke(self) -> None:
+        """Safe from any thread and from a signal handler."""
+        with self._poked:
+            self._pokes += 1
+            self._poked.notify_all()
+            sleepers = list(self._sleepers)
+        for woken in sleepers:
+            try:
+                woken.get_loop().call_soon_threadsafe(_finish, woken)
+            except RuntimeError:
+                # The loop was closed between the two lines; nobody sleeps there any more.
+                continue
+
+
+def _finish(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """What /proc/PID/stat says of a process."""
+
+    state: str
+    started: str
+
+
+def _owner_name(pid: int) -> str:
+    """host/boot/namespace/pid/start: a pid alone is used again, and means nothing in another container."""
+    host = socket.gethostname().replace("/", "_")
+    boot = _text_of(Path("/proc/sys/kernel/random/boot_id"))
+    try:
+        namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        namespace = ""
+    stat = _stat_of(pid)
+    if stat is None or not boot or not namespace:
+        # Without proof of identity the name is only unique; `is_gone` never answers yes to it.
+        return f"{host}///{pid}/{os.urandom(8).hex()}"
+    return f"{host}/{boot}/{namespace}/{pid}/{stat.started}"
+
+
+def _process_is_gone(pid: int, started: str) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # It exists, under another user: its start time may still be readable.
+    except OverflowError:
+        return False
+    stat = _stat_of(pid)
+    if stat is None:
+        return False
+    if stat.started != started:
+        return True  # The number was given to a later process.
+    return stat.state in "ZX" and not _has_other_threads(pid)
+
+
+def _stat_of(pid: int) -> _Stat | None:
+    text = _text_of(Path(f"/proc/{pid}/stat"))
+    # The command stands in brackets and may hold blanks and brackets itself: count from the last one.
+    fields = text.rpartition(")")[2].split()
+    if len(fields) <= _STAT_START_TIME:
+        return None
+    return _Stat(state=fields[_STAT_STATE], started=fields[_STAT_START_TIME])
+
+
+def _has_other_threads(pid: int) -> bool:
+    """A process whose first thread has ended shows as a zombie while others of its threads still run."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
