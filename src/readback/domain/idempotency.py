@@ -1,0 +1,153 @@
+"""Idempotency: one logical operation is executed once, whatever happens around it.
+
+The key names the operation, the request hash names its payload, the record says what became of it.
+Pure: the store keeps the records, the engine asks `on_key` what a second proposal may do. The key
+prevents *twice*; it proves nothing about whose effect is seen (that is the stamp's work).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from readback.canon import Json, payload_bytes, sha256_hex
+from readback.domain.kind import Kind
+from readback.domain.state import State
+
+_KEY_DOMAIN: Final = "readback/key/1"
+_REQUEST_DOMAIN: Final = "readback/request/1"
+KEY_TEXT_HEX_DIGITS: Final = 40
+"""160 bits of the hash: enough against collision, short enough for every provider's key field."""
+
+
+class KeyStatus(StrEnum):
+    """What became of the operation under a key (the ledger schema's `idempotency.status`)."""
+
+    PENDING = "PENDING"
+    """Open: in flight, unknown, or waiting for a person. Blocks every second execution."""
+    COMPLETED = "COMPLETED"
+    """Reconciled as success: a verdict, never a mere return."""
+    FAILED_RETRYABLE = "FAILED_RETRYABLE"
+    """No effect, and none can follow: the same operation may be run again."""
+    FAILED_FINAL = "FAILED_FINAL"
+    COMPENSATED = "COMPENSATED"
+    EXPIRED = "EXPIRED"
+
+
+class KeyDecision(StrEnum):
+    """What a proposal may do with its key."""
+
+    EXECUTE = "execute"
+    JOIN = "join"
+    """Wait for the action in flight and share its outcome."""
+    REPLAY = "replay"
+    """Get the recorded outcome, marked as a replay."""
+    REFUSE = "refuse"
+    """The key belongs to another payload."""
+
+
+class Resolution(StrEnum):
+    """What a person attested where nothing could be verified. Never a verification."""
+
+    NONE = ""
+    ATTESTED_DONE = "attested_done"
+    ATTESTED_NOT_DONE = "attested_not_done"
+
+
+def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) -> str:
+    """The idempotency key's SHA-256 (hex): of tenant, contract name and operation, and nothing else.
+
+    `operation` is the caller's id, or the declared key fields by name. A canonical JSON array keeps
+    the parts apart, so that no two different triples share their bytes.
+    """
+    parts: list[Json] = [_KEY_DOMAIN, tenant, contract, operation if isinstance(operation, str) else {**operation}]
+    return sha256_hex(payload_bytes(parts))
+
+
+def key_text(hashed: str) -> str:
+    """What is handed to the tool as its idempotency key."""
+    return "rb-" + hashed[:KEY_TEXT_HEX_DIGITS]
+
+
+def request_hash(kind: Kind, target: str, arguments: Mapping[str, Json]) -> str:
+    """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ."""
+    parts: list[Json] = [_REQUEST_DOMAIN, kind.value, target, {**arguments}]
+    return sha256_hex(payload_bytes(parts))
+
+
+_BY_STATE: Final = MappingProxyType(
+    {
+        State.PROPOSED: KeyStatus.PENDING,
+        State.VALIDATED: KeyStatus.PENDING,
+        State.EXECUTING: KeyStatus.PENDING,
+        State.ACCEPTED: KeyStatus.PENDING,
+        State.PENDING: KeyStatus.PENDING,
+        State.COMMITTED: KeyStatus.PENDING,
+        State.PARTIALLY_COMMITTED: KeyStatus.PENDING,
+        State.RECONCILED_SUCCESS: KeyStatus.COMPLETED,
+        State.RECONCILIATION_FAILED: KeyStatus.PENDING,
+        State.FAILED: KeyStatus.FAILED_FINAL,
+        State.VERIFICATION_TIMEOUT: KeyStatus.PENDING,
+        State.UNKNOWN: KeyStatus.PENDING,
+        State.COMPENSATING: KeyStatus.PENDING,
+        State.COMPENSATED: KeyStatus.COMPENSATED,
+        State.COMPENSATION_FAILED: KeyStatus.PENDING,
+        State.FORWARD_RECOVERY: KeyStatus.PENDING,
+        State.ROLLED_BACK: KeyStatus.FAILED_FINAL,
+        State.REVIEW_REQUIRED: KeyStatus.PENDING,
+        State.ABANDONED: KeyStatus.FAILED_FINAL,
+    }
+)
+_RETRYABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
+
+
+def key_status(
+    state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE
+) -> KeyStatus:
+    """The record's status for a state.
+
+    `may_repeat`: nothing of the attempt exists or can still land; it counts only for FAILED and
+    ROLLED_BACK. An attestation that it was not done frees the key of an open state; one that it was
+    done keeps it, without calling it completed.
+    """
+    if state in _RETRYABLE and may_repeat:
+        return KeyStatus.FAILED_RETRYABLE
+    status = _BY_STATE[state]
+    if resolution is Resolution.ATTESTED_NOT_DONE and status is KeyStatus.PENDING:
+        return KeyStatus.FAILED_RETRYABLE
+    return status
+
+
+def may_replace(status: KeyStatus) -> bool:
+    """Whether a new action may take over the key from the record."""
+    return status in (KeyStatus.FAILED_RETRYABLE, KeyStatus.EXPIRED)
+
+
+def aged(status: KeyStatus, expires_us: int, now_us: int) -> KeyStatus:
+    """The record's status now. An open record never expires: time does not settle what is unknown."""
+    if status is not KeyStatus.PENDING and 0 < expires_us <= now_us:
+        return KeyStatus.EXPIRED
+    return status
+
+
+def on_key(status: KeyStatus | None, *, same_request: bool, in_flight: bool = False) -> KeyDecision:
+    """What a proposal may do, given the record under its key (None: there is none).
+
+    `in_flight`: the record's action still runs towards an outcome. Apart from a retryable failure
+    and an expired record nothing executes a second time, an unknown outcome least of all.
+    """
+    if status is None or status is KeyStatus.EXPIRED:
+        return KeyDecision.EXECUTE
+    if not same_request:
+        return KeyDecision.REFUSE
+    match status:
+        case KeyStatus.PENDING:
+            return KeyDecision.JOIN if in_flight else KeyDecision.REPLAY
+        case KeyStatus.COMPLETED | KeyStatus.FAILED_FINAL | KeyStatus.COMPENSATED:
+            return KeyDecision.REPLAY
+        case KeyStatus.FAILED_RETRYABLE:
+            return KeyDecision.EXECUTE
+        case _:
+            assert_never(status)

@@ -1,0 +1,316 @@
+"""The form of the recovery table: situations, actions, rows, and what every table must satisfy.
+
+`recovery` holds the rows. A table is data: an operator may bring another, and `RecoveryTable.check`
+refuses one that has gaps or goes below the floor. No model's opinion enters here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from itertools import product
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.domain.errors import InvariantError, SettingsError
+from readback.domain.finding import Finding
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+
+
+class Reversal(StrEnum):
+    """How the effect could be taken back."""
+
+    NONE = "none"
+    ROLLBACK_OPEN = "rollback_open"
+    """A local transaction is still ours to abort."""
+    COMPENSABLE = "compensable"
+    """Another action reverses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The conditions that rows ask for; all of them closed and small, so that a table can be proven total."""
+
+    side_effect: SideEffect
+    within_window: bool
+    """Verification may still come out otherwise by itself: the window is open and no verdict is final."""
+    maybe_stale: bool
+    """The deciding reading was weaker than strong."""
+    reversible: Reversal
+    pivot_passed: bool
+    effect_shown: bool
+    """A reading shows an effect of ours."""
+    executed: bool
+    """An attempt may have reached the tool."""
+    key_record: bool
+    """What became of the attempt can be looked up under its key, durably."""
+    key_honoured: bool
+    """The contract declares that the tool executes one key once."""
+    dead: bool
+    """Nothing of the attempt may still land."""
+    equivalent_duplicate: bool
+    """The duplicate leaves an equivalent state, and the contract allows that."""
+    repeated: bool
+    """The counter of consecutive faults of this contract or source is at its limit."""
+    late_open: bool
+    """An effect may still land late."""
+    searched: bool = False
+    """A search or look-up covered the places where the effect could be instead."""
+
+
+class RecoveryAction(StrEnum):
+    """What is done about a finding."""
+
+    ACCEPT = "accept"
+    RECORD_NO_OP = "record_no_op"
+    RETRY_VERIFICATION = "retry_verification"
+    FORCE_STRONG_READ = "force_strong_read"
+    COMPENSATE_OR_ROLL_BACK = "compensate_or_roll_back"
+    HOLD_AND_ESCALATE = "hold_and_escalate"
+    COMPENSATE_AND_STOP = "compensate_and_stop"
+    POLL_IDEMPOTENCY_RECORD = "poll_idempotency_record"
+    FREEZE_AND_RECONCILE = "freeze_and_reconcile"
+    BACKWARD_COMPENSATION = "backward_compensation"
+    FORWARD_RECOVERY = "forward_recovery"
+    REFRESH_AND_REPLAN = "refresh_and_replan"
+    FREEZE_AND_ALERT = "freeze_and_alert"
+    RECORD_IDEMPOTENT_REPLAY = "record_idempotent_replay"
+    FREEZE_AND_ALARM = "freeze_and_alarm"
+    REPORT_UNVERIFIED = "report_unverified"
+    REVIEW_AND_INCIDENT = "review_and_incident"
+    DEFER_OR_FAIL = "defer_or_fail"
+    HOLD_PENDING = "hold_pending"
+    REVALIDATE_APPROVAL = "revalidate_approval"
+    FAIL_CLOSED = "fail_closed"
+    RETRY_SAME_KEY = "retry_same_key"
+    FAIL = "fail"
+    KEEP_UNKNOWN = "keep_unknown"
+
+    @property
+    def target_state(self) -> State:
+        """Where it leads, as far as that does not depend on how it goes."""
+        return EFFECTS[self].target_state
+
+
+@dataclass(frozen=True, slots=True)
+class ActionEffect:
+    """What an action entails wherever it is chosen."""
+
+    target_state: State
+    opens_review: bool = False
+    opens_incident: bool = False
+    freezes: bool = False
+
+
+_A, _S = RecoveryAction, State
+EFFECTS: Final = MappingProxyType(
+    {
+        _A.ACCEPT: ActionEffect(_S.RECONCILED_SUCCESS),
+        _A.RECORD_NO_OP: ActionEffect(_S.RECONCILED_SUCCESS),
+        _A.RETRY_VERIFICATION: ActionEffect(_S.PENDING),
+        _A.FORCE_STRONG_READ: ActionEffect(_S.PENDING),
+        _A.COMPENSATE_OR_ROLL_BACK: ActionEffect(_S.COMPENSATING),
+        _A.HOLD_AND_ESCALATE: ActionEffect(_S.REVIEW_REQUIRED, opens_review=True),
+        _A.COMPENSATE_AND_STOP: ActionEffect(_S.COMPENSATING),
+        _A.POLL_IDEMPOTENCY_RECORD: ActionEffect(_S.PENDING),
+        _A.FREEZE_AND_RECONCILE: ActionEffect(_S.REVIEW_REQUIRED, opens_review=True, freezes=True),
+        _A.BACKWARD_COMPENSATION: ActionEffect(_S.COMPENSATING),
+        _A.FORWARD_RECOVERY: ActionEffect(_S.FORWARD_RECOVERY),
+        _A.REFRESH_AND_REPLAN: ActionEffect(_S.FAILED),
+        _A.FREEZE_AND_ALERT: ActionEffect(
+            _S.REVIEW_REQUIRED, opens_review=True, opens_incident=True, freezes=True
+        ),
+        _A.RECORD_IDEMPOTENT_REPLAY: ActionEffect(_S.RECONCILED_SUCCESS),
+        _A.FREEZE_AND_ALARM: ActionEffect(
+            _S.REVIEW_REQUIRED, opens_review=True, opens_incident=True, freezes=True
+        ),
+        _A.REPORT_UNVERIFIED: ActionEffect(_S.UNKNOWN),
+        _A.REVIEW_AND_INCIDENT: ActionEffect(_S.REVIEW_REQUIRED, opens_review=True, opens_incident=True),
+        _A.DEFER_OR_FAIL: ActionEffect(_S.VALIDATED),
+        _A.HOLD_PENDING: ActionEffect(_S.PENDING),
+        _A.REVALIDATE_APPROVAL: ActionEffect(_S.VALIDATED),
+        _A.FAIL_CLOSED: ActionEffect(_S.FAILED),
+        _A.RETRY_SAME_KEY: ActionEffect(_S.VALIDATED),
+        _A.FAIL: ActionEffect(_S.FAILED),
+        _A.KEEP_UNKNOWN: ActionEffect(_S.UNKNOWN),
+    }
+)
+"""Every action's consequences (a table of ours: the specification names the actions only)."""
+
+ConditionValue = bool | SideEffect | Reversal
+Condition = Mapping[str, tuple[ConditionValue, ...]]
+"""Field of the situation -> its allowed values; fields that are not named may be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. It applies where any one of its conditions is met (`({},)`: always).
+
+    `label` is the specification's discrepancy type, or our own for `ours`.
+    """
+
+    id: str
+    finding: Finding
+    when: tuple[Condition, ...]
+    action: RecoveryAction
+    label: str
+    rationale: str
+    ours: bool
+
+    @property
+    def target_state(self) -> State:
+        """Where the action leads."""
+        return EFFECTS[self.action].target_state
+
+    @property
+    def opens_review(self) -> bool:
+        """Whether a person has to look at it."""
+        return EFFECTS[self.action].opens_review
+
+    @property
+    def opens_incident(self) -> bool:
+        """Whether somebody is to be alarmed."""
+        return EFFECTS[self.action].opens_incident
+
+    @property
+    def freezes(self) -> bool:
+        """Whether further actions on the same target are held."""
+        return EFFECTS[self.action].freezes
+
+    def matches(self, situation: Situation) -> bool:
+        """Whether one of its conditions is met."""
+        return any(
+            all(getattr(situation, name) in allowed for name, allowed in condition.items())
+            for condition in self.when
+        )
+
+
+_BOOLS: Final = (False, True)
+DOMAINS: Final[Mapping[str, tuple[ConditionValue, ...]]] = MappingProxyType(
+    {
+        field.name: {"side_effect": tuple(SideEffect), "reversible": tuple(Reversal)}.get(field.name, _BOOLS)
+        for field in fields(Situation)
+    }
+)
+"""Every field of a situation with all its values."""
+
+_SUCCESS_ONLY_FROM: Final = MappingProxyType(
+    {
+        _A.ACCEPT: Finding.VERIFIED,
+        _A.RECORD_NO_OP: Finding.NO_OP_ALLOWED,
+        _A.RECORD_IDEMPOTENT_REPLAY: Finding.DUPLICATE_SIDE_EFFECT,
+    }
+)
+_REVERSING: Final = frozenset({_A.COMPENSATE_OR_ROLL_BACK, _A.COMPENSATE_AND_STOP, _A.BACKWARD_COMPENSATION})
+_FLOOR: Final[Mapping[RecoveryAction, Condition]] = MappingProxyType(
+    {
+        **{action: {"effect_shown": (True,), "pivot_passed": (False,)} for action in _REVERSING},
+        _A.RETRY_SAME_KEY: {
+            "effect_shown": (False,),
+            "dead": (True,),
+            "late_open": (False,),
+            "key_honoured": (True,),
+            "maybe_stale": (False,),
+        },
+        _A.RECORD_IDEMPOTENT_REPLAY: {"equivalent_duplicate": (True,)},
+        _A.DEFER_OR_FAIL: {"executed": (False,)},
+        _A.REVALIDATE_APPROVAL: {"executed": (False,)},
+    }
+)
+"""What a row's conditions must at least demand before it may choose the action."""
+
+
+class RecoveryTable:
+    """An ordered set of rows: within a finding the first that matches decides."""
+
+    __slots__ = ("_by_finding", "rows", "version")
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self.rows = rows
+        self._by_finding = {
+            finding: tuple(row for row in rows if row.finding is finding) for finding in Finding
+        }
+        self.version = sha256_hex(envelope_bytes([_row_json(row) for row in rows]))
+
+    def decide(self, finding: Finding, situation: Situation) -> Row:
+        """The row for a finding in a situation. A checked table always has one."""
+        for row in self._by_finding[finding]:
+            if row.matches(situation):
+                return row
+        raise InvariantError(f"The recovery table has no row for {finding.value} in {situation}.")
+
+    def row(self, row_id: str) -> Row | None:
+        """The row with this id."""
+        return next((row for row in self.rows if row.id == row_id), None)
+
+    def check(self) -> None:
+        """Raise SettingsError unless the table is total, has no dead row and keeps the floor."""
+        problems = [*self._malformed()] or [*self._below_floor(), *self._gaps()]
+        if problems:
+            raise SettingsError(
+                f"The recovery table cannot be used: {problems[0]}",
+                remedy="Correct the named rows; nothing was run.",
+                details={"problems": problems},
+            )
+
+    def _malformed(self) -> Iterator[str]:
+        ids = [row.id for row in self.rows]
+        for row_id in sorted({one for one in ids if ids.count(one) > 1}):
+            yield f"{row_id} stands there twice."
+        for row in self.rows:
+            for name in {name for condition in row.when for name in condition}:
+                if name not in DOMAINS:
+                    yield f"{row.id} asks for {name!r}, which no situation has."
+
+    def _below_floor(self) -> Iterator[str]:
+        for row in self.rows:
+            only = _SUCCESS_ONLY_FROM.get(row.action)
+            if only is not None and row.finding is not only:
+                yield f"{row.id} makes a success of {row.finding.value}."
+            if row.action is _A.RETRY_SAME_KEY and row.finding is not Finding.REFUTED_DEAD:
+                yield f"{row.id} repeats an action that is not refuted and dead."
+            for name, demanded in _FLOOR.get(row.action, {}).items():
+                if any(not set(condition.get(name, DOMAINS[name])) <= set(demanded) for condition in row.when):
+                    yield f"{row.id} chooses {row.action.value} without demanding {name}."
+
+    def _gaps(self) -> Iterator[str]:
+        for finding in Finding:
+            rows = self._by_finding[finding]
+            hit: set[str] = set()
+            for situation in situations_of(rows):
+                match = next((row for row in rows if row.matches(situation)), None)
+                if match is None:
+                    yield f"{finding.value} has no row for {situation}."
+                    break
+                hit.add(match.id)
+            else:
+                yield from (f"{row.id} can never apply." for row in rows if row.id not in hit)
+
+
+def situations_of(rows: tuple[Row, ...]) -> Iterator[Situation]:
+    """Every situation that these rows can tell apart: the fields they name in all combinations."""
+    named = sorted({name for row in rows for condition in row.when for name in condition})
+    rest = {name: values[0] for name, values in DOMAINS.items()}
+    for values in product(*(DOMAINS[name] for name in named)):
+        yield Situation(**{**rest, **dict(zip(named, values, strict=True))})  # type: ignore[arg-type]
+
+
+def _row_json(row: Row) -> Json:
+    when: list[Json] = [
+        {name: [_plain(value) for value in condition[name]] for name in sorted(condition)}
+        for condition in row.when
+    ]
+    return {
+        "id": row.id,
+        "finding": row.finding.value,
+        "when": when,
+        "action": row.action.value,
+        "target_state": row.target_state.value,
+    }
+
+
+def _plain(value: ConditionValue) -> Json:
+    return value if isinstance(value, bool) else value.value
