@@ -23,7 +23,7 @@ DEMO  := $(VENV)/.demo-stamp
 .PHONY: help setup demo test quick check lint format types layers crash mutants mutants-sample bench lock clean
 
 help:
-	@sed -n '/^# /s/^# //p' Makefile | head -8
+	@sed -n '/^# /s/^# //p' Makefile | head -5
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,0 +1,47 @@
+"""One door for side effects: only a driver lets a hand act or look, and only the composition root joins the two.
+
+A hand (`readback.ports.acting.Hand`) is any callable of a contract, and `call` is its only handle. So whoever reads
+an attribute of that name outside a driver has made a second door.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+
+import pytest
+
+from readback.ports.acting import Hand
+from tests.architecture.tree import Module, modules
+
+HANDLE = "call"
+DRIVERS = ("readback.sdk.driver", "readback.testing.driver")
+
+
+def _touches(module: Module, handle: str) -> list[str]:
+    return [
+        f"{module.path}:{node.lineno}"
+        for node in ast.walk(module.tree)
+        if (isinstance(node, ast.Attribute) and node.attr == handle and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and _names(node, handle))
+    ]
+
+
+def _names(call: ast.Call, handle: str) -> bool:
+    return any(isinstance(each, ast.Constant) and each.value == handle for each in call.args)
+
+
+def test_a_hand_has_one_handle() -> None:
+    assert [field.name for field in dataclasses.fields(Hand) if "Callable" in str(field.type)] == [HANDLE]
+
+
+def test_only_drivers_let_a_hand_act() -> None:
+    outside = [touch for m in modules() if not m.name.startswith(DRIVERS) for touch in _touches(m, HANDLE)]
+    assert outside == []
+
+
+def test_the_drivers_are_where_the_door_is() -> None:
+    inside = [touch for m in modules() if m.name.startswith(DRIVERS) for touch in _touches(m, HANDLE)]
+    if not any(m.name.startswith(DRIVERS) for m in modules()):
+        pytest.skip("no driver yet")
+    assert inside, "no driver calls a hand: the rule above looks for the wrong handle"
