@@ -57,7 +57,6 @@ class FaultBook:
     """The rules in force, in the order they were given. Safe to use from several threads."""
 
     def __init__(self, names: frozenset[str]) -> None:
-        self.generation = 0  # counts the times that all was taken back
         self._names = names
         self._rules: list[Rule] = []
         self._ids = itertools.count(1)
@@ -93,10 +92,8 @@ class FaultBook:
         return None
 
     def clear(self) -> None:
-        """Take all back, also what a fault had left in force (an outage without an end)."""
         with self._lock:
             self._rules.clear()
-            self.generation += 1
 
     def public(self) -> list[dict[str, Any]]:
         with self._lock:
@@ -151,8 +148,8 @@ class QuietServer(ThreadingHTTPServer):
         return self.server_port
 
 
-def open_admin(book: FaultBook, settings: dict[str, int]) -> int:
-    """Open the admin door on a port of its own, which is returned.
+def open_admin(book: FaultBook, settings: dict[str, int], recover: Callable[[], None]) -> int:
+    """Open the admin door on a port of its own, which is returned. `recover` ends what a fault left in force.
 
     `POST /admin/fault` orders a fault, `POST /admin/clear` takes all back, `GET /admin/faults` shows them
     with their hits, `POST /admin/settings` changes numbers in `settings` (only those that exist).
@@ -170,6 +167,7 @@ def open_admin(book: FaultBook, settings: dict[str, int]) -> int:
                         self.answer(201, book.add(order).public())
                     case "/admin/clear":
                         book.clear()
+                        recover()
                         self.answer(200, {"status": "ok"})
                     case "/admin/settings" if order.keys() <= settings.keys():
                         settings.update({name: int(value) for name, value in order.items()})

@@ -162,8 +162,9 @@ def main() -> None:
         seed(store)
     book = FaultBook(frozenset(FAULTS))
     settings = {"capture_ms": 250, "replica_lag_ms": 0, "cache_lag_ms": 0, "hold_ms": 30_000}
-    server = QuietServer(handler_for(Service(store, book, settings)), options.port)
-    announce(port=server.serve_in_background(), admin_port=open_admin(book, settings))
+    service = Service(store, book, settings)
+    server = QuietServer(handler_for(service), options.port)
+    announce(port=server.serve_in_background(), admin_port=open_admin(book, settings, service.recover))
     live_until_stdin_closes(store.close)
 
 

@@ -52,19 +52,23 @@ class Service:
         self.store = store
         self.book = book
         self.settings = settings
-        self._outage: tuple[float, int, int] = (0, 503, 0)
+        self._outage: tuple[float, int] = (0, 503)
 
     # ---- reads under an outage
 
     def begin_outage(self, ms: int | None, code: int) -> None:
         """From now on reads answer `code`, for `ms` or (None) until the faults are cleared."""
-        until = math.inf if ms is None else now_us() + ms * 1_000
-        self._outage = (until, code, self.book.generation)
+        self._outage = (math.inf if ms is None else now_us() + ms * 1_000, code)
 
     def outage(self) -> int | None:
         """The status that reads get now instead of an answer."""
-        until, code, generation = self._outage
-        return code if now_us() < until and generation == self.book.generation else None
+        until, code = self._outage
+        return code if now_us() < until else None
+
+    def recover(self) -> None:
+        """End what faults left in force: reads work, and the lagging views catch up."""
+        self._outage = (0, 503)
+        self.store.catch_up()
 
     # ---- mutations
 

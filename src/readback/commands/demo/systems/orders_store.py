@@ -186,6 +186,12 @@ class Store:
             row = self._as_of("cache_us", now_us(), tenant, resource, row_id)
         return self._phantoms.get(("cache", tenant, resource, row_id), row)
 
+    def catch_up(self) -> None:
+        """End all lag and forget all phantoms: both views show what the primary holds."""
+        with self.transaction():
+            self._db.execute("UPDATE changes SET replica_us = 0, cache_us = 0")
+            self._phantoms.clear()
+
     def _as_of(self, column: str, at_most: int, tenant: str, resource: str, row_id: str) -> Row | None:
         found = self._db.execute(
             "SELECT row FROM changes WHERE tenant = ? AND resource = ? AND id = ?"

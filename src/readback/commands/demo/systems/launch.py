@@ -1,0 +1,230 @@
+"""Starts the demo's systems, each in a process of its own, and leaves nothing behind.
+
+Used by `readback demo` and by tests: `with Systems() as systems: ...`. Must not act on the systems for
+anybody; it gives addresses, orders faults, and says what is true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from readback.commands.demo.systems.truth import Truth
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 2.0
+HOST = "127.0.0.1"
+PACKAGE = "readback.commands.demo.systems"
+
+
+class SystemsError(RuntimeError):
+    """A system did not start, or refused an order of the demo's."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """One started process, and what it said when it was ready."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    ready: dict[str, Any]
+
+
+class Systems:
+    """The order service, the mail server and a work folder, running from `__enter__` to `__exit__`.
+
+    Everything lies under `root`, a fresh temporary folder unless one is given; a given one is kept.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self._keep = root is not None
+        self._given = root
+        self._running: dict[str, _Running] = {}
+        self.root = Path()
+
+    def __enter__(self) -> Self:
+        self.root = self._given or Path(tempfile.mkdtemp(prefix="readback-demo-"))
+        self.work.mkdir(parents=True, exist_ok=True)
+        try:
+            # Both first, then both answers: they start side by side.
+            self._start("orders", "--db", str(self.db_path))
+            self._start("mail", "--root", str(self.mail_root))
+            for running in self._running.values():
+                running.ready = _await_ready(running)
+        except BaseException:  # Ctrl-C too
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop every process and remove the temporary folder. May be called twice."""
+        for running in self._running.values():
+            if running.process.stdin:
+                with contextlib.suppress(OSError):
+                    running.process.stdin.close()  # they end by themselves on that
+        for running in self._running.values():
+            _stop(running.process)
+        self._running.clear()
+        if not self._keep and self.root != Path():
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    # ---- where things are
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+    @property
+    def db_path(self) -> Path:
+        """The order service's SQLite file: the system of record of orders, open to other readers."""
+        return self.root / "orders.db"
+
+    @property
+    def mail_root(self) -> Path:
+        return self.root / "mail"
+
+    @property
+    def orders_url(self) -> str:
+        return f"http://{HOST}:{self._ready('orders')['port']}"
+
+    @property
+    def smtp(self) -> tuple[str, int]:
+        return HOST, int(self._ready("mail")["smtp_port"])
+
+    @property
+    def imap(self) -> tuple[str, int]:
+        return HOST, int(self._ready("mail")["imap_port"])
+
+    @property
+    def mailboxes(self) -> list[str]:
+        """The addresses that have a mailbox; each is also the IMAP user's name."""
+        return list(self._ready("mail")["mailboxes"])
+
+    @property
+    def mail_password(self) -> str:
+        return str(self._ready("mail")["password"])
+
+    @property
+    def pids(self) -> dict[str, int]:
+        return {name: running.process.pid for name, running in self._running.items()}
+
+    @property
+    def truth(self) -> Truth:
+        """What is true, asked of the systems' own files."""
+        return Truth(self.db_path, self.mail_root, self.work)
+
+    # ---- faults
+
+    def fault(
+        self,
+        name: str,
+        *,
+        system: str = "orders",
+        match: dict[str, str] | None = None,
+        times: int = 1,
+        skip: int = 0,
+        **params: Any,
+    ) -> int:
+        """Order a fault for the next requests that fit `match`; returns the rule's id.
+
+        `times` -1 means always, `skip` lets the first so many honest. `SystemsError` for an unknown fault.
+        """
+        order = {"fault": name, "match": match or {}, "times": times, "skip": skip, **params}
+        return int(self._admin(system, "/admin/fault", order)["id"])
+
+    def clear_faults(self) -> None:
+        for name in self._running:
+            self._admin(name, "/admin/clear", {})
+
+    def faults(self, system: str = "orders") -> list[dict[str, Any]]:
+        """The rules in force with their `hits`."""
+        rules = self._admin(system, "/admin/faults", None)["faults"]
+        return list(rules)
+
+    def settings(self, system: str = "orders", **numbers: int) -> dict[str, int]:
+        """Change a system's settings (`capture_ms`, `replica_lag_ms`, `cache_lag_ms`, `hold_ms`)."""
+        return self._admin(system, "/admin/settings", dict(numbers))
+
+    def _admin(self, system: str, path: str, order: dict[str, Any] | None) -> dict[str, Any]:
+        url = f"http://{HOST}:{self._ready(system)['admin_port']}{path}"
+        data = None if order is None else json.dumps(order).encode()
+        try:
+            with _DIRECT.open(urllib.request.Request(url, data), timeout=5) as response:
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            with error:
+                raise SystemsError(f"{system} refused {path}: {error.read().decode()}") from None
+
+    # ---- processes
+
+    def _start(self, name: str, *arguments: str) -> None:
+        log = self.root / f"{name}.log"
+        source = str(Path(__file__).resolve().parents[4])
+        paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"{PACKAGE}.{name}", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                start_new_session=True,  # Ctrl-C is ours to handle; they end when we do
+            )
+        self._running[name] = _Running(name, process, log, {})
+
+    def _ready(self, name: str) -> dict[str, Any]:
+        if name not in self._running:
+            raise SystemsError(f"{name} is not running; use `with Systems() as systems:`")
+        return self._running[name].ready
+
+
+# Loopback never goes through a proxy that the environment names.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def _await_ready(running: _Running) -> dict[str, Any]:
+    """The one JSON line with which a system says that it is ready."""
+    stdout = running.process.stdout
+    assert stdout is not None
+    deadline = time.monotonic() + START_TIMEOUT_S
+    line = b""
+    while not line.endswith(b"\n"):
+        readable, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
+        piece = os.read(stdout.fileno(), 4096) if readable else b""
+        if not piece:
+            tail = running.log.read_text(errors="replace")[-2_000:]
+            raise SystemsError(f"{running.name} did not start: {tail.strip() or 'no word from it'}")
+        line += piece
+    ready: dict[str, Any] = json.loads(line)
+    return ready
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Wait for it, then ask, then insist."""
+    for insist in (process.poll, process.terminate, process.kill):
+        insist()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_TIMEOUT_S)
+            break
+    if process.stdout:
+        process.stdout.close()

@@ -1,0 +1,500 @@
+"""The demo's systems do what they are told, lies included; what is true is read from their own files."""
+
+from __future__ import annotations
+
+import imaplib
+import os
+import re
+import smtplib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from readback.commands.demo.systems.launch import Systems, SystemsError
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src/readback/commands/demo/systems"
+
+
+def eventually(condition: Callable[[], Any], *, turns: int = 1_000) -> Any:
+    """The condition's first true value; asks every 10 ms, and gives up after `turns` (10 s)."""
+    pause = threading.Event()
+    for _ in range(turns):
+        if value := condition():
+            return value
+        pause.wait(0.01)
+    raise AssertionError("it never became true")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Systems]:
+    with Systems() as systems:
+        yield systems
+
+
+@pytest.fixture
+def systems(running: Systems) -> Iterator[Systems]:
+    yield running
+    running.clear_faults()
+
+
+@pytest.fixture
+def shop(systems: Systems) -> Iterator[httpx.Client]:
+    headers = {"X-Tenant": "acme"}
+    with httpx.Client(base_url=systems.orders_url, headers=headers, timeout=5, trust_env=False) as client:
+        yield client
+
+
+def send(systems: Systems, stamp: str, to: str = "ana@acme.example", timeout: float = 5) -> None:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "shop@acme.example", to, f"About {stamp}"
+    message["X-Stamp"] = stamp
+    message.set_content("Your order left.")
+    with smtplib.SMTP(*systems.smtp, timeout=timeout) as smtp:
+        smtp.send_message(message)
+
+
+def imap_stamps(systems: Systems, stamp: str, user: str = "ana@acme.example") -> list[str]:
+    """The stamps of the messages that an IMAP search by header finds."""
+    with imaplib.IMAP4(*systems.imap, timeout=5) as imap:
+        imap.login(user, systems.mail_password)
+        imap.select("INBOX", readonly=True)
+        _, found = imap.uid("SEARCH", "HEADER", "X-Stamp", stamp)
+        headers = [
+            imap.uid("FETCH", uid.decode(), "(BODY.PEEK[HEADER.FIELDS (X-STAMP)])")[1][0]
+            for uid in found[0].split()
+        ]
+    return [re.sub(r"\s", "", header[1].decode().partition(":")[2]) for header in headers]
+
+
+# ---- the order service, honest
+
+
+def test_an_honest_mutation_is_stamped_versioned_and_found_by_its_stamp(
+    systems: Systems, shop: httpx.Client
+) -> None:
+    answer = shop.post("/orders/o-1/ship", json={"carrier": "dhl"}, headers={"X-Stamp": "st-1"})
+    order = systems.truth.order("o-1")
+    assert (answer.status_code, answer.json()) == (200, order)
+    assert order is not None
+    assert (order["status"], order["carrier"], order["stamp"], order["version"]) == (
+        "shipped",
+        "dhl",
+        "st-1",
+        2,
+    )
+    changes = shop.get("/search", params={"stamp": "st-1"}).json()["changes"]
+    assert [(c["resource"], c["id"], c["tenant"]) for c in changes] == [("orders", "o-1", "acme")]
+    read = shop.get("/orders/o-1")
+    assert (read.headers["X-Source"], read.headers["ETag"], read.json()) == ("primary", '"2"', order)
+
+
+def test_a_repeated_key_has_no_second_effect_and_another_payload_is_refused(
+    systems: Systems, shop: httpx.Client
+) -> None:
+    charge, key = {"order_id": "o-2", "amount_cents": 500, "currency": "EUR"}, {"Idempotency-Key": "key-2"}
+    first, second = (shop.post("/charges", json=charge, headers=key) for _ in range(2))
+    other = shop.post("/charges", json={**charge, "amount_cents": 501}, headers=key)
+    assert first.json() == second.json()
+    assert second.headers["Idempotent-Replay"] == "true"
+    assert (other.status_code, other.json()["error"]) == (422, "key_reused")
+    assert len(systems.truth.charges("o-2")) == 1
+    known = shop.get("/keys/key-2").json()
+    assert (known["status"], known["answer"]) == ("done", first.json())
+    assert shop.get("/keys/never-seen").status_code == 404
+
+
+def test_a_charge_is_queued_first_and_captured_a_moment_later(systems: Systems, shop: httpx.Client) -> None:
+    answer = shop.post("/charges", json={"order_id": "o-3", "amount_cents": 500, "currency": "EUR"})
+    assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+    eventually(lambda: systems.truth.charges("o-3")[0]["status"] == "captured")
+    refund = {"charge_id": answer.json()["id"], "amount_cents": 200}
+    assert shop.post("/refunds", json=refund).status_code == 201
+    assert shop.post("/refunds", json={**refund, "amount_cents": 400}).json()["error"] == "too_much"
+    assert systems.truth.charges("o-3")[0]["refunded_cents"] == 200
+
+
+def test_notes_ignore_keys_so_that_a_blind_retry_appends_twice(systems: Systems, shop: httpx.Client) -> None:
+    for _ in range(2):
+        shop.post("/orders/o-4/notes", json={"text": "call back"}, headers={"Idempotency-Key": "key-4"})
+    assert systems.truth.notes("o-4") == ["call back", "call back"]
+
+
+def test_one_fulfilment_books_a_shipment_takes_stock_and_packs_the_order(
+    systems: Systems, shop: httpx.Client
+) -> None:
+    before = systems.truth.stock("sku-lamp") or 0
+    answer = shop.post("/orders/o-5/fulfil", json={"carrier": "ups", "sku": "sku-lamp", "qty": 2})
+    assert answer.json()["status"] == "ok"
+    assert [row["qty"] for row in systems.truth.shipments("o-5")] == [2]
+    assert systems.truth.stock("sku-lamp") == before - 2
+    assert (systems.truth.order("o-5") or {})["status"] == "packed"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "code"),
+    [
+        ("POST", "/orders/o-6/ship", {"carrier": "pigeon"}, {}, 422),
+        ("POST", "/orders/none/ship", {"carrier": "dhl"}, {}, 404),
+        ("POST", "/orders/o-6/ship", {"carrier": "dhl"}, {"X-Tenant": "initech"}, 403),
+        ("PATCH", "/orders/o-6", {"note": "x"}, {"If-Match": '"7"'}, 412),
+        ("PATCH", "/orders/o-6", {"version": 9}, {}, 422),
+        ("POST", "/charges", {"order_id": "o-6", "amount_cents": 1.5, "currency": "EUR"}, {}, 422),
+        ("GET", "/orders/none", None, {}, 404),
+        ("GET", "/orders/o-6", None, {"X-Tenant": "initech"}, 403),
+        ("GET", "/orders?colour=red", None, {}, 400),
+        ("POST", "/nowhere", {}, {}, 404),
+    ],
+)
+def test_a_bad_request_is_refused_and_writes_nothing(
+    systems: Systems,
+    shop: httpx.Client,
+    method: str,
+    path: str,
+    body: Any,
+    headers: dict[str, str],
+    code: int,
+) -> None:
+    assert shop.request(method, path, json=body, headers=headers).status_code == code
+    assert (systems.truth.order("o-6") or {})["version"] == 1
+
+
+# ---- the order service, lying
+
+
+@pytest.mark.parametrize(
+    ("fault", "params", "code", "said"),
+    [
+        ("silent_noop", {}, 200, '{"status": "ok"}'),
+        ("accepted_lost", {}, 202, '{"status": "accepted"}'),
+        ("success_false", {}, 200, '"success": false'),
+        ("error_text", {}, 200, "ERROR"),
+        ("refuse", {"code": 503}, 503, "unavailable"),
+        ("silent_noop", {"answer": "honest"}, 200, '"carrier": "dhl"'),
+    ],
+)
+def test_a_fault_that_commits_nothing(
+    systems: Systems, shop: httpx.Client, fault: str, params: dict[str, Any], code: int, said: str
+) -> None:
+    systems.fault(fault, match={"method": "POST", "path": "/orders/o-7/ship"}, **params)
+    answer = shop.post("/orders/o-7/ship", json={"carrier": "dhl"})
+    assert answer.status_code == code
+    assert said in answer.text
+    assert (systems.truth.order("o-7") or {})["version"] == 1
+
+
+@pytest.mark.parametrize(("fault", "version"), [("timeout_before", 1), ("timeout_after", 2)])
+def test_a_timeout_says_nothing_whether_it_committed_or_not(
+    systems: Systems, shop: httpx.Client, fault: str, version: int
+) -> None:
+    order_id = {"timeout_before": "o-8", "timeout_after": "o-9"}[fault]
+    systems.fault(fault, match={"path": f"/orders/{order_id}"})
+    with pytest.raises(httpx.ReadTimeout):
+        shop.patch(f"/orders/{order_id}", json={"note": "x"}, timeout=0.2)
+    eventually(lambda: (systems.truth.order(order_id) or {})["version"] == version)
+
+
+def test_an_error_after_the_commit_leaves_the_effect_and_the_key(
+    systems: Systems, shop: httpx.Client
+) -> None:
+    systems.fault("error_after_commit", match={"stamp": "st-10"})
+    charge = {"order_id": "o-10", "amount_cents": 500, "currency": "EUR"}
+    headers = {"X-Stamp": "st-10", "Idempotency-Key": "key-10"}
+    assert shop.post("/charges", json=charge, headers=headers).status_code == 500
+    assert shop.get("/keys/key-10").json()["status"] == "done"
+    assert shop.post("/charges", json=charge, headers=headers).status_code == 202
+    assert systems.truth.effects("st-10", "charges") == 1
+
+
+@pytest.mark.parametrize(("answer", "code"), [("accepted", 202), ("honest", 200)])
+def test_a_late_effect_is_said_to_be_there_and_is_not(
+    systems: Systems, shop: httpx.Client, answer: str, code: int
+) -> None:
+    systems.fault("late", match={"path": "/orders/o-11/cancel"}, ms=60_000, answer=answer)
+    headers = {"Idempotency-Key": f"key-11-{answer}"}
+    assert shop.post("/orders/o-11/cancel", headers=headers).status_code == code
+    assert (systems.truth.order("o-11") or {})["status"] == "open"
+    assert shop.post("/orders/o-11/cancel", headers=headers).json()["error"] == "in_progress"
+
+
+def test_a_late_effect_lands_after_the_answer(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("late", match={"path": "/orders/o-12/cancel"}, ms=50)
+    assert shop.post("/orders/o-12/cancel", headers={"Idempotency-Key": "key-12"}).status_code == 202
+    eventually(lambda: (systems.truth.order("o-12") or {})["status"] == "cancelled")
+    assert shop.get("/keys/key-12").json()["status"] == "done"
+
+
+@pytest.mark.parametrize("view", ["replica", "cache"])
+def test_a_lagging_view_denies_what_is_true_and_then_follows(
+    systems: Systems, shop: httpx.Client, view: str
+) -> None:
+    order_id = {"replica": "o-13", "cache": "o-14"}[view]
+    for note, ms in (("", 50), ("old", 50), ("new", 60_000)):
+        systems.fault(f"{view}_lag", match={"path": f"/orders/{order_id}"}, ms=ms)
+        shop.patch(f"/orders/{order_id}", json={"note": note})
+    eventually(lambda: shop.get(f"/{view}/orders/{order_id}").json()["note"] == "old")
+    assert shop.get(f"/orders/{order_id}").json()["note"] == "new"
+
+
+def test_the_replica_tells_the_commit_that_it_has_reached(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("replica_lag", match={"path": "/orders/o-15"}, ms=60_000)
+    shop.patch("/orders/o-15", json={"note": "new"})
+    commit = int(shop.get("/orders/o-15").headers["X-Commit"])
+    assert int(shop.get("/replica/orders/o-15").headers["X-Commit"]) < commit
+    systems.clear_faults()
+    assert int(shop.get("/replica/orders/o-15").headers["X-Commit"]) == commit
+
+
+@pytest.mark.parametrize("view", ["replica", "cache"])
+def test_a_lagging_view_confirms_a_write_that_was_lost(
+    systems: Systems, shop: httpx.Client, view: str
+) -> None:
+    systems.fault(f"{view}_confirms", match={"path": "/orders/o-16"})
+    assert shop.patch("/orders/o-16", json={"note": "new"}).json()["note"] == "new"
+    assert shop.get(f"/{view}/orders/o-16").json()["note"] == "new"
+    assert (systems.truth.order("o-16") or {})["note"] == ""
+
+
+def test_a_partial_fulfilment_does_only_the_named_parts(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("partial", match={"path": "/orders/o-17/fulfil"}, keep=["shipment", "stock"])
+    answer = shop.post("/orders/o-17/fulfil", json={"carrier": "ups", "sku": "sku-mug", "qty": 1})
+    assert answer.json()["order"]["status"] == "packed"
+    assert len(systems.truth.shipments("o-17")) == 1
+    assert (systems.truth.order("o-17") or {})["status"] == "open"
+
+
+def test_a_partial_batch_changes_the_first_order_only(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("partial", match={"path": "/batch"})
+    answer = shop.post("/batch", json={"ids": ["o-18", "o-19"], "set": {"status": "held"}})
+    assert answer.json()["changed"] == ["o-18", "o-19"]
+    assert [(systems.truth.order(o) or {})["status"] for o in ("o-18", "o-19")] == ["held", "open"]
+
+
+def test_a_write_lands_at_another_tenant(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("wrong_tenant", match={"path": "/orders/o-20"})
+    said = shop.patch("/orders/o-20", json={"note": "x"}, headers={"X-Stamp": "st-20"}).json()
+    assert (said["tenant"], said["note"]) == ("acme", "x")
+    assert (systems.truth.order("o-20") or {})["note"] == ""
+    assert (systems.truth.order("o-20", "globex") or {})["note"] == "x"
+    own = shop.get("/search", params={"stamp": "st-20"}).json()["changes"]
+    everywhere = shop.get("/search", params={"stamp": "st-20"}, headers={"X-Tenant": "*"}).json()["changes"]
+    assert (own, [change["tenant"] for change in everywhere]) == ([], ["globex"])
+
+
+def test_a_write_lands_on_another_order(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("wrong_target", match={"path": "/orders/o-21/ship"}, target="o-22")
+    assert shop.post("/orders/o-21/ship", json={"carrier": "dhl"}).json()["id"] == "o-21"
+    assert [(systems.truth.order(o) or {})["status"] for o in ("o-21", "o-22")] == ["open", "shipped"]
+
+
+def test_other_values_are_written_than_the_answer_says(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("wrong_value", match={"path": "/orders/o-23"}, set={"address": "1 Elsewhere", "note": "?"})
+    assert shop.patch("/orders/o-23", json={"address": "2 Here"}).json()["address"] == "2 Here"
+    order = systems.truth.order("o-23") or {}
+    assert (order["address"], order["note"]) == ("1 Elsewhere", "?")
+
+
+def test_an_effect_is_applied_twice_under_one_key(systems: Systems, shop: httpx.Client) -> None:
+    before = systems.truth.stock("sku-chair") or 0
+    systems.fault("duplicate", match={"path": "/stock/sku-chair/adjust"})
+    headers = {"X-Stamp": "st-24", "Idempotency-Key": "key-24"}
+    said = shop.post("/stock/sku-chair/adjust", json={"delta": -3}, headers=headers).json()
+    assert said["qty"] == before - 3
+    assert systems.truth.stock("sku-chair") == before - 6
+    assert systems.truth.effects("st-24", "stock") == 2
+
+
+def test_another_actor_overwrites_right_afterwards(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("flip", match={"path": "/orders/o-25"}, set={"status": "open"}, actor="night-batch")
+    assert shop.patch("/orders/o-25", json={"status": "held"}).json()["status"] == "held"
+    order = systems.truth.order("o-25") or {}
+    assert (order["status"], order["updated_by"], order["version"]) == ("open", "night-batch", 3)
+
+
+@pytest.mark.parametrize(("fault", "status"), [("declined", "declined"), ("stuck", "queued")])
+def test_a_charge_that_was_queued_is_never_captured(
+    systems: Systems, shop: httpx.Client, fault: str, status: str
+) -> None:
+    order_id = {"declined": "o-26", "stuck": "o-27"}[fault]
+    systems.fault(fault, match={"path": "/charges"})
+    charge = {"amount_cents": 500, "currency": "EUR"}
+    shop.post("/charges", json={**charge, "order_id": order_id})
+    later = shop.post("/charges", json={**charge, "order_id": "o-28"}).json()["id"]
+    eventually(lambda: (systems.truth.charge(later) or {})["status"] == "captured")
+    assert [row["status"] for row in systems.truth.charges(order_id)] == [status]
+
+
+def test_reads_are_down_until_the_outage_ends_or_is_taken_back(systems: Systems, shop: httpx.Client) -> None:
+    systems.fault("outage", match={"method": "PATCH", "path": "/orders/o-29"}, ms=60_000)
+    assert shop.patch("/orders/o-29", json={"note": "x"}).status_code == 200
+    assert shop.get("/orders/o-29").status_code == 503
+    systems.fault("outage", match={"method": "PATCH", "path": "/orders/o-29"}, ms=50)
+    assert shop.patch("/orders/o-29", json={"note": "x"}).status_code == 200
+    eventually(lambda: shop.get("/orders/o-29").status_code == 200)
+    systems.fault("outage", match={"method": "GET", "path": "/orders/*"}, code=403)
+    assert [shop.get(path).status_code for path in ("/orders/o-29", "/keys/none")] == [403, 403]
+    systems.clear_faults()
+    assert shop.get("/orders/o-29").json()["note"] == "x"
+
+
+def test_a_fault_spoils_as_often_as_ordered_and_counts_its_hits(systems: Systems, shop: httpx.Client) -> None:
+    rule = systems.fault("refuse", match={"path": "/orders/o-30"}, times=2, skip=1)
+    codes = [shop.patch("/orders/o-30", json={"note": "x"}).status_code for _ in range(4)]
+    assert codes == [200, 503, 503, 200]
+    assert [f["hits"] for f in systems.faults() if f["id"] == rule] == [2]
+
+
+def test_an_unknown_fault_or_setting_is_an_error(systems: Systems) -> None:
+    with pytest.raises(SystemsError, match="unknown fault"):
+        systems.fault("gremlins")
+    with pytest.raises(SystemsError, match="no such order"):
+        systems.settings(gravity=1)
+
+
+# ---- the mail server
+
+
+def test_a_message_is_delivered_and_found_over_imap_by_its_exact_stamp(systems: Systems) -> None:
+    send(systems, "m-1")
+    send(systems, "m-11")
+    (mail,) = systems.truth.mails(mailbox="ana@acme.example", stamp="m-1")
+    assert (mail.sender, mail.subject, mail.body.strip()) == (
+        "shop@acme.example",
+        "About m-1",
+        "Your order left.",
+    )
+    # IMAP looks for a part of the text: telling m-1 from m-11 is the reader's affair.
+    assert sorted(imap_stamps(systems, "m-1")) == ["m-1", "m-11"]
+    assert imap_stamps(systems, "m-1", user="ben@acme.example") == []
+
+
+def test_an_unknown_recipient_is_refused(systems: Systems) -> None:
+    with pytest.raises(smtplib.SMTPRecipientsRefused):
+        send(systems, "m-2", to="nobody@acme.example")
+
+
+def test_an_accepted_message_is_lost_though_it_lies_in_the_senders_sent_folder(systems: Systems) -> None:
+    systems.fault("accepted_dropped", system="mail", match={"stamp": "m-3"})
+    send(systems, "m-3")
+    assert systems.truth.mails(stamp="m-3") == []
+    assert imap_stamps(systems, "m-3") == []
+    assert len(systems.truth.mails(stamp="m-3", folder="Sent")) == 1
+
+
+def test_a_message_is_delivered_late(systems: Systems) -> None:
+    for stamp, ms in (("m-4a", 60_000), ("m-4b", 50)):
+        systems.fault("delayed", system="mail", match={"stamp": stamp}, ms=ms)
+        send(systems, stamp)
+    eventually(lambda: imap_stamps(systems, "m-4b") == ["m-4b"])
+    assert systems.truth.mails(stamp="m-4a") == []
+
+
+def test_a_message_is_delivered_twice(systems: Systems) -> None:
+    systems.fault("duplicate", system="mail", match={"stamp": "m-5"})
+    send(systems, "m-5")
+    assert imap_stamps(systems, "m-5") == ["m-5", "m-5"]
+
+
+@pytest.mark.parametrize(("fault", "delivered"), [("tempfail", 0), ("refuse", 0), ("error_after_commit", 1)])
+def test_a_refused_message_may_still_have_been_delivered(
+    systems: Systems, fault: str, delivered: int
+) -> None:
+    systems.fault(fault, system="mail", match={"stamp": f"m-6-{fault}"})
+    with pytest.raises(smtplib.SMTPDataError):
+        send(systems, f"m-6-{fault}")
+    assert len(systems.truth.mails(stamp=f"m-6-{fault}")) == delivered
+
+
+@pytest.mark.parametrize(("fault", "delivered"), [("timeout_before", 0), ("timeout_after", 1)])
+def test_a_silent_mail_server_may_have_delivered(systems: Systems, fault: str, delivered: int) -> None:
+    systems.fault(fault, system="mail", match={"stamp": f"m-7-{fault}"})
+    with pytest.raises((TimeoutError, smtplib.SMTPServerDisconnected)):
+        send(systems, f"m-7-{fault}", timeout=0.5)
+    eventually(lambda: len(systems.truth.mails(stamp=f"m-7-{fault}")) == delivered)
+
+
+def test_a_message_lands_in_another_mailbox_or_says_something_else(systems: Systems) -> None:
+    systems.fault("wrong_mailbox", system="mail", match={"stamp": "m-8"}, mailbox="ana@globex.example")
+    send(systems, "m-8")
+    assert [mail.mailbox for mail in systems.truth.mails(stamp="m-8")] == ["ana@globex.example"]
+    systems.fault("wrong_value", system="mail", match={"stamp": "m-9"}, old="left", new="burned")
+    send(systems, "m-9")
+    assert systems.truth.mails(stamp="m-9")[0].body.strip() == "Your order burned."
+
+
+def test_the_mail_store_is_down_for_readers(systems: Systems) -> None:
+    systems.fault("outage", system="mail", match={"stamp": "m-10"})
+    send(systems, "m-10")
+    with pytest.raises(imaplib.IMAP4.error):
+        imap_stamps(systems, "m-10")
+    systems.clear_faults()
+    assert imap_stamps(systems, "m-10") == ["m-10"]
+
+
+# ---- coming and going
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")  # an orphan may stay a zombie where nobody reaps it
+    return not (state.exists() and ") Z " in state.read_text())
+
+
+def test_nothing_is_left_when_the_demo_ends_or_breaks() -> None:
+    systems = Systems()
+    try:
+        with systems:
+            pids, root = systems.pids, systems.root
+            assert set(pids) == {"orders", "mail"}
+            assert (systems.work.is_dir(), [alive(pid) for pid in pids.values()]) == (True, [True, True])
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert ([alive(pid) for pid in pids.values()], root.exists()) == ([False, False], False)
+    systems.close()
+
+
+def test_nothing_is_left_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from readback.commands.demo.systems.launch import Systems\n"
+        f"with Systems(Path({str(tmp_path / 'world')!r})) as systems:\n"
+        "    print(*systems.pids.values(), flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.kill()
+    eventually(lambda: not any(alive(pid) for pid in pids))
+    assert (tmp_path / "world/orders.db").exists()  # a folder that was given is kept
+
+
+def test_a_system_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "orders.db").write_text("this is no database, whatever its name may say")
+    systems = Systems(tmp_path)
+    with pytest.raises(SystemsError, match=r"(?s)orders did not start.*not a database"), systems:
+        pass
+    assert systems.pids == {}
+
+
+def test_the_systems_know_nothing_of_the_rest() -> None:
+    imports = {
+        line.split()[1]
+        for path in PACKAGE.glob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(from|import) readback", line)
+    }
+    assert imports
+    assert all(name.startswith("readback.commands.demo.systems") for name in imports), imports
