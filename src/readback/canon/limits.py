@@ -31,9 +31,10 @@ ENVELOPE_MAX_BYTES: Final = 65_535
 
 EXPRESSION_MAX_BYTES: Final = 2_048
 EXPRESSION_DEPTH_MAX_LEVELS: Final = 24
-EXPRESSION_COMPREHENSION_MAX_LEVELS: Final = 2
-EXPRESSION_DISPLAY_MAX_BYTES: Final = 2_048
-"""Values kept beside an evaluation, so that a person can see why it fell out as it did."""
+EXPRESSION_NESTED_LOOPS_MAX: Final = 2
+EXPRESSION_ADDITIONS_MAX: Final = 16
+EXPRESSION_WORK_MAX: Final = 32_000_000
+"""Estimated cost of one evaluation: a byte of text is 1, a scalar or container is 16. About half a second."""
 
 ID_MAX_BYTES: Final = 256
 """Principals, tenants, operation ids, action ids, stamps."""

@@ -76,7 +76,12 @@ class _Snapshot:
                 _check_text(key, path, KEY_MAX_BYTES)
             if key in plain:
                 raise _unsupported(path, f"two keys that are both written {key!r}")
-            plain[key] = self.take(value, f"{path}.{key}", depth + 1)
+            if value is None or value is True or value is False:
+                plain[key] = value
+            elif type(value) is str and len(value) <= STRING_MAX_BYTES and value.isascii():
+                plain[key] = value  # the common cases, without a path made for nothing
+            else:
+                plain[key] = self.take(value, f"{path}.{key}", depth + 1)
         return plain
 
     def _array(self, obj: list[object] | tuple[object, ...], path: str, depth: int) -> list[Json]:

@@ -8,12 +8,20 @@ Source: the action verification specification, "Postcondition predicates".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import Final
 
 from readback.canon import Json
 from readback.domain.errors import InvariantError
+
+_STEP: Final = re.compile(
+    r"""(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]"""
+)
+_SHOWN_TEXT_MAX_CHARS: Final = 240
 
 
 class Truth(StrEnum):
@@ -80,3 +88,35 @@ def conjoin(truths: Iterable[Truth]) -> Truth:
     if Truth.UNDETERMINED in seen:
         return Truth.UNDETERMINED
     return Truth.HOLDS
+
+
+@lru_cache(maxsize=4_096)
+def _steps(path: str) -> tuple[str | int, ...]:
+    """`a.b[0]['c d']` as ("a", "b", 0, "c d")."""
+    found = _STEP.finditer(path)
+    return tuple(int(step["index"]) if step["index"] else step["name"] or step["text"] for step in found)
+
+
+def look(path: str, variables: Mapping[str, Json]) -> Json:
+    """The value at a path, or null where the path leads nowhere. Never for deciding."""
+    here: Json = dict(variables)
+    for step in _steps(path):
+        within = isinstance(here, dict) and step in here
+        if within or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
+            here = here[step]  # type: ignore[index]
+        else:
+            return None
+    return here
+
+
+def shown_values(paths: Iterable[str], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:
+    """What a person sees beside an expression. A long text is cut, a large container is named by its size."""
+    return tuple((path, _brief(look(path, variables))) for path in paths)
+
+
+def _brief(value: Json) -> Json:
+    if isinstance(value, str) and len(value) > _SHOWN_TEXT_MAX_CHARS:
+        return value[:_SHOWN_TEXT_MAX_CHARS] + "\N{HORIZONTAL ELLIPSIS}"
+    if isinstance(value, (dict, list)) and value:
+        return f"({'object' if isinstance(value, dict) else 'list'} of {len(value)})"
+    return value

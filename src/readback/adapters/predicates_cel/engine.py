@@ -1,0 +1,216 @@
+"""The engine, its compiled predicates and its bindings. `bootstrap` makes one and shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from readback.adapters.predicates_cel.functions import dec_cmp, dec_eq, differ, kind_name, same, sha256
+from readback.adapters.predicates_cel.messages import failure, refusal, refused
+from readback.adapters.predicates_cel.text import Scan, Size, bounded, measure, work
+from readback.canon import Json, UnsupportedValueError, json_value
+from readback.canon.limits import EXPRESSION_WORK_MAX
+from readback.domain.errors import InvariantError
+from readback.domain.predicate import look
+from readback.ports.predicates import ROOTS, Binding, Evaluated
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
+_CACHED_MAX: Final = 4_096
+_TRUE: Final = Evaluated("value", True)
+_FALSE: Final = Evaluated("value", False)
+_TOO_MUCH: Final = Evaluated(
+    "limit", error="The values are too large for what the expression does with them."
+)
+
+
+class CelBinding:
+    """The six roots, converted once."""
+
+    __slots__ = ("activation", "sizes", "variables")
+
+    def __init__(self, activation: cel.Activation, variables: Mapping[str, Json]) -> None:
+        self.activation = activation
+        self.variables = variables
+        self.sizes: dict[str, Size] = {}
+
+    def size(self, path: str) -> Size:
+        """How much lies at a path; counted once."""
+        if path not in self.sizes:
+            self.sizes[path] = measure(look(path, self.variables))
+        return self.sizes[path]
+
+
+class CelPredicate:
+    """One compiled expression; it holds no state of an evaluation."""
+
+    __slots__ = ("_boolean", "_error_type", "_program", "_scan", "source")
+
+    def __init__(self, program: cel.Expression, scan: Scan, boolean: bool, error_type: cel.Type) -> None:
+        self._program = program
+        self._scan = scan
+        self._boolean = boolean
+        self._error_type = error_type
+        self.source = scan.source
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """In the order of the text, once each."""
+        return tuple(self._scan.paths)
+
+    def evaluate(self, binding: Binding) -> Evaluated:
+        """See the port. The library raises for its budgets, and returns an error value for everything else."""
+        if not isinstance(binding, CelBinding):
+            raise InvariantError("A binding of another engine was given.")
+        if self._scan.costly and work(self._scan, binding.size) > EXPRESSION_WORK_MAX:
+            return _TOO_MUCH
+        try:
+            result = self._program.eval(binding.activation)
+            value = result.value()
+            if value is True:
+                return _TRUE
+            if value is False:
+                return _FALSE
+            if result.type() == self._error_type:
+                return failure(str(value))
+            plain = None if self._boolean else result.plain_value()
+        except RuntimeError as error:
+            return failure(str(error))
+        if self._boolean:
+            return Evaluated("type", error=f"The expression gives {kind_name(value)}, not true or false.")
+        try:
+            return Evaluated("value", json_value(plain))
+        except UnsupportedValueError as error:
+            return Evaluated("type", error=error.message)
+
+
+class CelPredicates:
+    """The engine. Compiled expressions are kept; compiling is under a lock, evaluating is not."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, bool], CelPredicate] = {}
+        self._lock = Lock()
+
+    def compile(self, source: str, *, boolean: bool = True) -> CelPredicate:
+        """Raises ExpressionError; see the port."""
+        key = (source, boolean)
+        known = self._compiled.get(key)
+        if known is not None:
+            return known
+        with self._lock:
+            predicate = _compile(source, boolean)
+            if len(self._compiled) >= _CACHED_MAX:
+                self._compiled.clear()
+            self._compiled[key] = predicate
+            return predicate
+
+    def bind(self, variables: Mapping[str, Json]) -> CelBinding:
+        """Converts lazily: what no expression touches costs nothing."""
+        if not variables.keys() <= _ROOT_SET:
+            unknown = sorted(variables.keys() - _ROOT_SET)
+            raise InvariantError(f"Not variables of an expression: {', '.join(unknown)}.")
+        complete = {**_NULL_ROOTS, **variables}
+        return CelBinding(_environments().evaluating.Activation(complete), complete)
+
+
+_ROOT_SET: Final = frozenset(ROOTS)
+_NULL_ROOTS: Final[Mapping[str, Json]] = dict.fromkeys(ROOTS)
+
+
+def _compile(source: str, boolean: bool) -> CelPredicate:
+    """1: bounds. 2: the library's static check, with its own types of `==`. 3: the program that is run."""
+    scan = bounded(source)
+    environments = _environments()
+    try:
+        checked = environments.checking.compile(source)
+        program = environments.evaluating.compile(source)
+    except RuntimeError as error:
+        raise refusal(source, str(error)) from error
+    given = checked.return_type()
+    if boolean and given not in (environments.boolean, environments.dynamic):
+        name = given.name().lower()
+        raise refused("type", f"The expression gives {name}, where true or false is needed.", source)
+    return CelPredicate(program, scan, boolean, environments.error)
+
+
+_CHECKING_YAML: Final = """
+stdlib:
+  exclude_functions:
+    - name: "_+_"
+      overloads:
+        - id: add_string
+        - id: add_bytes
+"""
+_EVALUATING_YAML: Final = """
+stdlib:
+  exclude_functions:
+    - name: "_==_"
+    - name: "_!=_"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Environments:
+    """One to check with (typed equality), one to run with (strict equality), and the library's constants."""
+
+    checking: cel.Env
+    evaluating: cel.Env
+    boolean: cel.Type
+    dynamic: cel.Type
+    error: cel.Type
+
+
+@cache
+def _environments() -> _Environments:
+    from cel_expr_python import cel
+
+    kinds = cel.Type
+    roots = dict.fromkeys(ROOTS, kinds.DYN)
+
+    def function(
+        name: str, gives: cel.Type, impl: Callable[..., object], *overloads: Sequence[cel.Type]
+    ) -> cel.FunctionDecl:
+        return cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    f"readback_{name.strip('_')}_{number}",
+                    return_type=gives,
+                    parameters=takes,
+                    is_member=False,
+                    impl=impl,
+                )
+                for number, takes in enumerate(overloads)
+            ],
+        )
+
+    two = (kinds.DYN, kinds.DYN)
+    added = [
+        function(
+            "sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]
+        ),
+        function("dec_eq", kinds.BOOL, dec_eq, two),
+        function("dec_cmp", kinds.INT, dec_cmp, two),
+    ]
+    equality = [
+        function("_==_", kinds.BOOL, same, two),
+        function("_!=_", kinds.BOOL, differ, two),
+    ]
+
+    def environment(yaml: str, functions: list[cel.FunctionDecl]) -> cel.Env:
+        # An extension, not `functions=`: there an overload that takes DYN is never found at run time.
+        extension = cel.CelExtension("readback", functions)
+        config = cel.NewEnvConfigFromYaml(yaml)
+        return cel.NewEnv(config=config, variables=roots, extensions=[extension])
+
+    return _Environments(
+        checking=environment(_CHECKING_YAML, added),
+        evaluating=environment(_EVALUATING_YAML, added + equality),
+        boolean=kinds.BOOL,
+        dynamic=kinds.DYN,
+        error=kinds.ERROR,
+    )

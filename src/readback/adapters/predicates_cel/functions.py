@@ -1,0 +1,117 @@
+"""The Python functions that expressions call: strict equality, digests, exact decimals.
+
+The engine registers them. They must be pure, and raise only WrongKindError: it becomes an error value.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from readback.canon import BYTES_KEY, sha256_hex
+
+_DECIMAL_TEXT_MAX_CHARS: Final = 400
+
+
+class WrongKindError(ValueError):
+    """Becomes an error value of the evaluation; the mark tells `failure` which kind."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{WRONG_KIND}{what}")
+
+
+WRONG_KIND: Final = "wrong kind: "
+_KINDS: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a text",
+    bytes: "bytes",
+    bytearray: "bytes",
+    list: "a list",
+    dict: "an object",
+    datetime: "a timestamp",
+    timedelta: "a duration",
+}
+
+
+def kind_name(value: object) -> str:
+    return _KINDS.get(type(value), "a type")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality that refuses to compare a text with a number; a difference found elsewhere still is one."""
+    if type(one) is type(other) and type(one) in _PLAIN_SCALARS:
+        return bool(one == other)
+    kind, other_kind = kind_name(one), kind_name(other)
+    if kind != other_kind:
+        if one is None or other is None:
+            return False
+        raise WrongKindError(f"{kind} is compared with {other_kind}")
+    if kind == "a list":
+        return len(one) == len(other) and _all_same(zip(one, other, strict=True))
+    if kind == "an object":
+        return one.keys() == other.keys() and _all_same((one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+_PLAIN_SCALARS: Final = frozenset({str, int, bool, float})
+
+
+def _all_same(pairs: Iterator[tuple[object, object]]) -> bool:
+    unlike: WrongKindError | None = None
+    for one, other in pairs:
+        try:
+            if not same(one, other):
+                return False
+        except WrongKindError as error:
+            unlike = error
+    if unlike is not None:
+        raise unlike
+    return True
+
+
+def differ(one: Any, other: Any) -> bool:
+    return not same(one, other)
+
+
+def sha256(data: object) -> str:
+    if isinstance(data, str):
+        return sha256_hex(data.encode())
+    if isinstance(data, (bytes, bytearray)):
+        return sha256_hex(bytes(data))
+    if isinstance(data, dict) and data.keys() == {BYTES_KEY} and isinstance(data[BYTES_KEY], str):
+        try:
+            return sha256_hex(b64decode(data[BYTES_KEY], validate=True))
+        except ValueError as error:
+            raise WrongKindError("the bytes are not base64") from error
+    raise WrongKindError(f"sha256 takes a text or bytes, not {kind_name(data)}")
+
+
+def dec_eq(one: object, other: object) -> bool:
+    return _decimal(one) == _decimal(other)
+
+
+def dec_cmp(one: object, other: object) -> int:
+    left, right = _decimal(one), _decimal(other)
+    return (left > right) - (left < right)
+
+
+def _decimal(value: object) -> Decimal:
+    """A JSON number is what its shortest text says: 10.1 is ten and one tenth."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise WrongKindError(f"{kind_name(value)} is not a decimal")
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > _DECIMAL_TEXT_MAX_CHARS:
+        raise WrongKindError("a text that long is not a decimal")
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise WrongKindError("a text is not a decimal") from error
+    if not number.is_finite():
+        raise WrongKindError("the decimal is not finite")
+    return number
