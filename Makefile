@@ -77,7 +77,7 @@ layers: $(SETUP)
 	$(BIN)/lint-imports
 
 crash: $(SETUP)
-	READBACK_CRASH_ROUNDS=50 $(PYTEST) tests/crash
+	READBACK_CRASH_ROUNDS=50 $(PYTEST) -o faulthandler_timeout=0 tests/crash
 
 mutants: $(SETUP)
 	scripts/mutants.sh
