@@ -62,7 +62,8 @@ def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) ->
     `operation` is the caller's id, or the declared key fields by name. A canonical JSON array keeps
     the parts apart, so that no two different triples share their bytes.
     """
-    parts: list[Json] = [_KEY_DOMAIN, tenant, contract, operation if isinstance(operation, str) else {**operation}]
+    named: Json = operation if isinstance(operation, str) else {**operation}
+    parts: list[Json] = [_KEY_DOMAIN, tenant, contract, named]
     return sha256_hex(payload_bytes(parts))
 
 

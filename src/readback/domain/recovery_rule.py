@@ -188,11 +188,12 @@ class Row:
         )
 
 
-_BOOLS: Final = (False, True)
+_BOOLS: Final[tuple[ConditionValue, ...]] = (False, True)
 DOMAINS: Final[Mapping[str, tuple[ConditionValue, ...]]] = MappingProxyType(
     {
-        field.name: {"side_effect": tuple(SideEffect), "reversible": tuple(Reversal)}.get(field.name, _BOOLS)
-        for field in fields(Situation)
+        **{field.name: _BOOLS for field in fields(Situation)},
+        "side_effect": tuple(SideEffect),
+        "reversible": tuple(Reversal),
     }
 )
 """Every field of a situation with all its values."""
@@ -273,7 +274,8 @@ class RecoveryTable:
             if row.action is _A.RETRY_SAME_KEY and row.finding is not Finding.REFUTED_DEAD:
                 yield f"{row.id} repeats an action that is not refuted and dead."
             for name, demanded in _FLOOR.get(row.action, {}).items():
-                if any(not set(condition.get(name, DOMAINS[name])) <= set(demanded) for condition in row.when):
+                allowed = {value for condition in row.when for value in condition.get(name, DOMAINS[name])}
+                if not allowed <= set(demanded):
                     yield f"{row.id} chooses {row.action.value} without demanding {name}."
 
     def _gaps(self) -> Iterator[str]:

@@ -142,9 +142,10 @@ _POLLS_US: Final = (0, 2 * _SECOND_US, 4 * _SECOND_US, 8 * _SECOND_US)
 _ROWS: Final = (
     Depth(
         side_effect=SideEffect.READ_ONLY,
-        required_check="The answer belongs to the parameters that were asked for, to the tenant in scope "
-        "and to the source that was meant, and arrived whole.",
-        source="An approved endpoint of the source, a signed answer, or a read path bound to the permission scope.",
+        required_check="The answer belongs to the parameters that were asked for, to the tenant in scope and "
+        "to the source that was meant, and arrived whole.",
+        source="An approved endpoint of the source, a signed answer, or a read path bound to the permission "
+        "scope.",
         fallback="Read again, read another approved source, or answer that it is unavailable.",
         latency_tolerance="Low; as a rule synchronous.",
         review_trigger="A sensitive data boundary, another tenant's data, or a violated policy.",
@@ -169,8 +170,8 @@ _ROWS: Final = (
     ),
     Depth(
         side_effect=SideEffect.EPHEMERAL_WRITE,
-        required_check="The path lies in the sandbox, the file is there with the size or hash that was meant, "
-        "and nothing left the sandbox.",
+        required_check="The path lies in the sandbox, the file is there with the size or hash that was "
+        "meant, and nothing left the sandbox.",
         source="A monitor of the sandboxed file system, or the workspace's manifest.",
         fallback="Roll the local artefact back, or mark the workspace dirty.",
         latency_tolerance="Low; synchronous.",
@@ -221,8 +222,8 @@ _ROWS: Final = (
     ),
     Depth(
         side_effect=SideEffect.MEDIUM_RISK_WRITE,
-        required_check="The difference between before and after, the workflow's status, the acting party in the "
-        "audit trail, and what was queued downstream.",
+        required_check="The difference between before and after, the workflow's status, the acting party in "
+        "the audit trail, and what was queued downstream.",
         source="The application's service, its primary database, the workflow engine, or an event ledger.",
         fallback="Keep it pending, verify again, compensate or escalate, by discrepancy.",
         latency_tolerance="Moderate.",
@@ -259,7 +260,8 @@ _ROWS: Final = (
         "or a delivery status endpoint.",
         fallback="Hold it pending; nothing is told as done before it is verified.",
         latency_tolerance="Moderate to asynchronous.",
-        review_trigger="A decline, a mismatch, a duplicate, an unreachable provider, or a verification timeout.",
+        review_trigger="A decline, a mismatch, a duplicate, an unreachable provider, or a verification "
+        "timeout.",
         checks=(
             "provider_transaction_id",
             "delivery_status",
@@ -297,8 +299,8 @@ _ROWS: Final = (
         side_effect=SideEffect.CRITICAL_MUTATION,
         required_check="Several sources reconciled, the approval verified, the policy version checked, "
         "the ledger entry written, and the state verified after the action.",
-        source="An immutable ledger, the security audit trail, a consensus system, the production controller, "
-        "or the regulated system of record.",
+        source="An immutable ledger, the security audit trail, a consensus system, the production "
+        "controller, or the regulated system of record.",
         fallback="Fail closed, hold, freeze what is affected, and require an operator's review.",
         latency_tolerance="Often asynchronous.",
         review_trigger="Always: before the commit, or right after it where an emergency policy was used.",

@@ -1,0 +1,333 @@
+"""Observations: what a tool call returned, normalised. Evidence, never truth.
+
+Called by the drivers with whatever a tool returned or raised; read by reconciliation and the record.
+It must not conclude anything about the world, and it never raises: an answer that cannot be
+understood is an observation too. Source: the action verification specification, "Observation
+Object" and the trust ladder (a normalised observation is level 1, raw output level 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar, cast
+
+from readback.canon import Json, json_value, parse_json, payload_bytes
+from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
+from readback.domain.errors import NotDispatchedError
+from readback.domain.observation_signs import (
+    DETAIL_MAX_CHARACTERS,
+    ObservationStatus,
+    Sign,
+    http_sign,
+    one_line,
+    signs_of,
+    text_sign,
+    worst,
+)
+from readback.domain.verdict import Level
+
+__all__ = ["Observation", "ObservationStatus", "normalise", "normalise_exception", "one_line"]
+
+TEXT_MAX_CHARACTERS: Final = 4_096
+"""Of raw text (level 0) that is kept in an observation's body."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One normalised answer.
+
+    `dispatched` is False only where provably nothing was sent. `code` is ours and stable; `detail` is
+    one bounded line for people; `reference` is a hint at the provider's id. `body` is plain JSON.
+    """
+
+    status: ObservationStatus
+    dispatched: bool
+    code: str
+    detail: str
+    body: Json
+    reference: str | None
+    at_us: int
+    http_status: int | None = None
+    level: Level = Level.NORMALISED
+
+    @property
+    def claims_success(self) -> bool:
+        """Whether the tool said that it is done. A claim; it verifies nothing."""
+        return self.status is ObservationStatus.SUCCESS
+
+    @classmethod
+    def missing(cls, at_us: int) -> Observation:
+        """For an attempt that has no observation: it may have had any effect or none."""
+        return cls(_O.NONE, True, "none", "No answer was recorded for the attempt.", None, None, at_us)
+
+    def envelope(self) -> dict[str, Json]:
+        """The form for the ledger: everything but the body, which is stored as evidence."""
+        return {
+            "status": self.status.value,
+            "dispatched": self.dispatched,
+            "code": self.code,
+            "detail": self.detail,
+            "reference": self.reference,
+            "at_us": self.at_us,
+            "http_status": self.http_status,
+            "level": int(self.level),
+        }
+
+    @classmethod
+    def from_envelope(cls, data: Mapping[str, Any], body: Json = None) -> Observation:
+        """The observation that `envelope` wrote, with its body from evidence."""
+        return cls(
+            ObservationStatus(data["status"]),
+            bool(data["dispatched"]),
+            str(data["code"]),
+            str(data["detail"]),
+            body,
+            data["reference"],
+            int(data["at_us"]),
+            data["http_status"],
+            Level(data["level"]),
+        )
+
+
+_O = ObservationStatus
+
+
+def normalise(raw: object, at_us: int) -> Observation:
+    """The observation of a returned value. `at_us`: when it came. Never raises.
+
+    An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
+    success code; raw text is never a success.
+    """
+    done, seen = _guarded(lambda: _returned(raw))
+    if not done or seen is None:
+        seen = _malformed("value", "The returned value cannot be examined.")
+    return replace(seen, at_us=at_us)
+
+
+def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool = False) -> Observation:
+    """The observation of a call that raised. Never raises.
+
+    Only `NotDispatchedError` proves that nothing was sent. A refused connection does so where the
+    caller knows that the call makes exactly one request (`connect_proves`, the built-in executors):
+    in a tool of several requests an earlier one may have landed.
+    """
+    done, seen = _guarded(lambda: _raised(exc, connect_proves))
+    if done and seen is not None:
+        return replace(seen, at_us=at_us)
+    return replace(_error("exception", f"The call raised {type(exc).__name__}."), at_us=at_us)
+
+
+def _guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
+    """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
+    try:
+        return True, ask()
+    except Exception:  # The boundary: foreign objects may raise anything when they are looked at.
+        return False, None
+
+
+def _make(
+    status: ObservationStatus, code: str, detail: str, body: Json = None, *, http: int | None = None
+) -> Observation:
+    return Observation(status, True, code, one_line(detail), body, _reference(body), 0, http)
+
+
+def _error(code: str, detail: str, body: Json = None) -> Observation:
+    return _make(_O.ERROR, code, detail, body)
+
+
+def _malformed(code: str, detail: str) -> Observation:
+    return _make(_O.MALFORMED, "malformed." + code, detail)
+
+
+# --- returned values ----------------------------------------------------------------------------------------
+
+
+def _returned(raw: object) -> Observation:
+    if isinstance(raw, Observation):
+        return raw
+    if raw is None:
+        return _make(_O.SUCCESS, "returned.nothing", "The tool returned nothing.")
+    if isinstance(raw, BaseException):
+        return _raised(raw, connect_proves=False)
+    if isinstance(raw, (str, bytes, bytearray, memoryview)):
+        return _text_answer(raw)
+    if type(raw) is tuple and 2 <= len(raw) <= 3:
+        return _tuple_answer(raw)
+    if not isinstance(raw, (Mapping, list, tuple, bool, int, float)):
+        status = _status_of(raw)
+        if status is not None:
+            return _http(status, _content(raw))
+        done, code = _guarded(lambda: cast("Any", raw).returncode)
+        if done and (code is None or type(code) is int):
+            return _process(raw, code)
+    return _structured(raw)
+
+
+def _structured(raw: object) -> Observation:
+    """A value with a JSON form. One without is malformed, whatever it may have meant."""
+    done, body = _guarded(lambda: json_value(raw))
+    if not done:
+        kind = type(raw).__name__
+        return _malformed("unsupported", f"The tool returned a {kind} that has no exact, bounded JSON form.")
+    said = worst(signs_of(body))
+    if said is None:
+        said = Sign(_O.SUCCESS, "returned.value", "The tool returned a value.")
+    return _bounded(_make(said.status, said.code, said.detail, body))
+
+
+def _bounded(seen: Observation) -> Observation:
+    done, size = _guarded(lambda: len(payload_bytes(seen.body)))
+    if done and size is not None and size <= EVIDENCE_MAX_BYTES:
+        return seen
+    if seen.status is _O.ERROR:
+        return replace(seen, body=None)
+    large = _malformed("too-large", "The answer is over the size limit.")
+    return replace(large, http_status=seen.http_status)
+
+
+def _tuple_answer(raw: tuple[object, ...]) -> Observation:
+    """`(status, body)` of HTTP and SMTP clients, and `(ok, value)`; any other tuple is a list."""
+    first, second = raw[0], raw[1]
+    if type(first) is int and 100 <= first <= 599:
+        return _http(first, second)
+    if type(first) is not bool:
+        return _structured(raw)
+    if first:
+        return _returned(second) if isinstance(second, Mapping) else _structured(raw)
+    done, body = _guarded(lambda: json_value(raw))
+    return _bounded(_error("flag.false", "The tool returned false with its answer.", body if done else None))
+
+
+def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
+    done, text = _guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
+    if not done or text is None:
+        return _malformed("binary", "The tool returned bytes that are no text.")
+    parsed, value = _guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
+    if parsed and isinstance(value, (dict, list)):
+        return _structured(value)
+    said = text_sign(text) or Sign(_O.MALFORMED, "malformed.raw-text", "Raw text is no structured answer.")
+    kept = one_line(text, TEXT_MAX_CHARACTERS)
+    return replace(_make(said.status, said.code, said.detail, kept), level=Level.RAW)
+
+
+def _status_of(raw: object) -> int | None:
+    """The HTTP status of a response object (httpx, requests, urllib, aiohttp), by its marks."""
+    done, code = _guarded(lambda: cast("Any", raw).status_code)
+    if not done:
+        _, code = _guarded(lambda: cast("Any", raw).status if hasattr(raw, "headers") else None)
+    if isinstance(code, int) and not isinstance(code, bool) and 100 <= code <= 599:
+        return int(code)
+    return None
+
+
+def _content(raw: object) -> object:
+    """A response's content where it is at hand; nothing is fetched, awaited or streamed for it."""
+    for name in ("content", "text"):
+        done, content = _guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        if done and isinstance(content, (bytes, str)):
+            return content
+    done, value = _guarded(lambda: json_value(cast("Any", raw).json()))
+    return value if done else None
+
+
+def _http(status: int, content: object) -> Observation:
+    """A status with its content: the worse of what the two say."""
+    said, body, level = [http_sign(status)], cast("Json", None), Level.NORMALISED
+    if isinstance(content, (str, bytes)) and content:
+        inner = _text_answer(content)
+        body, level = inner.body, inner.level
+        text = text_sign(body) if level is Level.RAW and isinstance(body, str) else None
+        said += [text] if text is not None else signs_of(body)
+    elif content:
+        done, value = _guarded(lambda: json_value(content))
+        body = value if done else None
+        said += signs_of(body)
+    sign = worst(said) or http_sign(status)
+    return _bounded(replace(_make(sign.status, sign.code, sign.detail, body, http=status), level=level))
+
+
+def _process(raw: object, code: int | None) -> Observation:
+    """A finished process (`subprocess.CompletedProcess` and its like), by its return code."""
+    if code is None:
+        return _make(_O.PENDING, "exit.running", "The process has not ended.")
+    body: dict[str, Json] = {"returncode": code}
+    said, level = [], Level.NORMALISED
+    for name in ("stdout", "stderr"):
+        done, output = _guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        if done and isinstance(output, (str, bytes)) and output:
+            inner = _text_answer(output)
+            body[name] = inner.body
+            level = min(level, inner.level)
+            if name == "stdout" and inner.status not in (_O.SUCCESS, _O.MALFORMED):
+                said.append(Sign(inner.status, inner.code, inner.detail))
+    if code != 0:
+        return _bounded(replace(_error(f"exit.{code}", f"The process ended with {code}.", body), level=level))
+    sign = said[0] if said else Sign(_O.SUCCESS, "exit.0", "The process ended with 0.")
+    return _bounded(replace(_make(sign.status, sign.code, sign.detail, body), level=level))
+
+
+# --- exceptions ---------------------------------------------------------------------------------------------
+
+_TIMEOUT_NAMES: Final = ("Timeout", "TimeoutError", "TimeoutException", "TimeoutExpired")
+_UNCONNECTED_NAMES: Final = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ConnectionRefusedError",
+        "NewConnectionError",
+        "PoolTimeout",
+        "gaierror",
+    }
+)
+"""Failures before a connection stood: names of the standard library, httpx, requests and urllib3."""
+
+
+def _raised(exc: BaseException, connect_proves: bool) -> Observation:
+    names = {kind.__name__ for kind in type(exc).__mro__}
+    said = _guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))[1] or ""
+    detail = f"The call raised {type(exc).__name__}" + (f": {said}" if said else ".")
+    if isinstance(exc, NotDispatchedError) or (connect_proves and names & _UNCONNECTED_NAMES):
+        return replace(_make(_O.NOT_DISPATCHED, "not-dispatched", detail), dispatched=False)
+    if "CancelledError" in names or isinstance(exc, KeyboardInterrupt):
+        return _make(_O.CANCELLED, "cancelled", "The call was cancelled; its effect may have landed.")
+    if any(name.endswith(_TIMEOUT_NAMES) for name in names):
+        return _make(_O.TIMEOUT, "timeout", detail)
+    done, response = _guarded(lambda: cast("Any", exc).response)
+    status = _status_of(response) if done and response is not None else None
+    if status is not None:
+        seen = _http(status, _content(response))
+        worse = seen.status in (_O.ERROR, _O.TIMEOUT)
+        raised = replace(seen, status=_O.ERROR, code=f"http.{status}", detail=one_line(detail))
+        return seen if worse else raised
+    if names & _UNCONNECTED_NAMES:
+        return _error("connection.refused", detail)
+    return _error("connection.lost" if isinstance(exc, ConnectionError) else "exception", detail)
+
+
+_REFERENCE_KEYS: Final = (
+    "id",
+    "reference",
+    "transaction_id",
+    "message_id",
+    "operation_id",
+    "job_id",
+    "request_id",
+    "uid",
+)
+_WRAPPERS: Final = ("data", "result", "response", "structuredContent")
+
+
+def _reference(body: Json) -> str | None:
+    """A hint at the provider's id, from the usual names."""
+    if not isinstance(body, dict):
+        return None
+    for holder in (body, *(body.get(name) for name in _WRAPPERS)):
+        if isinstance(holder, dict):
+            for key in _REFERENCE_KEYS:
+                value = holder.get(key)
+                if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+                    return one_line(str(value), ID_MAX_BYTES // 4)
+    return None

@@ -1,0 +1,260 @@
+"""What a tool's answer says about itself: flags, status words, error fields, HTTP codes.
+
+Called by `observation` with plain JSON values. It reads signs and keeps the worst; it must not
+decide what happened. A good sign never hides a bad one, since tools answer `200` with
+`success: false` and `ok: true` with a list of errors.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import CanonError, Json, parse_json
+from readback.canon.limits import EVIDENCE_MAX_BYTES
+
+DETAIL_MAX_CHARACTERS: Final = 240
+
+
+class ObservationStatus(StrEnum):
+    """What the answer says of itself."""
+
+    SUCCESS = "success"
+    ACCEPTED = "accepted"
+    PENDING = "pending"
+    PARTIAL = "partial"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    MALFORMED = "malformed"
+    """An answer that is no structured statement: nothing is concluded from its words."""
+    NONE = "none"
+    """No answer was recorded: the process died, or the attempt was cut off."""
+    NOT_DISPATCHED = "not_dispatched"
+    """Provably nothing left this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One thing that an answer says about itself."""
+
+    status: ObservationStatus
+    code: str
+    detail: str
+
+
+def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
+    """Text from outside as one bounded line without control, format or direction characters."""
+    head = text[: 4 * limit]
+    plain = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in head)
+    line = " ".join(plain.split())
+    return line if len(line) <= limit and len(head) == len(text) else line[: limit - 1] + "…"
+
+
+_O = ObservationStatus
+_WORST_FIRST: Final = (
+    _O.ERROR,
+    _O.TIMEOUT,
+    _O.CANCELLED,
+    _O.MALFORMED,
+    _O.PARTIAL,
+    _O.PENDING,
+    _O.ACCEPTED,
+    _O.SUCCESS,
+)
+_RANK: Final = MappingProxyType({status: rank for rank, status in enumerate(_WORST_FIRST)})
+NESTING_MAX_LEVELS: Final = 3
+ITEMS_MAX: Final = 1_000
+
+_OK_FLAGS: Final = ("success", "ok", "succeeded", "successful", "acknowledged")
+_FAIL_FLAGS: Final = ("iserror", "haserror", "haserrors", "failed", "failure")
+_ERROR_FIELDS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "fault")
+_STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode")
+_CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
+_WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
+
+_WORDS_OF: Final = (
+    (
+        _O.ERROR,
+        "error errored fail failed failure fatal declined rejected denied refused bounced undeliverable "
+        "forbidden unauthorized unauthorised aborted crashed invalid exception nok",
+    ),
+    (_O.TIMEOUT, "timeout timed_out timedout deadline_exceeded"),
+    (_O.PARTIAL, "partial partially_completed partial_success partial_failure incomplete"),
+    (
+        _O.PENDING,
+        "pending processing in_progress inprogress running working waiting started starting initiated "
+        "deferred delayed retrying authorized authorised requires_action awaiting_confirmation "
+        "awaiting_approval",
+    ),
+    (_O.ACCEPTED, "accepted queued enqueued scheduled submitted received acknowledged buffered"),
+)
+_WORDS: Final = MappingProxyType({word: status for status, words in _WORDS_OF for word in words.split()})
+"""Words of status fields; a word that is not here says nothing."""
+
+_ERROR_TEXT: Final = re.compile(
+    r"^\W*(?:\w*(?:error|exception|failure)\b|err\b|fail(?:ed|s)?\b|traceback\b|fatal\b|panic\b|denied\b"
+    r"|forbidden\b|unauthori[sz]ed\b|permission denied|access denied|invalid\b|unable to\b|can(?:not|'t)\b"
+    r"|could not\b|couldn't\b|rejected\b|refused\b|aborted\b|connection refused|no such\b|not found\b"
+    r"|\d{3} (?:internal|bad|forbidden|unauthori|not found|service unavailable))",
+    re.IGNORECASE,
+)
+_TIMEOUT_TEXT: Final = re.compile(r"^\W*(?:time-?out|timed out|deadline exceeded)\b", re.IGNORECASE)
+
+
+def worst(signs: Iterable[Sign]) -> Sign | None:
+    """The sign that counts; the first of the worst ones."""
+    return min(signs, key=lambda sign: _RANK[sign.status], default=None)
+
+
+def text_sign(text: str) -> Sign | None:
+    """What raw text leads with, if that is an error. Words further on say nothing: nor do good ones."""
+    if _ERROR_TEXT.match(text):
+        detail = f"The text of the answer leads with an error: {one_line(text, 120)}"
+        return Sign(_O.ERROR, "text.error", detail)
+    if _TIMEOUT_TEXT.match(text):
+        return Sign(_O.TIMEOUT, "text.timeout", "The text of the answer speaks of a timeout.")
+    return None
+
+
+def http_sign(status: int) -> Sign:
+    """What an HTTP status says. 408 and 504 leave the effect open, like any timeout."""
+    code = f"http.{status}"
+    if status in (408, 504):
+        return Sign(_O.TIMEOUT, code, f"The service answered {status}: it did not wait for the result.")
+    if status == 202:
+        return Sign(_O.ACCEPTED, code, "The service answered 202: accepted, not completed.")
+    if status == 207:
+        return Sign(_O.PARTIAL, code, "The service answered 207: the parts have their own results.")
+    if 200 <= status < 300:
+        return Sign(_O.SUCCESS, code, f"The service answered {status}.")
+    if 300 <= status < 400:
+        return Sign(_O.ERROR, code, f"The service answered {status}: a redirect that was not followed.")
+    if status >= 400:
+        return Sign(_O.ERROR, code, f"The service answered {status}.")
+    return Sign(_O.MALFORMED, code, f"The service answered {status}, which is no final status.")
+
+
+def signs_of(value: Json) -> list[Sign]:
+    """Every sign in a plain JSON value."""
+    return [*_value_signs(value, 0)]
+
+
+def _value_signs(value: Json, level: int) -> Iterator[Sign]:
+    if value is False and level == 0:
+        yield Sign(_O.ERROR, "returned.false", "The tool returned false.")
+    elif isinstance(value, dict) and level <= NESTING_MAX_LEVELS:
+        yield from _object_signs({_plain_key(key): part for key, part in value.items()}, level)
+    elif isinstance(value, list) and level <= NESTING_MAX_LEVELS:
+        yield from _list_signs(value, level)
+
+
+def _plain_key(key: str) -> str:
+    """`isError`, `is_error` and `IS-ERROR` are one name."""
+    return key.replace("_", "").replace("-", "").lower()
+
+
+def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
+    yield from _flag_signs(fields)
+    yield from _error_signs(fields)
+    yield from _status_signs(fields)
+    for name in _WRAPPERS:
+        if name in fields and not isinstance(fields[name], str):
+            yield from (_value_signs(fields[name], level + 1) if fields[name] is not False else ())
+    for name in ("results", "content"):
+        part = fields.get(name)
+        if isinstance(part, list):
+            yield from (_content_signs(part, level) if name == "content" else _list_signs(part, level + 1))
+
+
+def _flag_signs(fields: dict[str, Json]) -> Iterator[Sign]:
+    for name in _OK_FLAGS:
+        if name in fields and _is_no(fields[name]):
+            yield Sign(_O.ERROR, f"flag.{name}-false", f"The answer says {name}: false.")
+    counted = any(type(fields.get(name)) is int and _is_yes(fields[name]) for name in _OK_FLAGS)
+    for name in _FAIL_FLAGS:
+        if name in fields and _is_yes(fields[name]):
+            some = counted and type(fields[name]) is int
+            yield Sign(_O.PARTIAL if some else _O.ERROR, f"flag.{name}", f"The answer says {name}.")
+
+
+def _is_no(value: Json) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in ("false", "no", "0", "failed", "error")
+    return value is False or (type(value) is int and value == 0)
+
+
+def _is_yes(value: Json) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() not in ("", "false", "no", "0", "none", "null")
+    return bool(value)
+
+
+def _error_signs(fields: dict[str, Json]) -> Iterator[Sign]:
+    for name in _ERROR_FIELDS:
+        value = fields.get(name)
+        if value is None or not _is_yes(value):
+            continue
+        partly = name == "errors" and any(_is_yes(fields.get(part)) for part in ("data", "results", "result"))
+        status = _O.PARTIAL if partly else _O.ERROR
+        message = value.get("message") if isinstance(value, dict) else value
+        said = f": {one_line(message, 120)}" if isinstance(message, str) else "."
+        yield Sign(status, f"field.{name}", f"The answer has {name}{said}")
+
+
+def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
+    for name in _CODE_FIELDS:
+        code = fields.get(name)
+        if type(code) is int and 100 <= code <= 599:
+            yield http_sign(code)
+    confirmed = any(fields.get(name) is True for name in _OK_FLAGS)
+    for name in _STATUS_FIELDS:
+        said = fields.get(name)
+        if not isinstance(said, str) or len(said) > 64:
+            continue
+        word = said.strip().lower().replace(" ", "_").replace("-", "_")
+        # An order that was to be cancelled ends as "cancelled": beside `ok: true` that is no failure.
+        if word in ("cancelled", "canceled") and not confirmed:
+            yield Sign(_O.CANCELLED, f"status.{word}", f"The answer says {name}: {word}.")
+        elif word in _WORDS:
+            yield Sign(_WORDS[word], f"status.{word}", f"The answer says {name}: {word}.")
+
+
+def _list_signs(items: list[Json], level: int) -> Iterator[Sign]:
+    """Results of parts: all failed is an error, some failed is partial."""
+    parts = [item for item in items[:ITEMS_MAX] if isinstance(item, dict)]
+    failed = sum(1 for part in parts if _part_failed(part, level + 1))
+    if failed and failed == len(parts):
+        yield Sign(_O.ERROR, "parts.failed", f"All {failed} parts of the answer say that they failed.")
+    elif failed:
+        yield Sign(_O.PARTIAL, "parts.mixed", f"{failed} of {len(parts)} parts of the answer failed.")
+
+
+def _part_failed(part: dict[str, Json], level: int) -> bool:
+    """By flags and error fields only: a listed record may have been in any status before."""
+    fields = {_plain_key(key): value for key, value in part.items()}
+    if level > NESTING_MAX_LEVELS:
+        return False
+    found = (*_flag_signs(fields), *_error_signs(fields))
+    return any(sign.status in (_O.ERROR, _O.PARTIAL) for sign in found)
+
+
+def _content_signs(content: list[Json], level: int) -> Iterator[Sign]:
+    """Content blocks of a Model Context Protocol result: text that is JSON, or that leads with an error."""
+    for block in content[:ITEMS_MAX]:
+        text = block.get("text") if isinstance(block, dict) else None
+        if not isinstance(text, str):
+            continue
+        try:
+            value = parse_json(text, bytes_max=EVIDENCE_MAX_BYTES)
+        except CanonError:
+            value = None
+        if isinstance(value, dict):
+            yield from _value_signs(value, level + 1)
+        elif (said := text_sign(text)) is not None:
+            yield said
