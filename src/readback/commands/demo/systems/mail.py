@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import mailbox
 import math
 import os
 import threading
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import closing
 from email import message_from_bytes, policy
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ class PostOffice:
         self.homes = {address: home(root, address) for address in addresses}
         self.book = book
         self.settings = settings
+        self._numbers = itertools.count(1)
         self._imap_down_until_us: float = 0
         for place in self.homes.values():
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -135,14 +136,19 @@ class PostOffice:
         self._deliver(raw, to)
         sender = (envelope.mail_from or "").lower()
         if sender in self.homes:
-            sent = mailbox.Maildir(self.homes[sender]).get_folder("Sent")
-            sent.add(raw)
+            self._file(self.homes[sender] / ".Sent", raw)
         return ACCEPTED
 
     def _deliver(self, raw: bytes, to: list[str]) -> None:
         for address in to:
-            with closing(mailbox.Maildir(self.homes[address])) as inbox:
-                inbox.add(raw)
+            self._file(self.homes[address], raw)
+
+    def _file(self, maildir: Path, raw: bytes) -> None:
+        """Put one message into a Maildir: written aside, then there at once and whole."""
+        name = f"{now_us()}.P{os.getpid()}Q{next(self._numbers)}.localhost:2,"
+        (maildir / "tmp" / name).write_bytes(raw.replace(b"\r\n", b"\n"))
+        # Into `cur`, not `new`: nothing moves it later under the hands of another IMAP session.
+        (maildir / "tmp" / name).rename(maildir / "cur" / name)
 
     def imap_is_down(self) -> bool:
         return now_us() < self._imap_down_until_us
