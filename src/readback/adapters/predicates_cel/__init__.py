@@ -9,9 +9,10 @@ Where it differs from the language's own definition, on purpose:
   postcondition on a value of the wrong type is undetermined, neither violated nor, behind a `!=`,
   satisfied. Null may be compared with anything, all numbers with each other. Timestamps are compared to
   the microsecond.
-* `+` does not join texts or bytes where the check can see them (values without a type it cannot see), and
-  an evaluation whose estimated cost is too high is not begun: iterations times the size of what is read in each, and the square of what `map` and `filter` go through
-  (the library copies its list in each step). The library itself stops at 10,000 iterations and 32 levels.
+* `+` does not join texts or bytes, where the check can see that they are (of a reading it cannot see it),
+  and an evaluation whose estimated cost is too high is not begun: iterations times the size of what is read
+  in each, and the square of what `map` and `filter` go through (the library copies its list in each step).
+  The library itself stops at 10,000 iterations and 32 levels.
 * Added: `sha256(text or bytes)`, `dec_eq(a, b)` and `dec_cmp(a, b)` on exact decimals.
 """
 

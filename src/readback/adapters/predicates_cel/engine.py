@@ -63,7 +63,7 @@ class CelPredicate:
         return tuple(self._scan.paths)
 
     def evaluate(self, binding: Binding) -> Evaluated:
-        """See the port. The library raises for its budgets, and returns an error value for everything else."""
+        """See the port. The library raises for its budgets; all else that goes wrong is an error value."""
         if not isinstance(binding, CelBinding):
             raise InvariantError("A binding of another engine was given.")
         if self._scan.costly and work(self._scan, binding.size) > EXPRESSION_WORK_MAX:
@@ -169,48 +169,49 @@ def _environments() -> _Environments:
     from cel_expr_python import cel
 
     kinds = cel.Type
-    roots = dict.fromkeys(ROOTS, kinds.DYN)
-
-    def function(
-        name: str, gives: cel.Type, impl: Callable[..., object], *overloads: Sequence[cel.Type]
-    ) -> cel.FunctionDecl:
-        return cel.FunctionDecl(
-            name,
-            [
-                cel.Overload(
-                    f"readback_{name.strip('_')}_{number}",
-                    return_type=gives,
-                    parameters=takes,
-                    is_member=False,
-                    impl=impl,
-                )
-                for number, takes in enumerate(overloads)
-            ],
-        )
-
-    two = (kinds.DYN, kinds.DYN)
+    two = [kinds.DYN, kinds.DYN]
     added = [
-        function(
+        _function(
             "sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]
         ),
-        function("dec_eq", kinds.BOOL, dec_eq, two),
-        function("dec_cmp", kinds.INT, dec_cmp, two),
+        _function("dec_eq", kinds.BOOL, dec_eq, two),
+        _function("dec_cmp", kinds.INT, dec_cmp, two),
     ]
     equality = [
-        function("_==_", kinds.BOOL, same, two),
-        function("_!=_", kinds.BOOL, differ, two),
+        _function("_==_", kinds.BOOL, same, two),
+        _function("_!=_", kinds.BOOL, differ, two),
     ]
-
-    def environment(yaml: str, functions: list[cel.FunctionDecl]) -> cel.Env:
-        # An extension, not `functions=`: there an overload that takes DYN is never found at run time.
-        extension = cel.CelExtension("readback", functions)
-        config = cel.NewEnvConfigFromYaml(yaml)
-        return cel.NewEnv(config=config, variables=roots, extensions=[extension])
-
     return _Environments(
-        checking=environment(_CHECKING_YAML, added),
-        evaluating=environment(_EVALUATING_YAML, added + equality),
+        checking=_environment(_CHECKING_YAML, added),
+        evaluating=_environment(_EVALUATING_YAML, added + equality),
         boolean=kinds.BOOL,
         dynamic=kinds.DYN,
         error=kinds.ERROR,
     )
+
+
+def _environment(yaml: str, functions: list[cel.FunctionDecl]) -> cel.Env:
+    from cel_expr_python import cel
+
+    # An extension, not `functions=`: there an overload that takes DYN is never found at run time.
+    extension = cel.CelExtension("readback", functions)
+    roots = dict.fromkeys(ROOTS, cel.Type.DYN)
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(yaml), variables=roots, extensions=[extension])
+
+
+def _function(
+    name: str, gives: cel.Type, impl: Callable[..., object], *overloads: Sequence[cel.Type]
+) -> cel.FunctionDecl:
+    from cel_expr_python import cel
+
+    declared = [
+        cel.Overload(
+            f"readback_{name.strip('_')}_{number}",
+            return_type=gives,
+            parameters=takes,
+            is_member=False,
+            impl=impl,
+        )
+        for number, takes in enumerate(overloads)
+    ]
+    return cel.FunctionDecl(name, declared)

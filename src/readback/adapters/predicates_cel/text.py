@@ -145,7 +145,7 @@ def _is_plain_index(step: _Token) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """`weight` and `heaviest` (of the parts) in the unit of EXPRESSION_WORK_MAX; `widest`: the longest container."""
+    """`weight`, and `heaviest` of the parts, in the unit of the work limit; `widest`: longest container."""
 
     weight: int
     heaviest: int
@@ -203,4 +203,5 @@ def work(scan: Scan, size_of: Callable[[str], Size]) -> int:
         total += min(_ITERATIONS_MAX, iterations) * inside
         if scan.collects:
             total += _NODE_WEIGHT * min(_ITERATIONS_MAX, widest) ** 2
-    return total * (1 + scan.additions)
+    # What a loop's body adds may be added up before: the factors multiply.
+    return int(total * (1 + scan.additions) ** (2 if scan.loops_nested else 1))
