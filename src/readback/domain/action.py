@@ -90,6 +90,23 @@ class Action:
     verified_us: int = 0
     reconciled_us: int = 0
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the operation may be proposed again: it had no effect, and none can follow.
+
+        Never after another actor's change (the plan is stale then), and never while anything is open.
+        """
+        if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
+            return False
+        if self.attempts == 0:
+            return True
+        return self.judgement.dead and self.judgement.discrepancy != "stale_state"
+
+    @property
+    def durable_key_change(self) -> bool:
+        """Whether this state settles the idempotency record (or opens it again)."""
+        return self.version > 0 and (self.state in states.TERMINAL or self.attempts > 1)
+
     def apply(self, event: Event, head: str) -> None:
         """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError on an illegal path."""
         for step in event.path:

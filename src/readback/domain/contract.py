@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from readback.canon import envelope_bytes, sha256_hex
+from readback.canon import Json, envelope_bytes, sha256_hex
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
@@ -110,7 +110,7 @@ class Contract:
         return sha256_hex(envelope_bytes(describe(self)))
 
 
-def describe(contract: Contract) -> dict[str, object]:
+def describe(contract: Contract) -> dict[str, Json]:
     """The contract as plain data: what its hash covers and `show` prints."""
     return {
         "name": contract.name,
@@ -118,7 +118,7 @@ def describe(contract: Contract) -> dict[str, object]:
         "kind": contract.kind.value,
         "side_effect": contract.side_effect.value,
         "target": contract.target,
-        "identity": {key: source for key, source in contract.identity},
+        "identity": dict(contract.identity),
         "require": _clauses(contract.require),
         "expected_version": contract.expected_version,
         "execute": {
@@ -160,5 +160,5 @@ def describe(contract: Contract) -> dict[str, object]:
     }
 
 
-def _clauses(clauses: tuple[Postcondition, ...]) -> list[object]:
+def _clauses(clauses: tuple[Postcondition, ...]) -> list[Json]:
     return [[c.name, c.source, c.group or ""] for c in clauses]

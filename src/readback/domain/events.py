@@ -64,7 +64,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
             "kind": event.kind.value,
             "path": [s.value for s in event.path],
             "prev": previous,
-            "refs": event.refs,
+            "refs": dict(event.refs),
             "tenant": tenant,
             "version": version,
         }
@@ -96,9 +96,7 @@ def open_envelope(envelope: bytes) -> Opened:
             _dict(raw["data"]),
             {k: _text(v) for k, v in _dict(raw["refs"]).items()},
         )
-        return Opened(
-            event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"])
-        )
+        return Opened(event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"]))
     except (KeyError, ValueError, TypeError) as wrong:
         raise StoreCorruptError(f"A ledger entry cannot be read: {wrong}.") from wrong
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from readback.canon import Json
 from readback.domain.contract import Contract, Noop
@@ -130,7 +131,7 @@ def reconcile(case: Case) -> Reconciliation:
     return _quorum(case, [replace(_judge_one(case, j), deciding=i) for i, j in enumerate(case.checks)])
 
 
-# --- 1 and 2: what the search by stamp shows ---------------------------------------------------------------------
+# --- 1 and 2: what the search by stamp shows ---
 
 
 def _bears_stamp(case: Case, judged: Judged) -> bool:
@@ -176,7 +177,7 @@ def _duplicate(case: Case) -> Reconciliation | None:
     )
 
 
-# --- 3 to 8: one reading -----------------------------------------------------------------------------------------
+# --- 3 to 8: one reading ---
 
 
 def _judge_one(case: Case, judged: Judged) -> Reconciliation:
@@ -203,6 +204,8 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
             result = _judge_violated(case, judged)
         case Truth.UNDETERMINED:
             result = _judge_untold(judged)
+        case _:
+            assert_never(truth)
     return replace(result, ensure=judged.ensure, identity=judged.identity)
 
 
@@ -214,6 +217,8 @@ def _not_run(taken: TakenReading) -> Reconciliation:
             why, finding = Why.VERIFIER_ERROR, Finding.VERIFIER_ERROR
         case Fault.UNREACHABLE | Fault.NONE:
             why, finding = Why.UNREACHABLE, Finding.PROVIDER_OUTAGE
+        case _:
+            assert_never(taken.fault)
     return _open(why, finding, detail=taken.error or taken.reading.detail)
 
 
@@ -269,7 +274,7 @@ def _judge_untold(judged: Judged) -> Reconciliation:
     return _open(why, Finding.VERIFIER_ERROR, detail="A postcondition could not be evaluated.")
 
 
-# --- 7: it holds -------------------------------------------------------------------------------------------------
+# --- 7: it holds ---
 
 
 def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
@@ -337,7 +342,7 @@ def _changed(before: Judged, after: Judged) -> bool:
     return bool(before.taken.reading.value != after.taken.reading.value)
 
 
-# --- the frame ---------------------------------------------------------------------------------------------------
+# --- the frame ---
 
 
 def hidden_changes(case: Case, judged: Judged) -> tuple[str, ...]:
@@ -368,7 +373,7 @@ def _hidden(case: Case, whose: Attribution) -> Reconciliation:
     return _open(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
 
 
-# --- 8: it is violated -------------------------------------------------------------------------------------------
+# --- 8: it is violated ---
 
 
 def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
@@ -414,13 +419,11 @@ def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]
     groups = case.contract.groups
     if len(groups) < 2 or judged.presence is not Presence.PRESENT:
         return (), ()
-    held = {
-        g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups
-    }
+    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups}
     return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
 
 
-# --- several readers ---------------------------------------------------------------------------------------------
+# --- several readers ---
 
 
 def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
@@ -443,7 +446,7 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
     return _open(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
 
 
-# --- results -----------------------------------------------------------------------------------------------------
+# --- results ---
 
 
 def _success(whose: Attribution) -> Reconciliation:

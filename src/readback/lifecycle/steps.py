@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.lifecycle.plan import Plan
 from readback.ports.store import Append, AppendResult, KeyRecord
@@ -122,7 +123,14 @@ class Begin:
     """What time is it, and what is the next id? Answer: Begun."""
 
 
-Step = Commit | Dispatch | Take | Settle | Wait | Lease | Load | LoadKey | LoadCounts | Begin
+@dataclass(frozen=True, slots=True)
+class LoadAction:
+    """Fold another action's events. Answer: Folded."""
+
+    action_id: str
+
+
+Step = Commit | Dispatch | Take | Settle | Wait | Lease | Load | LoadKey | LoadCounts | LoadAction | Begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,7 @@ class Woken:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """`fence` None: somebody else works on it. `moved`: its version is no longer the one we know."""
+    """`fence` None: somebody else works on it. `version`: the action's, which may have moved on meanwhile."""
 
     fence: int | None
     version: int
@@ -178,4 +186,9 @@ class Begun:
     owner: str
 
 
-Answer = Committed | Called | Woken | Leased | Loaded | KeyFound | Counted | Begun
+@dataclass(frozen=True, slots=True)
+class Folded:
+    action: Action | None
+
+
+Answer = Committed | Called | Woken | Leased | Loaded | KeyFound | Counted | Folded | Begun

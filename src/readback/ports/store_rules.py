@@ -30,9 +30,7 @@ def refuse_malformed(append: Append) -> None:
         raise InvariantError(f"The reservation of {append.action_id} names another action or tenant.")
     for event in append.events:
         if len(event.leaf) != LEAF_BYTES:
-            raise InvariantError(
-                f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes."
-            )
+            raise InvariantError(f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes.")
     for item in append.evidence:
         if sha256_hex(item.body) != item.digest:
             raise InvariantError(f"Evidence of {append.action_id} does not have the digest {item.digest}.")

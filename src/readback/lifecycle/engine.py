@@ -1,0 +1,425 @@
+"""The engine: alone knows the order of the stages. Sans-I/O: it yields steps, a driver does them.
+
+    propose -> validate -> execute -> observe -> verify -> reconcile -> recover -> report
+
+It is level-based. `run` begins an action, `proceed` goes on with one from whatever its events say, after any crash
+and any number of lost or doubled wake-ups. Two commits lie on the way of an action that verifies at the first
+reading: one before the side effect, one with everything after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from readback.domain.action import Action
+from readback.domain.errors import PayloadConflictError
+from readback.domain.events import EventKind
+from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
+from readback.domain.observation import Observation, ObservationStatus, normalise
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Verdict, Why
+from readback.lifecycle import execute, recover, reverse, validate, verify
+from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.recover import Decision
+from readback.lifecycle.route import walk
+from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, timing
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Commit,
+    Committed,
+    Counted,
+    KeyFound,
+    Lease,
+    Leased,
+    LoadCounts,
+    LoadKey,
+    Step,
+    Wait,
+    Woken,
+)
+from readback.ports.store import Appended, KeyRecord, KeyTaken
+
+S, R = State, RecoveryAction
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing more will happen by itself, or nothing soon: the run as it stands, durable."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """The operation is another action's: `in_flight` to be joined, else to be answered with its outcome."""
+
+    action_id: str
+    in_flight: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Somebody else moved the action on: look at the ledger again."""
+
+    action_id: str
+
+
+Ended = Finished | Existing | Elsewhere
+Work = Generator[Step, Answer, Ended]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Runs actions by the contract and the recovery table. Immutable; one serves any number of actions at once."""
+
+    table: RecoveryTable = DEFAULT_TABLE
+
+    # --- propose and validate ---
+
+    def run(self, request: Request, scope: Scope) -> Work:
+        """Begins an action. Raises InputError for what is the caller's fault; then nothing was done."""
+        validate.admit(request, scope)
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        run = execute.propose(request, scope, begun, self.table.version)
+        if request.operation or request.plan.contract.key_fields:
+            taken = yield from self._key_holder(run, begun.now_us)
+            if taken is not None:
+                return taken
+        counted = yield LoadCounts(scope.tenant)
+        assert isinstance(counted, Counted)
+        run.counts = counted.counts
+        refused = yield from validate.check(run)
+        if refused is not None:
+            return (yield from self._refuse(run, refused))
+        execute.attempt(run, (yield from _now()))
+        ended = yield from self._commit(run, park=False)
+        if ended is not None:
+            return ended
+        # Durable: a crash from here on leaves an attempt without an observation, which is verified, never repeated.
+        return (yield from self._attempted(run))
+
+    def _key_holder(self, run: Run, now_us: int) -> Generator[Step, Answer, Existing | None]:
+        found = yield LoadKey(run.scope.tenant, run.action.key_hash)
+        assert isinstance(found, KeyFound)
+        return None if found.record is None else self._existing(run, found.record, now_us)
+
+    def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Existing | None:
+        same = record.request_hash == run.action.request_hash
+        status = aged(KeyStatus(record.status), record.expires_us, now_us)
+        match on_key(status, same_request=same):
+            case KeyDecision.EXECUTE:
+                run.take_over(record.action_id)
+                return None
+            case KeyDecision.REFUSE:
+                raise PayloadConflictError(
+                    f"Operation {run.action.operation!r} of {run.contract.name!r} was run before with another payload.",
+                    details={"action": record.action_id},
+                )
+            case KeyDecision.REPLAY:
+                return Existing(record.action_id, in_flight=False)
+            case KeyDecision.JOIN:
+                return Existing(record.action_id, in_flight=True)
+
+    def _refuse(self, run: Run, refusal: validate.Refusal) -> Work:
+        """Not executed, and never will be under this action: the record of that is all that remains."""
+        now_us = yield from _now()
+        validate.record_refusal(run, refusal, self.table, now_us)
+        return (yield from self._commit(run, park=True)) or Finished(run)
+
+    # --- execute and observe ---
+
+    def _attempted(self, run: Run) -> Work:
+        called = yield from execute.dispatch(run)
+        run.observation = execute.observe(run, called)
+        if run.staged is not None:
+            settled = yield from reverse.settle_staged(run)
+            if settled is not None:
+                decided = self._decide(run, self._timing(run), settled, run.action.ended_us)
+                path = walk(run.action.state, S.ROLLED_BACK)
+                recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
+                return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._follow(run))
+
+    # --- verify, reconcile, recover ---
+
+    def proceed(self, run: Run) -> Work:
+        """Goes on with an action whose lease is held, from what its events say."""
+        action = run.action
+        if action.state in TERMINAL and action.due_us is None:
+            return Finished(run)
+        counted = yield LoadCounts(run.scope.tenant)
+        assert isinstance(counted, Counted)
+        run.counts = counted.counts
+        if action.state is S.VALIDATED:
+            return (yield from self._again(run))
+        if action.attempt_open:
+            now_us = yield from _now()
+            run.record(EventKind.RESUMED, now_us, (S.UNKNOWN,), {"owner": run.owner})
+            run.observation = Observation.missing(now_us)
+        if action.state is S.COMPENSATING:
+            return (yield from self._compensate(run))
+        if action.state is S.RECONCILIATION_FAILED:
+            return (yield from self._rolled_back(run))
+        return (yield from self._follow(run))
+
+    def _follow(self, run: Run) -> Work:
+        """Looks until there is nothing more to wait for; every wait is durable first."""
+        while True:
+            ended = yield from self._look(run)
+            if ended is not None:
+                return ended
+            action = run.action
+            if action.state in TERMINAL or action.due_us is None or action.state is S.UNKNOWN:
+                return Finished(run)
+            assert action.due_us is not None
+            woken = yield Wait(action.id, action.due_us)
+            assert isinstance(woken, Woken)
+            leased = yield Lease(action.id, lease_until(run.contract, woken.now_us))
+            assert isinstance(leased, Leased)
+            if leased.fence is None or leased.version != run.durable_version:
+                return Elsewhere(action.id)
+            run.fence, run.parked = leased.fence, False
+
+    def _look(self, run: Run) -> Generator[Step, Answer, Ended | None]:
+        """One round of readings and what follows from it, made durable. None: there may be more to do."""
+        now_us = yield from _now()
+        when = self._timing(run)
+        if run.observation is not None and not run.observation.dispatched:
+            return (yield from self._never_dispatched(run, when, now_us))
+        result = yield from self._round(run, when, now_us)
+        now_us = yield from _now()
+        decision = self._decide(run, when, result, now_us)
+        if decision.row.action is R.FORCE_STRONG_READ:
+            yield from verify.take_strongest(run)
+            now_us = yield from _now()
+            decision = self._decide(run, when, self._judge(run, when, now_us), now_us)
+        return (yield from self._act(run, when, decision, now_us))
+
+    def _round(self, run: Run, when: Timing, now_us: int) -> Generator[Step, Answer, Reconciliation]:
+        """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
+        closing = now_us >= when.close_us
+        if run.contract.readers:
+            yield from verify.take_checks(run, closing=closing)
+        result = self._judge(run, when, now_us)
+        if verify.wants_lookup(run, result):
+            yield from verify.look_up(run)
+            result = self._judge(run, when, (yield from _now()))
+        settling = result.why is Why.SETTLING and verify.look_due(run, when) and self._search_now(run, when, now_us)
+        doubtful = result.verdict is not Verdict.VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
+        if run.contract.has_find and run.found is None and (settling or doubtful):
+            yield from verify.search(run)
+            result = self._judge(run, when, (yield from _now()))
+        return result
+
+    def _search_now(self, run: Run, when: Timing, now_us: int) -> bool:
+        if run.contract.depth.find_at_close and now_us < when.close_us:
+            return False
+        run.found = None
+        return True
+
+    def _judge(self, run: Run, when: Timing, now_us: int) -> Reconciliation:
+        started = min((j.taken.started_us for j in run.checks), default=now_us)
+        result = verify.judge(run, when, now_us, dead=verify.is_dead(run, when, started))
+        holding = result.why is Why.SETTLING or result.verdict is Verdict.VERIFIED
+        if run.contract.stable_for_us and holding and run.action.held_since_us == 0:
+            run.action.held_since_us = started
+        elif not holding:
+            run.action.held_since_us = 0
+        return result
+
+    def _decide(self, run: Run, when: Timing, result: Reconciliation, now_us: int) -> Decision:
+        run.action.judgement.table = self.table.version
+        return recover.decide(run, self.table, when, result, now_us)
+
+    def _timing(self, run: Run) -> Timing:
+        return timing(run.contract, run.action, verify.ended_by_itself(run))
+
+    def _never_dispatched(self, run: Run, when: Timing, now_us: int) -> Generator[Step, Answer, Ended | None]:
+        result = execute.never_dispatched(run)
+        decision = self._decide(run, when, result, now_us)
+        path = walk(run.action.state, S.FAILED)
+        recover.record_judgement(run, decision, path, now_us, due_us=None, held_since_us=0)
+        return (yield from self._commit(run, park=True)) or Finished(run)
+
+    # --- what the row says ---
+
+    def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
+        action, result, chosen = run.action, decision.result, decision.row.action
+        for judged in run.checks:
+            verify.record_reading(run, judged)
+        recover.count_faults(run, result)
+        due: int | None = None
+        again = False
+        match chosen:
+            case _ if chosen in recover.SUCCESSES:
+                path = walk(action.state, S.RECONCILED_SUCCESS)
+            case _ if chosen in recover.LOOK_AGAIN:
+                path, due = self._later(run, when, decision, now_us)
+            case R.KEEP_UNKNOWN | R.REPORT_UNVERIFIED:
+                path, due = self._unknown(run, when, decision, now_us)
+            case _ if chosen in recover.REVERSALS:
+                path = (*self._to_failed_reconciliation(run, decision), *self._reversal_path(run))
+                due = now_us
+            case _ if chosen in recover.FAILURES:
+                path = self._to_failure(run, decision)
+            case R.RETRY_SAME_KEY:
+                path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
+                again, due = True, now_us
+            case _:
+                path = self._to_review(run, decision, now_us, when)
+                if decision.late and not result.effect_shown and run.contract.readers:
+                    due = late_due(action, when, now_us)
+        held = action.held_since_us
+        recover.record_judgement(run, decision, path, now_us, due_us=due, held_since_us=held)
+        return (yield from self._after(run, again=again, due=due, now_us=now_us))
+
+    def _after(self, run: Run, *, again: bool, due: int | None, now_us: int) -> Generator[Step, Answer, Ended | None]:
+        state = run.action.state
+        working = again or state in (S.COMPENSATING, S.RECONCILIATION_FAILED)
+        ended = yield from self._commit(run, park=not working)
+        if ended is not None:
+            return ended
+        if again:
+            return (yield from self._again(run))
+        if state is S.COMPENSATING:
+            return (yield from self._compensate(run))
+        if state is S.RECONCILIATION_FAILED:
+            return (yield from self._rolled_back(run))
+        return None
+
+    def _later(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:
+        action = run.action
+        if action.state is S.UNKNOWN:
+            return (), late_due(action, when, now_us)
+        if now_us < when.deadline_us:
+            due = poll_due(run.contract, action, when, now_us)
+            holding = action.held_since_us
+            if holding and decision.result.why is Why.SETTLING:
+                settled = holding + run.contract.stable_for_us
+                due = settled if now_us < settled < due else due
+            return self._waiting_path(run), due
+        if not decision.late:
+            return self._to_review(run, decision, now_us, when), late_due(action, when, now_us)
+        return walk(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
+
+    def _waiting_path(self, run: Run) -> tuple[State, ...]:
+        action, observation = run.action, run.observation
+        assert observation is not None
+        queued = observation.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+        if action.state is S.EXECUTING and queued:
+            return walk(action.state, S.ACCEPTED, S.PENDING)
+        return walk(action.state, S.PENDING)
+
+    def _unknown(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int | None]:
+        action = run.action
+        timed_out = action.state is not S.UNKNOWN and now_us >= when.deadline_us
+        goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
+        path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
+        if decision.row.action is R.REPORT_UNVERIFIED and not run.contract.readers:
+            return path, None
+        if late_open(action, when, now_us) and not decision.dead:
+            return path, late_due(action, when, now_us)
+        if decision.row.action is R.REPORT_UNVERIFIED:
+            return path, None
+        return (*path, S.REVIEW_REQUIRED), None
+
+    def _to_failed_reconciliation(self, run: Run, decision: Decision) -> tuple[State, ...]:
+        state, shown = run.action.state, decision.result.effect_shown
+        if decision.result.parts_done:
+            before = walk(state, S.PENDING) if state is S.UNKNOWN else ()
+            return (*before, *walk(before[-1] if before else state, S.PARTIALLY_COMMITTED))
+        if decision.result.verdict is Verdict.UNDETERMINED:
+            return walk(state, S.VERIFICATION_TIMEOUT)
+        return walk(state, S.RECONCILIATION_FAILED, effect_shown=shown)
+
+    def _reversal_path(self, run: Run) -> tuple[State, ...]:
+        if run.contract.has_rollback and not run.action.rollback_done:
+            return ()  # rolled back from where it is; a rollback is no compensation
+        return (S.COMPENSATING,)
+
+    def _to_failure(self, run: Run, decision: Decision) -> tuple[State, ...]:
+        state = run.action.state
+        if state is S.REVIEW_REQUIRED:
+            return ()
+        if decision.result.effect_shown or decision.row.action is R.REFRESH_AND_REPLAN:
+            return walk(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
+        if state is S.UNKNOWN:
+            return walk(state, S.RECONCILIATION_FAILED, S.FAILED)
+        return walk(state, S.FAILED)
+
+    def _to_review(self, run: Run, decision: Decision, now_us: int, when: Timing) -> tuple[State, ...]:
+        state, result = run.action.state, decision.result
+        if state is S.REVIEW_REQUIRED:
+            return ()
+        if result.verdict is Verdict.REFUTED:
+            return (*self._to_failed_reconciliation(run, decision), S.REVIEW_REQUIRED)
+        if state is S.UNKNOWN:
+            return (S.REVIEW_REQUIRED,)
+        if now_us >= when.deadline_us:
+            return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
+        return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
+
+    # --- again, and back ---
+
+    def _again(self, run: Run) -> Work:
+        """Another attempt under the same key: only after the table said so, of what is refuted and dead."""
+        now_us = yield from _now()
+        execute.attempt(run, now_us)
+        ended = yield from self._commit(run, park=False)
+        if ended is not None:
+            return ended
+        return (yield from self._attempted(run))
+
+    def _rolled_back(self, run: Run) -> Work:
+        ended = yield from reverse.roll_back(run, self._commit_in_place)
+        if ended is not None:
+            return ended
+        return (yield from self._commit(run, park=True)) or Finished(run)
+
+    def _compensate(self, run: Run) -> Work:
+        """The compensation is an action of its own, under a key of its own, so that it runs once."""
+        request = reverse.compensation_of(run)
+        ended = yield from self.run(request, replace(run.scope, run=run.scope.run))
+        now_us = yield from _now()
+        child = yield from reverse.child_of(ended)
+        reverse.record_compensation(run, child, self.table, now_us)
+        return (yield from self._commit(run, park=True)) or Finished(run)
+
+    # --- making it durable ---
+
+    def _commit(self, run: Run, *, park: bool) -> Generator[Step, Answer, Ended | None]:
+        now_us = run.action.updated_us
+        committed = yield Commit(run.append(now_us, park=park))
+        assert isinstance(committed, Committed)
+        match committed.result:
+            case Appended(version, _):
+                run.committed(version, park)
+                return None
+            case KeyTaken(record):
+                return self._existing(run, record, committed.now_us) or Elsewhere(record.action_id)
+            case _:
+                return Elsewhere(run.action.id)
+
+    def _commit_in_place(self, run: Run) -> Generator[Step, Answer, Ended | None]:
+        return (yield from self._commit(run, park=False))
+
+
+def _now() -> Generator[Step, Answer, int]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    return begun.now_us
+
+
+def is_open(action: Action) -> bool:
+    """Whether something will still happen by itself."""
+    return action.state not in TERMINAL or action.due_us is not None
+
+
+__all__ = ["Elsewhere", "Ended", "Engine", "Existing", "Finished", "is_open", "normalise"]

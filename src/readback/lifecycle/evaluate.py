@@ -1,0 +1,134 @@
+"""Evaluating what a contract says over what was read. Called by verify and validate; decides nothing.
+
+A data fault is an undetermined evaluation; a fault of the predicate itself is one marked as the verifier's. Nothing
+here raises for what the data holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from readback.canon import Json, ReadbackError, json_value
+from readback.domain.contract import NOT_OFFERED
+from readback.domain.predicate import Evaluation, Truth
+from readback.domain.reading import Presence, TakenReading
+from readback.domain.reconciliation import IdentityMatch, Judged
+from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
+from readback.ports.predicates import Binding, Evaluated
+
+VERIFIER_KINDS = frozenset({"limit", "error"})
+
+
+def evaluate(check: Check, binding: Binding, variables: Variables) -> Evaluation:
+    """One postcondition over one set of values."""
+    post = check.postcondition
+    if check.predicate is None:
+        truth, reason, fault = _call(check, variables)
+        return Evaluation(post.name, truth, post.source, reason, (), None, fault, post.group)
+    said = check.predicate.evaluate(binding)
+    truth, reason, fault = _truth(said)
+    values = tuple((p, at(variables, p)) for p in check.predicate.paths)
+    return Evaluation(
+        post.name, truth, post.source, reason, values, None if said.kind == "value" else said.kind, fault, post.group
+    )
+
+
+def _truth(said: Evaluated) -> tuple[Truth, str, bool]:
+    if said.kind == "value" and said.value is True:
+        return Truth.HOLDS, "", False
+    if said.kind == "value" and said.value is False:
+        return Truth.VIOLATED, "", False
+    return Truth.UNDETERMINED, said.error or "it gave no boolean", said.kind in VERIFIER_KINDS
+
+
+def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
+    assert check.check is not None
+    try:
+        said = check.check(**{name: variables.get(name) for name in check.parameters})
+    except Exception as error:  # tidy: boundary -- a user's predicate may raise anything; that is a verifier error
+        absent = variables.get("authoritative") is None
+        return Truth.UNDETERMINED, f"{type(error).__name__}: {error}"[:300], not absent
+    if said is True:
+        return Truth.HOLDS, "", False
+    if said is False:
+        return Truth.VIOLATED, "", False
+    return Truth.UNDETERMINED, f"it answered {said!r:.80}, neither True nor False", said is not None
+
+
+def identify(check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json) -> IdentityMatch:
+    """One identity key held against a reading."""
+    said = check.predicate.evaluate(binding)
+    if said.kind != "value":
+        return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
+    if check.boolean:
+        truth = Truth.UNDETERMINED if not isinstance(said.value, bool) else _of(said.value)
+        return IdentityMatch(check.key, truth, True, said.value)
+    if said.value is None or (check.key == "version"):
+        return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, said.value)
+    return IdentityMatch(check.key, _of(_same(check.key, wanted, said.value)), wanted, said.value)
+
+
+def _of(value: bool) -> Truth:
+    return Truth.HOLDS if value else Truth.VIOLATED
+
+
+def _same(key: str, wanted: Json, found: Json) -> bool:
+    """Equal as text; a target may leave out the type that stands before its first "/" or ":"."""
+    text = str(found)
+    if text == str(wanted):
+        return True
+    if key != "target":
+        return False
+    whole = str(wanted)
+    cut = min((i for i in (whole.find("/"), whole.find(":")) if i >= 0), default=-1)
+    return cut >= 0 and text == whole[cut + 1 :]
+
+
+def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
+    """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading."""
+    if not taken.ran or taken.reading.presence is Presence.NOT_VISIBLE:
+        return Judged(taken)
+    seen = {**variables, "authoritative": taken.reading.value}
+    binding = plan.predicates.bind(seen)
+    present = taken.reading.presence is Presence.PRESENT
+    identity: tuple[IdentityMatch, ...] = ()
+    if present:
+        identity = tuple(identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity)
+    ensure = tuple([evaluate(c, binding, seen) for c in plan.ensure])
+    failing = any(evaluate(c, binding, seen).truth is Truth.HOLDS for c in plan.fails_when) if present else False
+    return Judged(taken, identity, ensure, failing)
+
+
+def _wanted(key: str, variables: Variables) -> Json:
+    scope, requested = variables["scope"], variables["requested"]
+    assert isinstance(scope, dict)
+    match key:
+        case "target" | "tenant" | "stamp":
+            return scope[key]
+        case "actor":
+            return scope["principal"]
+        case _:
+            return requested.get(key) if isinstance(requested, dict) else None
+
+
+def at(variables: Variables, path: str) -> Json:
+    """The value under a dotted path, null where there is none: for display."""
+    here: Json = dict(variables)
+    for part in path.split("."):
+        if not isinstance(here, dict) or part not in here:
+            return None
+        here = here[part]
+    return here
+
+
+def offered(identity: Mapping[str, str]) -> dict[str, str]:
+    """The identity keys that a source really says."""
+    return {key: source for key, source in identity.items() if source != NOT_OFFERED}
+
+
+def as_json(value: object) -> Json:
+    """A value for display or storage; what cannot be written down is named by its type."""
+    try:
+        return json_value(value)
+    except ReadbackError:
+        return f"<{type(value).__name__}>"

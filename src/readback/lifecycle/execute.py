@@ -1,0 +1,195 @@
+"""Propose, attempt, dispatch and observe: everything of an action up to its evidence.
+
+Called by the engine. The dispatch is yielded only for an attempt that has been committed, and the driver may not make
+it after the time until which the attempt said it would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import assert_never
+
+from readback.canon import Json
+from readback.domain.action import Action
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.idempotency import key_hash, request_hash
+from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Verdict, Why
+from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
+from readback.ports.store import KeyRecord
+
+STAMP_PREFIX = "rb-"
+DISPATCH_GRACE_US = 10_000_000
+"""How long after its commit an attempt may still be dispatched. A process that slept longer must not act."""
+WRAPPER_VERSION = "1"
+
+
+def propose(request: Request, scope: Scope, begun: Begun, table_version: str) -> Run:
+    """The action, proposed: named, keyed and stamped. Nothing is durable yet."""
+    contract = request.plan.contract
+    action = Action(begun.action_id, scope.tenant)
+    run = Run(
+        request.plan,
+        scope,
+        action,
+        request.arguments,
+        request.requested,
+        request.intended,
+        begun.owner,
+    )
+    operation, key_of = _operation(request, begun.action_id)
+    stamp = STAMP_PREFIX + begun.action_id
+    hashed = key_hash(scope.tenant, contract.name, key_of)
+    target = request.plan.target(_naming(request, scope, stamp, operation))
+    data: dict[str, Json] = {
+        "principal": scope.principal,
+        "contract": contract.name,
+        "contract_version": contract.version,
+        "contract_hash": contract.hash,
+        "schema": contract.schema_hash,
+        "wrapper": WRAPPER_VERSION,
+        "operation_kind": contract.kind.value,
+        "side_effect": contract.side_effect.value,
+        "target": target,
+        "operation": operation,
+        "key_hash": hashed,
+        "request_hash": request_hash(contract.kind, target, request.requested),
+        "stamp": stamp,
+        "recovery_table": table_version,
+        "break_glass": scope.break_glass,
+        "context": {
+            "run": scope.run,
+            "plan": scope.plan,
+            "step": request.step,
+            "task_state": scope.task_state,
+            "boundary": scope.boundary,
+            "trace": scope.trace,
+        },
+    }
+    payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
+    if request.intended is not None:
+        payload["intended"] = dict(request.intended)
+    digest = run.keep_request(payload)
+    run.record(EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, {"request": digest})
+    return run
+
+
+def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, Json]]:
+    """What the caller calls this operation, and what its key is made of."""
+    fields = request.plan.contract.key_fields
+    if request.operation:
+        return request.operation, request.operation
+    if fields:
+        named = {name: request.requested.get(name) for name in fields}
+        return ", ".join(f"{k}={v}" for k, v in named.items())[:256], named
+    return action_id, action_id  # drawn fresh for each proposal
+
+
+def _naming(request: Request, scope: Scope, stamp: str, operation: str) -> dict[str, Json]:
+    requested = dict(request.requested)
+    return {
+        "intended": dict(request.intended) if request.intended is not None else requested,
+        "requested": requested,
+        "observed": None,
+        "before": None,
+        "authoritative": None,
+        "scope": {"tenant": scope.tenant, "principal": scope.principal, "operation": operation, "stamp": stamp},
+    }
+
+
+def attempt(run: Run, now_us: int) -> None:
+    """Write ahead: the attempt with its key and stamp, to be committed before anything is called."""
+    action, contract = run.action, run.contract
+    run.observation, run.checks, run.found, run.lookup, run.staged = None, (), None, None, None
+    number = action.attempts + 1
+    data: dict[str, Json] = {
+        "attempt": number,
+        "timeout": contract.execution.timeout_us,
+        "not_after": now_us + DISPATCH_GRACE_US,
+        "honours_key": contract.execution.honours_key,
+    }
+    run.record(EventKind.ATTEMPTED, now_us, (State.EXECUTING,), data)
+    if number == 1:
+        record = KeyRecord(
+            action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0
+        )
+        run.reserve(record)
+
+
+def dispatch(run: Run) -> Generator[Step, Answer, Called]:
+    """The one place where a dispatch is yielded; the attempt is durable."""
+    called = yield Dispatch(
+        run.plan,
+        run.call_context(),
+        run.arguments,
+        run.contract.execution.timeout_us,
+        run.action.executed_us + DISPATCH_GRACE_US,
+    )
+    assert isinstance(called, Called)
+    return called
+
+
+def observe(run: Run, called: Called) -> Observation:
+    """What the tool gave back, normalised and recorded. Evidence, whatever it says."""
+    at_us = called.finished_us
+    match called.ending:
+        case Ending.RETURNED:
+            value = called.value
+            if is_staged(value):
+                run.staged = value
+                value = getattr(value, "answer", None)
+            seen = normalise(value, at_us)
+        case Ending.RAISED:
+            assert called.error is not None
+            seen = normalise_exception(called.error, at_us)
+        case Ending.TIMED_OUT:
+            seen = _cut(ObservationStatus.TIMEOUT, "timeout", "The tool gave no answer in time.", at_us)
+        case Ending.CANCELLED:
+            seen = _cut(ObservationStatus.CANCELLED, "cancelled", "The call was cancelled after it began.", at_us)
+        case Ending.NOT_MADE:
+            seen = Observation(
+                ObservationStatus.NOT_DISPATCHED,
+                False,
+                "not_made",
+                "The attempt came too late to be dispatched.",
+                None,
+                None,
+                at_us,
+            )
+        case _:
+            assert_never(called.ending)
+    record_observation(run, seen, called)
+    return seen
+
+
+def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Observation:
+    return Observation(status, True, code, detail, None, None, at_us)
+
+
+def is_staged(value: object) -> bool:
+    """A transaction that was left open for us: it can be read inside, committed and abandoned."""
+    return all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon"))
+
+
+def record_observation(run: Run, seen: Observation, called: Called) -> None:
+    data = {**seen.envelope(), "started": called.started_us, "ended": called.finished_us}
+    refs = {"observation": run.keep("observed", seen.body)} if seen.body is not None else {}
+    run.record(EventKind.OBSERVED, called.finished_us, (), data, refs)
+
+
+def never_dispatched(run: Run) -> Reconciliation:
+    """The failure that provably precedes dispatch: the only one that skips verification."""
+    detail = run.observation.detail if run.observation is not None else ""
+    return Reconciliation(
+        Verdict.NOT_CHECKED,
+        Why.NONE,
+        Finding.FAILED_BEFORE_EFFECT,
+        None,
+        Attribution.UNKNOWN,
+        detail=detail,
+    )

@@ -1,0 +1,216 @@
+"""From a reconciliation to what is done about it: the situation, the table's row, and the record of both.
+
+Called by the engine. The table decides; here its words are turned into states. No row is skipped, and none invented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from readback.canon import Json
+from readback.domain.contract import ATTEMPTS_MAX
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.observation import ObservationStatus
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation
+from readback.domain.state import State
+from readback.domain.verdict import Verdict, Why
+from readback.lifecycle.evaluate import as_json
+from readback.lifecycle.run import REDACTED, Run
+from readback.lifecycle.schedule import Timing, late_open
+from readback.lifecycle.verify import is_dead
+
+MISMATCH = "mismatch"
+VERIFIER_FAULT = "verifier_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was found and the row it led to."""
+
+    result: Reconciliation
+    row: Row
+    dead: bool
+    late: bool
+
+
+def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, now_us: int) -> Decision:
+    """Looks the row up. Past the deadline an open verdict is found to have timed out."""
+    started = min((j.taken.started_us for j in run.checks), default=now_us)
+    dead = is_dead(run, timing, started)
+    late = not dead and late_open(run.action, timing, now_us)
+    finding = _finding(run, timing, result, now_us)
+    result = replace(result, finding=finding)
+    return Decision(result, table.decide(finding, _situation(run, timing, result, now_us, dead, late)), dead, late)
+
+
+def _finding(run: Run, timing: Timing, result: Reconciliation, now_us: int) -> Finding:
+    contract, finding = run.contract, result.finding
+    if result.verdict is Verdict.VERIFIED and run.action.cancelled and contract.has_compensation:
+        return Finding.COMPENSATION_REQUIRED
+    if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or now_us < timing.deadline_us:
+        return finding
+    if result.why is Why.VERIFIER_ERROR and finding is Finding.VERIFIER_ERROR:
+        return finding
+    if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
+        return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
+    lost = (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED)
+    if run.observation is not None and run.observation.status in lost and run.lookup is not None:
+        if run.lookup.status == "pending" and late_open(run.action, timing, now_us):
+            return Finding.PENDING_TIMEOUT
+    return Finding.VERIFICATION_TIMEOUT
+
+
+def _situation(run: Run, timing: Timing, result: Reconciliation, now_us: int, dead: bool, late: bool) -> Situation:
+    contract = run.contract
+    if contract.has_rollback and not run.action.rollback_done:
+        reversal = Reversal.ROLLBACK_OPEN
+    elif contract.has_compensation and contract.execution.reversible:
+        reversal = Reversal.COMPENSABLE
+    else:
+        reversal = Reversal.NONE
+    open_ = result.verdict is Verdict.UNDETERMINED
+    subject = f"contract:{contract.name}"
+    sources = {f"source:{j.taken.source}" for j in run.checks}
+    faults = max((run.counts.get((s, VERIFIER_FAULT), 0) for s in sources), default=0)
+    repeated = (
+        run.counts.get((subject, MISMATCH), 0) + 1 >= contract.depth.repeated_mismatch_limit
+        if not open_
+        else faults + 1 >= contract.depth.repeated_mismatch_limit
+    )
+    return Situation(
+        side_effect=contract.side_effect,
+        within_window=open_ and now_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
+        maybe_stale=result.maybe_stale and stronger_left(run),
+        reversible=reversal,
+        pivot_passed=False,
+        effect_shown=result.effect_shown,
+        executed=run.action.attempts > 0,
+        key_record=contract.has_lookup,
+        key_honoured=contract.execution.honours_key and run.action.attempts < ATTEMPTS_MAX and not run.blind,
+        dead=dead,
+        equivalent_duplicate=False,
+        repeated=repeated,
+        late_open=late,
+        searched=searched(run),
+    )
+
+
+def stronger_left(run: Run) -> bool:
+    """A reading by a stronger path can still be taken now."""
+    if not run.checks:
+        return False
+    used = max(j.taken.consistency.rank for j in run.checks)
+    return any(r.consistency.rank > used for r in run.contract.readers) and len(run.checks) == 1
+
+
+def searched(run: Run) -> bool:
+    """The places where the effect could be instead were looked at, or the tool did not claim any effect."""
+    if run.found is not None or (run.lookup is not None and run.lookup.status == "failed"):
+        return True
+    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
+    return run.observation is not None and run.observation.status in silent
+
+
+def record_judgement(
+    run: Run, decision: Decision, path: tuple[State, ...], now_us: int, *, due_us: int | None, held_since_us: int
+) -> None:
+    """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence."""
+    result, row = decision.result, decision.row
+    a = run.action
+    review = result.discrepancy.value if row.opens_review and result.discrepancy else ""
+    data: dict[str, Json] = {
+        "verdict": result.verdict.value,
+        "why": result.why.value,
+        "finding": result.finding.value,
+        "discrepancy": result.discrepancy.value if result.discrepancy else "",
+        "attribution": result.attribution.value,
+        "row": row.id,
+        "table": a.judgement.table,
+        "recovery": row.action.value,
+        "level": int(result.level),
+        "effect_shown": result.effect_shown,
+        "dead": decision.dead,
+        "done": list(result.parts_done),
+        "undone": list(result.parts_open),
+        "detail": result.detail,
+        "due": due_us,
+        "polls": a.polls + 1,
+        "late_polls": a.late_polls + (1 if a.state is State.UNKNOWN else 0),
+        "held_since": held_since_us,
+        "review": review or (result.finding.value if row.opens_review else ""),
+        "incident": result.finding.value if row.opens_incident else "",
+    }
+    ref = run.keep("judgement", judgement_json(result, run.contract.redact))
+    run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
+
+
+def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> Json:
+    """Each postcondition with its values, and each identity key: what `show` draws, less what is redacted."""
+    return {
+        "ensure": [
+            {
+                "name": e.name,
+                "group": e.group,
+                "truth": e.truth.value,
+                "source": e.source,
+                "reason": e.reason,
+                "values": [[path, _shown(path, value, redact)] for path, value in e.values],
+            }
+            for e in result.ensure
+        ],
+        "identity": [
+            {"key": m.key, "truth": m.truth.value, "expected": as_json(m.expected), "actual": as_json(m.actual)}
+            for m in result.identity
+        ],
+        "detail": result.detail,
+    }
+
+
+def _shown(path: str, value: Json, redact: tuple[str, ...]) -> Json:
+    if any(path == r or path.startswith(r + ".") or r.startswith(path + ".") for r in redact):
+        return {REDACTED: True}
+    return as_json(value)
+
+
+def count_faults(run: Run, result: Reconciliation) -> None:
+    """Counters of consecutive faults: mismatches by contract, verifier errors and outages by source."""
+    subject = f"contract:{run.contract.name}"
+    if result.verdict is Verdict.REFUTED:
+        run.count(subject, MISMATCH, 1)
+    elif result.verdict is Verdict.VERIFIED:
+        run.count(subject, MISMATCH, None)
+    for judged in run.checks:
+        source = f"source:{judged.taken.source}"
+        broken = result.why is Why.VERIFIER_ERROR or not judged.taken.ran
+        run.count(source, VERIFIER_FAULT, 1 if broken else None)
+
+
+SUCCESSES = frozenset({RecoveryAction.ACCEPT, RecoveryAction.RECORD_NO_OP, RecoveryAction.RECORD_IDEMPOTENT_REPLAY})
+LOOK_AGAIN = frozenset(
+    {
+        RecoveryAction.RETRY_VERIFICATION,
+        RecoveryAction.FORCE_STRONG_READ,
+        RecoveryAction.HOLD_PENDING,
+        RecoveryAction.POLL_IDEMPOTENCY_RECORD,
+    }
+)
+REVERSALS = frozenset(
+    {
+        RecoveryAction.COMPENSATE_OR_ROLL_BACK,
+        RecoveryAction.COMPENSATE_AND_STOP,
+        RecoveryAction.BACKWARD_COMPENSATION,
+    }
+)
+FAILURES = frozenset(
+    {
+        RecoveryAction.FAIL,
+        RecoveryAction.FAIL_CLOSED,
+        RecoveryAction.REFRESH_AND_REPLAN,
+        RecoveryAction.DEFER_OR_FAIL,
+    }
+)
+
+NO_EFFECT = frozenset({Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING})

@@ -1,0 +1,198 @@
+"""Taking back: a staged transaction, a rollback within a local boundary, and compensation.
+
+Called by the engine when the table says so. Each is verified by reading: ROLLED_BACK means that the target was read as
+it was before, COMPENSATED that the compensating action was itself verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+from readback.canon import Json
+from readback.domain.action import Action
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.predicate import Truth, conjoin
+from readback.domain.reading import Presence, Role
+from readback.domain.reconciliation import Judged, Reconciliation
+from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.evaluate import judge_reading
+from readback.lifecycle.plan import Request
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Begin, Begun, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
+from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
+
+if TYPE_CHECKING:
+    from readback.lifecycle.engine import Ended
+
+CHILD_LOOK_AGAIN_US = 1_000_000
+
+
+# --- a transaction that was left open ---
+
+
+def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
+    """Verifies inside the open boundary; commits what holds, drops everything else.
+
+    None: it was committed (or may have been), and is verified like any other action from outside.
+    """
+    inside = yield from _read_inside(run)
+    holds = bool(inside.ensure) and conjoin(e.truth for e in inside.ensure) is Truth.HOLDS
+    timeout = run.contract.execution.timeout_us
+    called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, holds, timeout)
+    assert isinstance(called, Called)
+    worked = called.ending is Ending.RETURNED
+    how = ("committed" if worked else "commit_open") if holds else ("abandoned" if worked else "abandon_failed")
+    run.record(EventKind.STAGED_SETTLED, called.finished_us, (), {"how": how, "error": _error(called)})
+    run.action.ended_us = max(run.action.ended_us, called.finished_us)
+    if holds or not worked:
+        return None
+    return (yield from _unchanged(run, inside))
+
+
+def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
+    timeout = run.contract.execution.timeout_us
+    called = yield Take(run.plan, Look.STAGED, 0, run.call_context(), run.arguments, timeout, run.staged)
+    assert isinstance(called, Called)
+    judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables())
+    return judged
+
+
+def _unchanged(run: Run, inside: Judged) -> Generator[Step, Answer, Reconciliation | None]:
+    """After the boundary was dropped: the target, read from outside, must be what it was before."""
+    yield from take_strongest(run)
+    outside = run.checks[0]
+    record_reading(run, outside)
+    if not same_as_before(run, outside):
+        return None
+    return Reconciliation(
+        Verdict.REFUTED,
+        Why.NONE,
+        Finding.FAILED_BEFORE_EFFECT,
+        Discrepancy.VALUE_MISMATCH if inside.taken.ran else None,
+        Attribution.UNKNOWN,
+        level=Level.VERIFIED,
+        ensure=inside.ensure,
+        detail="The postconditions did not hold inside the transaction, so it was dropped; nothing is visible.",
+    )
+
+
+def same_as_before(run: Run, now: Judged) -> bool:
+    """The strong reading shows what the reading before execution showed."""
+    before = run.before
+    if before is None or not before.taken.ran or not now.taken.ran or not now.taken.strong:
+        return False
+    if before.presence is not now.presence or now.presence not in (Presence.PRESENT, Presence.ABSENT):
+        return False
+    return bool(before.taken.reading.value == now.taken.reading.value)
+
+
+# --- rollback ---
+
+CommitStep = Callable[[Run], Generator[Step, Answer, "Ended | None"]]
+
+
+def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | None]:
+    """Puts the local boundary back, once, and reads whether the target is as before."""
+    if not run.action.rollback_done:
+        now_us = yield from _now()
+        run.record(EventKind.STAGED_SETTLED, now_us, (), {"how": "abandoned", "error": ""})
+        ended = yield from commit(run)
+        if ended is not None:
+            return ended
+        # Durable: a crash from here on does not roll back again; the reading below decides.
+        timeout = run.contract.execution.timeout_us
+        called = yield Settle(run.plan, run.call_context(), run.arguments, None, False, timeout)
+        assert isinstance(called, Called)
+    yield from take_strongest(run)
+    record_reading(run, run.checks[0])
+    now_us = yield from _now()
+    undone = same_as_before(run, run.checks[0])
+    goal = State.ROLLED_BACK if undone else State.REVIEW_REQUIRED
+    _record_end(run, now_us, (goal,), "" if undone else "rollback", "")
+    return None
+
+
+def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, incident: str) -> None:
+    data: dict[str, Json] = {"action": "", "how": "rollback", "due": None, "review": review, "incident": incident}
+    run.record(EventKind.COMPENSATION, now_us, path, data)
+
+
+# --- compensation ---
+
+
+def compensation_of(run: Run) -> Request:
+    """The compensating action of an effect: its key is the effect's, so that it can run only once."""
+    assert run.plan.compensation is not None
+    return Request(
+        run.plan.compensation,
+        run.arguments,
+        run.requested,
+        operation=f"compensate {run.action.id}",
+        intended=None,
+        step=f"compensation of {run.action.id}",
+    )
+
+
+def child_of(ended: Ended) -> Generator[Step, Answer, Action | None]:
+    """The compensating action as it stands, whoever ran it."""
+    run = getattr(ended, "run", None)
+    if isinstance(run, Run):
+        return run.action
+    folded = yield LoadAction(str(getattr(ended, "action_id", "")))
+    assert isinstance(folded, Folded)
+    return folded.action
+
+
+def record_compensation(run: Run, child: Action | None, table: RecoveryTable, now_us: int) -> None:
+    """COMPENSATED only where the child was verified; failed, held or refuted is COMPENSATION_FAILED, then review."""
+    data: dict[str, Json] = {"action": child.id if child else "", "how": "compensation"}
+    if child is None or (child.state not in TERMINAL):
+        data["due"] = now_us + CHILD_LOOK_AGAIN_US
+        run.record(EventKind.COMPENSATION, now_us, (), data)
+        return
+    if child.state is State.RECONCILED_SUCCESS:
+        run.record(EventKind.COMPENSATION, now_us, (State.COMPENSATED,), {**data, "state": child.state.value})
+        return
+    row = table.decide(Finding.COMPENSATION_FAILED, _situation(run))
+    failed: dict[str, Json] = {
+        **data,
+        "state": child.state.value,
+        "row": row.id,
+        "review": "compensation_failed",
+        "incident": "compensation_failed" if row.opens_incident else "",
+    }
+    path = (State.COMPENSATION_FAILED, State.REVIEW_REQUIRED)
+    run.record(EventKind.COMPENSATION, now_us, path, failed)
+
+
+def _situation(run: Run) -> Situation:
+    return Situation(
+        side_effect=run.contract.side_effect,
+        within_window=False,
+        maybe_stale=False,
+        reversible=Reversal.NONE,
+        pivot_passed=False,
+        effect_shown=True,
+        executed=True,
+        key_record=False,
+        key_honoured=False,
+        dead=False,
+        equivalent_duplicate=False,
+        repeated=False,
+        late_open=False,
+    )
+
+
+def _error(called: Called) -> str:
+    return "" if called.error is None else describe_error(called.error)
+
+
+def _now() -> Generator[Step, Answer, int]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    return begun.now_us

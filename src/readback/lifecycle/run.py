@@ -1,0 +1,235 @@
+"""One action at work: its fold, what is known but not yet durable, and the append that makes it so.
+
+Used by the engine and its stages. Recording applies the event to the fold at once; nothing that was recorded counts
+for the outside before `append` has been committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from readback.canon import Json, payload_bytes, sha256_hex
+from readback.domain.action import Action
+from readback.domain.context import Context
+from readback.domain.contract import Contract
+from readback.domain.events import Event, EventKind, seal
+from readback.domain.idempotency import key_status, key_text
+from readback.domain.observation import Observation
+from readback.domain.reading import Lookup
+from readback.domain.reconciliation import Judged
+from readback.domain.state import TERMINAL, State
+from readback.lifecycle.plan import Plan, Scope
+from readback.lifecycle.schedule import lease_until
+from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
+
+REDACTED = "$redacted"
+KEY_KEPT_US = 30 * 24 * 3600 * 1_000_000
+"""How long a settled idempotency record answers repeated operations."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The working state of one action. Everything but the fold can be had again from the ledger and the world."""
+
+    plan: Plan
+    scope: Scope
+    action: Action
+    arguments: Mapping[str, object]
+    requested: Mapping[str, Json]
+    intended: Mapping[str, Json] | None
+    owner: str
+    fence: int = 0
+    durable_version: int = 0
+    observation: Observation | None = None
+    before: Judged | None = None
+    checks: tuple[Judged, ...] = ()
+    found: tuple[Judged, ...] | None = None
+    lookup: Lookup | None = None
+    staged: object = None
+    parked: bool = False
+    """Nobody holds it: the lease was given back with the last append."""
+    blind: frozenset[str] = frozenset()
+    """Paths of the request that are known only as redacted, after a resume."""
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    _events: list[SealedEvent] = field(default_factory=list)
+    _evidence: list[Evidence] = field(default_factory=list)
+    _counts: list[Count] = field(default_factory=list)
+    _reserve: KeyRecord | None = None
+    _replaces: str = ""
+
+    @property
+    def contract(self) -> Contract:
+        return self.plan.contract
+
+    def variables(self) -> dict[str, Json]:
+        """The roots of expressions, but for the reading under judgement."""
+        action, scope = self.action, self.scope
+        requested = dict(self.requested)
+        return {
+            "intended": dict(self.intended) if self.intended is not None else requested,
+            "requested": requested,
+            "observed": self.observation.body if self.observation is not None else None,
+            "before": self.before.taken.reading.value if self.before is not None else None,
+            "authoritative": None,
+            "scope": {
+                "tenant": action.tenant,
+                "principal": action.principal,
+                "operation": action.operation,
+                "stamp": action.stamp,
+                "idempotency_key": key_text(action.key_hash),
+                "target": action.target,
+                "run": scope.run,
+                "attempt": action.attempts,
+                "budget": dict(scope.budget or {}),
+            },
+        }
+
+    def call_context(self, strong: bool = False) -> Context:
+        """What user code is told."""
+        a = self.action
+        observed = self.observation.body if self.observation is not None else None
+        return Context(
+            a.id,
+            a.tenant,
+            a.principal,
+            a.operation,
+            a.target,
+            key_text(a.key_hash),
+            a.stamp,
+            a.attempts,
+            strong,
+            observed,
+            self.scope.run,
+            self.scope.trace,
+        )
+
+    # --- recording ---
+
+    def record(
+        self,
+        kind: EventKind,
+        at_us: int,
+        path: tuple[State, ...] = (),
+        data: dict[str, Json] | None = None,
+        refs: dict[str, str] | None = None,
+    ) -> None:
+        """One more fact: folded now, durable with the next append."""
+        action = self.action
+        event = Event(kind, at_us, path, data or {}, refs or {})
+        envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
+        action.apply(event, leaf.hex())
+        self._events.append(SealedEvent(kind.value, at_us, envelope, leaf))
+
+    def keep(self, root: str, value: Json) -> str:
+        """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""
+        body = payload_bytes(redacted(value, root, self.contract.redact))
+        digest = sha256_hex(body)
+        self._evidence.append(Evidence(digest, "application/json", body))
+        return digest
+
+    def count(self, subject: str, name: str, delta: int | None) -> None:
+        """Moves a counter with the next append; setting back what is at zero costs nothing."""
+        if delta is None and not self.counts.get((subject, name)):
+            return
+        self._counts.append(Count(subject, name, delta))
+
+    def keep_request(self, payload: dict[str, Json]) -> str:
+        """Keeps the request as evidence, less what the contract redacts."""
+        payload["requested"] = redacted(payload["requested"], "requested", self.contract.redact)
+        if "intended" in payload:
+            payload["intended"] = redacted(payload["intended"], "intended", self.contract.redact)
+        return self.keep("request", payload)
+
+    def take_over(self, action_id: str) -> None:
+        """The key's record belongs to an action that had no effect and can have none: it is replaced."""
+        self._replaces = action_id
+
+    def reserve(self, record: KeyRecord) -> None:
+        """Reserve the key with the next append."""
+        self._reserve = record
+
+    @property
+    def pending(self) -> bool:
+        """Something was recorded that is not durable."""
+        return bool(self._events)
+
+    def append(self, now_us: int, *, park: bool) -> Append:
+        """Everything recorded since the last one. `park` gives the lease back: somebody else may go on."""
+        action = self.action
+        park = park or action.state in TERMINAL
+        settle = None
+        if action.durable_key_change:
+            status = key_status(action.state, may_repeat=action.may_repeat)
+            settle = (status.value, 0 if status.value == "PENDING" else now_us + KEY_KEPT_US)
+        return Append(
+            action.id,
+            action.tenant,
+            self.durable_version,
+            self.fence,
+            tuple(self._events),
+            self._projection(now_us, park),
+            tuple(self._evidence),
+            self._reserve,
+            self._replaces,
+            settle,
+            tuple(self._counts),
+        )
+
+    def committed(self, version: int, parked: bool) -> None:
+        """The append is durable: crash from here on, and the ledger says the same as we do."""
+        self.durable_version = version
+        self.parked = parked or self.action.state in TERMINAL
+        self._events.clear()
+        self._evidence.clear()
+        self._counts.clear()
+        self._reserve, self._replaces = None, ""
+
+    def _projection(self, now_us: int, park: bool) -> Projection:
+        a, c = self.action, self.contract
+        return Projection(
+            action_id=a.id,
+            tenant=a.tenant,
+            principal=a.principal,
+            run=self.scope.run,
+            contract=a.contract,
+            contract_version=a.contract_version,
+            contract_hash=a.contract_hash,
+            kind=a.kind,
+            side_effect=a.side_effect,
+            target=a.target,
+            operation=a.operation,
+            key_hash=a.key_hash,
+            stamp=a.stamp,
+            state=a.state.value,
+            hold=a.hold,
+            verdict=a.judgement.verdict,
+            discrepancy=a.judgement.discrepancy,
+            row=a.judgement.row,
+            created_us=a.created_us,
+            updated_us=a.updated_us,
+            due_us=a.due_us,
+            lease_owner="" if park else self.owner,
+            lease_until_us=0 if park else lease_until(c, now_us),
+        )
+
+
+def redacted(value: Json, root: str, paths: tuple[str, ...]) -> Json:
+    """The value with every redacted path under `root` replaced by a mark.
+
+    No digest of it is kept either: one of a short secret could be guessed back.
+    """
+    mine = [p.split(".")[1:] for p in paths if p.split(".")[0] == root]
+    for parts in mine:
+        value = _without(value, parts)
+    return value
+
+
+def _without(value: Json, parts: list[str]) -> Json:
+    if not parts:
+        return {REDACTED: True}
+    if isinstance(value, list):
+        return [_without(v, parts) for v in value]
+    if not isinstance(value, dict) or parts[0] not in value:
+        return value
+    return {**value, parts[0]: _without(value[parts[0]], parts[1:])}

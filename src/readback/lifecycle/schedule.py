@@ -1,0 +1,86 @@
+"""When to look again: pure arithmetic over a contract's times and what has happened.
+
+Called by the engine. Jitter is drawn from the stamp, so that many actions spread and one action repeats exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from readback.domain.action import Action
+from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
+from readback.domain.side_effect import SideEffect
+
+LATE_POLL_FIRST_US = 30 * SECOND_US
+LATE_POLL_MAX_US = 3600 * SECOND_US
+LEASE_MARGIN_US = 15 * SECOND_US
+JITTER_PERCENT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The moments that matter after an attempt, in microseconds of our clock."""
+
+    close_us: int
+    """The window closes: what is violated by a strong reading from now on is refuted."""
+    deadline_us: int
+    """Verification ends: what is open from now on has timed out."""
+    late_until_us: int | None
+    """Nothing can land after this; None where the contract does not say."""
+
+
+def timing(contract: Contract, action: Action, ended_by_itself: bool) -> Timing:
+    """`ended_by_itself`: the tool answered or raised, as against a call that was given up or lost."""
+    ended = action.ended_us
+    late = contract.late_window_us
+    if late is None and ended_by_itself and contract.side_effect.rank <= SideEffect.EPHEMERAL_WRITE.rank:
+        late = 0  # a local tool that has ended leaves nothing in flight
+    return Timing(ended + contract.within_us, ended + contract.deadline_us, None if late is None else ended + late)
+
+
+def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
+    """When to look next, verification still being open: the schedule, then its last delay, doubled each time.
+
+    The last poll inside the window is at its very close, the last of all at the deadline.
+    """
+    n = action.polls
+    delays = contract.polls_us or (SECOND_US,)
+    if n < len(delays):
+        delay = delays[n]
+    else:
+        delay = max(delays[-1], SECOND_US // 4) << min(n - len(delays) + 1, 20)
+    due = now_us + _jittered(delay, action.stamp, n)
+    for edge in (timing.close_us, timing.deadline_us):
+        if now_us < edge <= due or (now_us < edge and n >= POLLS_MAX):
+            return edge
+    return due
+
+
+def late_due(action: Action, timing: Timing, now_us: int) -> int:
+    """When to look for a late effect next: ever more slowly, and at the end of the late window."""
+    delay = min(LATE_POLL_FIRST_US << min(action.late_polls, 20), LATE_POLL_MAX_US)
+    due = now_us + _jittered(delay, action.stamp, action.late_polls)
+    if timing.late_until_us is not None and now_us < timing.late_until_us:
+        return min(due, timing.late_until_us)
+    return due
+
+
+def late_open(action: Action, timing: Timing, now_us: int) -> bool:
+    """Whether looking for a late effect still makes sense."""
+    if timing.late_until_us is not None:
+        return now_us < timing.late_until_us
+    return action.late_polls < LATE_POLLS_MAX
+
+
+def lease_until(contract: Contract, now_us: int) -> int:
+    """Long enough for the tool, one round of readings and the way to the disk."""
+    readings = sum(r.timeout_us for r in contract.readers)
+    return now_us + contract.execution.timeout_us + 2 * readings + LEASE_MARGIN_US
+
+
+def _jittered(delay_us: int, stamp: str, n: int) -> int:
+    if delay_us == 0:
+        return 0
+    spread = sha256(f"{stamp}/{n}".encode()).digest()[0]
+    return delay_us + delay_us * JITTER_PERCENT * spread // (100 * 255)

@@ -1,0 +1,168 @@
+"""Validation: what must hold before anything is executed, and the refusal where it does not.
+
+Called by the engine. The caller's faults are raised and leave no trace; what the contract refuses in the state of the
+world is recorded as a refusal: an action that failed without having been executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from readback.canon import Json
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import ProposalError, UnknownPrincipalError
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.predicate import Truth
+from readback.domain.reading import Presence
+from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.lifecycle.evaluate import evaluate
+from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Step
+from readback.lifecycle.verify import record_reading, take_before
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why it is not executed. `hold`: it is kept for a person instead of failing."""
+
+    code: str
+    detail: str
+    finding: Finding
+    discrepancy: Discrepancy | None = None
+    hold: str = ""
+
+
+def admit(request: Request, scope: Scope) -> None:
+    """The caller's part: principal and operation. Raises InputError; nothing is recorded."""
+    contract = request.plan.contract
+    allowed = contract.principals
+    if allowed and not any(fnmatchcase(scope.principal, pattern) for pattern in allowed):
+        raise UnknownPrincipalError(
+            f"Principal {scope.principal!r} may not run {contract.name!r}.", details={"allowed": list(allowed)}
+        )
+    if contract.depth.operation_required and not request.operation and not contract.key_fields:
+        raise ProposalError(
+            f"{contract.name!r} is {contract.side_effect.value}: it needs an operation id, so that a repetition "
+            "can be told from a second operation.",
+            remedy="Pass operation='...' to run, the same for every repetition of the same intent.",
+        )
+
+
+def check(run: Run) -> Generator[Step, Answer, Refusal | None]:
+    """The world's part: the source answers, the version is the expected one, the preconditions hold."""
+    contract = run.contract
+    if contract.side_effect is SideEffect.CRITICAL_MUTATION and not run.scope.break_glass:
+        detail = "A critical mutation is reviewed before it is committed, and nobody has approved this one."
+        return Refusal("approval.required", detail, Finding.APPROVAL_MISMATCH, hold="approval")
+    if contract.needs_before or _failing_source(run):
+        run.before = yield from take_before(run)
+        record_reading(run, run.before)
+        refusal = _unreadable(run)
+        if refusal is not None:
+            return refusal
+    refusal = _version(run) or _preconditions(run)
+    if refusal is None:
+        run.record(EventKind.VALIDATED, run.action.updated_us, (State.VALIDATED,), {})
+    return refusal
+
+
+def _failing_source(run: Run) -> bool:
+    """Pre-flight: a source that kept failing is tried first, so that nothing runs into an outage."""
+    limit = run.contract.depth.repeated_mismatch_limit
+    return any(run.counts.get((f"source:{r.source}", "verifier_error"), 0) >= limit for r in run.contract.readers)
+
+
+def _unreadable(run: Run) -> Refusal | None:
+    assert run.before is not None
+    taken = run.before.taken
+    if not taken.ran:
+        detail = f"The system of record cannot be read, so nothing was executed: {taken.error}"
+        run.count(f"source:{taken.source}", "verifier_error", 1)
+        return Refusal("source.unavailable", detail, Finding.PROVIDER_OUTAGE)
+    if run.contract.kind.needs_ours:
+        return None
+    if run.before.presence is Presence.PRESENT and run.before.in_scope is Truth.VIOLATED:
+        detail = "Before execution, the reading already was of another target or tenant; the reader is at fault."
+        return Refusal("reader.out-of-scope", detail, Finding.VERIFIER_ERROR)
+    return None
+
+
+def _version(run: Run) -> Refusal | None:
+    expected = run.plan.expected_version
+    if expected is None:
+        return None
+    assert run.before is not None
+    said = expected.evaluate(run.plan.predicates.bind(run.variables()))
+    found = run.before.version
+    if said.kind != "value" or said.value is None:
+        return Refusal("version.unknown", "The expected version could not be told.", Finding.STALE_STATE)
+    if found is not None and str(found) == str(said.value):
+        return None
+    detail = f"The target is at version {found!r}, and version {said.value!r} was expected: plan again from there."
+    return Refusal("version.stale", detail, Finding.STALE_STATE, Discrepancy.STALE_STATE)
+
+
+def _preconditions(run: Run) -> Refusal | None:
+    if not run.plan.require:
+        return None
+    variables = run.variables()
+    binding = run.plan.predicates.bind(variables)
+    for required in run.plan.require:
+        seen = evaluate(required, binding, variables)
+        if seen.truth is not Truth.HOLDS:
+            word = "does not hold" if seen.truth is Truth.VIOLATED else f"cannot be told ({seen.reason})"
+            detail = f"Precondition {seen.name!r} {word}: {seen.source}"
+            return Refusal("precondition", detail, Finding.FAILED_BEFORE_EFFECT)
+    return None
+
+
+def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int) -> None:
+    """The refusal and its row become the action's end (or its hold)."""
+    row = table.decide(refusal.finding, _unexecuted(run))
+    if refusal.hold:
+        held: dict[str, Json] = {"hold": refusal.hold, "code": refusal.code, "detail": refusal.detail}
+        run.record(EventKind.HELD, now_us, (State.VALIDATED, State.REVIEW_REQUIRED), held)
+        return
+    data: dict[str, Json] = {
+        "code": refusal.code,
+        "detail": refusal.detail,
+        "verdict": "not_checked",
+        "why": "",
+        "finding": refusal.finding.value,
+        "discrepancy": refusal.discrepancy.value if refusal.discrepancy else "",
+        "attribution": "unknown",
+        "row": row.id,
+        "table": table.version,
+        "recovery": row.action.value,
+        "level": 1,
+        "effect_shown": False,
+        "dead": True,
+        "done": [],
+        "undone": [],
+    }
+    run.record(EventKind.REJECTED, now_us, (State.FAILED,), data)
+
+
+def _unexecuted(run: Run) -> Situation:
+    return Situation(
+        side_effect=run.contract.side_effect,
+        within_window=False,
+        maybe_stale=False,
+        reversible=Reversal.NONE,
+        pivot_passed=False,
+        effect_shown=False,
+        executed=False,
+        key_record=False,
+        key_honoured=False,
+        dead=True,
+        equivalent_duplicate=False,
+        repeated=False,
+        late_open=False,
+        searched=True,
+    )

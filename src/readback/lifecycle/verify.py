@@ -1,0 +1,281 @@
+"""Verification: taking readings, and evaluating them. It can yield looks alone, never a dispatch.
+
+Called by the engine after every dispatched attempt, and before one for the reading `before`. What a reader raises or
+returns wrongly becomes a fault of that reading; nothing here turns a fault into absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from readback.canon import Json, ReadbackError
+from readback.domain.contract import ReaderTerms
+from readback.domain.events import EventKind
+from readback.domain.observation import ObservationStatus
+from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
+from readback.domain.reconciliation import Case, Judged, Reconciliation, reconcile
+from readback.domain.side_effect import Consistency
+from readback.domain.verdict import Verdict
+from readback.lifecycle.evaluate import as_json, judge_reading
+from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import Timing
+from readback.lifecycle.steps import Answer, Called, Ending, Look, Step, Take
+
+Steps = Generator[Step, Answer, None]
+FOUND_MAX = 64
+ERROR_TEXT_MAX = 300
+UNREACHABLE_ERRORS = (ConnectionError, OSError)
+
+
+def take_before(run: Run) -> Generator[Step, Answer, Judged]:
+    """The reading before execution, as strong as it can be had: it is what change will be measured against."""
+    index = strongest(run.contract.readers)
+    judged = judge_reading(run.plan, (yield from _read(run, index, Role.BEFORE)), run.variables())
+    return judged
+
+
+def take_checks(run: Run, *, closing: bool) -> Steps:
+    """Readings after the action: as few as can decide. `closing`: the last of the window, so the strongest."""
+    checks: tuple[Judged, ...] = ()
+    order = _order(run, closing)
+    if run.contract.quorum > 1:
+        for index in order:
+            checks = (*checks, (yield from _check(run, index)))
+        run.checks = checks
+        return
+    for index in order:
+        judged = yield from _check(run, index)
+        checks = (*checks, judged)
+        if judged.taken.ran:
+            run.checks = (judged,)
+            return
+    run.checks = checks[:1]  # none ran: the first one's fault is the one to tell
+
+
+def take_strongest(run: Run) -> Steps:
+    """One reading by the strongest path, asked to go past caches."""
+    run.checks = ((yield from _check(run, strongest(run.contract.readers))),)
+
+
+def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
+    taken = yield from _read(run, index, Role.CHECK)
+    return judge_reading(run.plan, taken, run.variables())
+
+
+def _order(run: Run, closing: bool) -> list[int]:
+    readers = run.contract.readers
+    if closing and run.contract.quorum <= 1:
+        return sorted(range(len(readers)), key=lambda i: -readers[i].consistency.rank)
+    return list(range(len(readers)))
+
+
+def strongest(readers: tuple[ReaderTerms, ...]) -> int:
+    """Index of the reader with the strongest consistency, the first of equals."""
+    return max(range(len(readers)), key=lambda i: (readers[i].consistency.rank, -i))
+
+
+def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
+    terms = run.contract.readers[index]
+    strong = terms.consistency is Consistency.STRONG or role is Role.BEFORE
+    take = Take(run.plan, Look.READER, index, run.call_context(strong), run.arguments, terms.timeout_us)
+    called = yield take
+    assert isinstance(called, Called)
+    return _taken(terms, role, called)
+
+
+def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
+    fault, error, reading = Fault.NONE, "", Reading(Presence.UNAVAILABLE)
+    match called.ending:
+        case Ending.RETURNED if isinstance(called.value, Reading):
+            reading = called.value
+            fault = Fault.UNREACHABLE if reading.presence is Presence.UNAVAILABLE else Fault.NONE
+            error = reading.detail
+        case Ending.RETURNED:
+            fault = Fault.VERIFIER_ERROR
+            error = f"Reader {terms.name!r} returned {type(called.value).__name__}; it has to return a Reading."
+        case Ending.TIMED_OUT | Ending.CANCELLED | Ending.NOT_MADE:
+            fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
+        case Ending.RAISED:
+            fault = Fault.UNREACHABLE if isinstance(called.error, UNREACHABLE_ERRORS) else Fault.VERIFIER_ERROR
+            error = describe_error(called.error)
+    consistency = reading.consistency or terms.consistency
+    if consistency.rank > terms.consistency.rank:
+        consistency = terms.consistency  # a reading may lower what its reader declared, never raise it
+    return TakenReading(
+        role,
+        terms.name,
+        terms.source,
+        consistency,
+        terms.independence,
+        reading,
+        called.started_us,
+        called.finished_us,
+        fault,
+        error,
+    )
+
+
+def taken_of(run: Run, role: Role, called: Called) -> TakenReading:
+    """A reading that came by none of the contract's readers: from inside a transaction that is still open."""
+    minimum = run.contract.depth.minimum_independence
+    terms = ReaderTerms("staged", "open transaction", Consistency.STRONG, minimum, called.finished_us)
+    return _taken(terms, role, called)
+
+
+def describe_error(error: BaseException | None) -> str:
+    """One bounded line of what was raised; its code first where it has one."""
+    if isinstance(error, ReadbackError):
+        return f"{error.code}: {error}"[:ERROR_TEXT_MAX]
+    return f"{type(error).__name__}: {error}"[:ERROR_TEXT_MAX]
+
+
+# --- searching, and the record under the key ---
+
+
+def search(run: Run) -> Steps:
+    """Every effect with our stamp. A search that fails leaves `found` as None: nobody looked."""
+    run.found = None
+    find = run.plan.hands.find
+    if find is None:
+        return
+    budget = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
+    called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.arguments, budget)
+    assert isinstance(called, Called)
+    values = called.value
+    listed = isinstance(values, list | tuple) and all(isinstance(v, Reading) for v in values)
+    if called.ending is not Ending.RETURNED or not listed or len(values) > FOUND_MAX:  # type: ignore[arg-type]
+        return
+    terms = run.contract.readers[0] if run.contract.readers else None
+    judged = []
+    for reading in values:  # type: ignore[attr-defined]
+        taken = TakenReading(
+            Role.FIND,
+            find.name,
+            terms.source if terms else find.name,
+            reading.consistency or Consistency.STRONG,
+            terms.independence if terms else run.contract.depth.minimum_independence,
+            reading,
+            called.started_us,
+            called.finished_us,
+        )
+        judged.append(judge_reading(run.plan, taken, run.variables()))
+    run.found = tuple(judged)
+    data: dict[str, Json] = {
+        "role": "find",
+        "reader": find.name,
+        "started": called.started_us,
+        "finished": called.finished_us,
+        "count": len(judged),
+    }
+    ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
+    run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
+
+
+def look_up(run: Run) -> Steps:
+    """What became of the attempt with our key. An answer that is not a Lookup is no answer."""
+    if run.plan.hands.lookup is None:
+        return
+    timeout = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
+    called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.arguments, timeout)
+    assert isinstance(called, Called)
+    if called.ending is Ending.RETURNED and isinstance(called.value, Lookup):
+        run.lookup = called.value
+        if called.value.status != run.action.lookup:
+            data: dict[str, Json] = {"status": called.value.status, "detail": called.value.detail[:ERROR_TEXT_MAX]}
+            run.record(EventKind.LOOKED_UP, called.finished_us, (), data)
+
+
+# --- judging ---
+
+
+def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliation:
+    """The case as it stands, reconciled."""
+    contract, action = run.contract, run.action
+    assert run.observation is not None
+    started = min((j.taken.started_us for j in run.checks), default=now_us)
+    held = action.held_since_us
+    stable = contract.stable_for_us == 0 or (held > 0 and started >= held + contract.stable_for_us)
+    return reconcile(
+        Case(
+            contract,
+            action.stamp,
+            run.observation,
+            run.checks,
+            run.before,
+            run.found,
+            run.lookup,
+            window_closed=started >= timing.close_us,
+            stable=stable,
+            dead=dead,
+            look_due=look_due(run, timing),
+        )
+    )
+
+
+def look_due(run: Run, timing: Timing) -> bool:
+    """A search for duplicates has still to be made before success may be told."""
+    contract = run.contract
+    if not contract.has_find or not contract.kind.counts_effects:
+        return False
+    looked = run.action.looked_us if run.found is not None else 0
+    needed = timing.close_us if contract.depth.find_at_close else run.action.ended_us
+    return looked < needed or looked == 0
+
+
+def wants_lookup(run: Run, result: Reconciliation) -> bool:
+    """Asking for the record under the key may settle what the reading left open."""
+    if not run.contract.has_lookup or result.verdict is Verdict.VERIFIED:
+        return False
+    return run.lookup is None or run.lookup.status in ("pending", "unknown_key")
+
+
+def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
+    """The attempt can have no effect any more, by one of the three ways that prove it."""
+    if run.observation is not None and not run.observation.dispatched:
+        return True
+    if run.lookup is not None and run.lookup.status == "failed":
+        return True
+    return timing.late_until_us is not None and read_from_us >= timing.late_until_us
+
+
+def ended_by_itself(run: Run) -> bool:
+    """The tool answered or raised: nothing of ours is still running."""
+    lost = (ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED, ObservationStatus.NONE)
+    return run.observation is not None and run.observation.status not in lost
+
+
+def record_reading(run: Run, judged: Judged) -> None:
+    """The reading becomes a ledger entry; its content evidence, unless it is of somebody else's object."""
+    taken = judged.taken
+    reading = taken.reading
+    foreign = any(m.key in ("tenant", "target") and m.truth == "violated" for m in judged.identity)
+    content: Json = None if foreign else reading.value
+    data: dict[str, Json] = {
+        "role": taken.role.value,
+        "reader": taken.reader,
+        "source": taken.source,
+        "consistency": taken.consistency.value,
+        "independence": taken.independence.value,
+        "presence": reading.presence.value,
+        "complete": reading.complete,
+        "token": reading.commit_token_honoured,
+        "newer": reading.created_after_dispatch,
+        "source_version": None if reading.version is None else str(reading.version),
+        "source_as_of": reading.as_of_us,
+        "stamp": reading.stamp,
+        "author": reading.author,
+        "started": taken.started_us,
+        "finished": taken.finished_us,
+        "fault": taken.fault.value,
+        "error": taken.error[:ERROR_TEXT_MAX],
+        "withheld": foreign,
+    }
+    root = "before" if taken.role is Role.BEFORE else "authoritative"
+    ref = {"reading": run.keep(root, content)} if reading.presence is Presence.PRESENT and not foreign else {}
+    run.record(EventKind.READ, taken.finished_us, (), data, ref)
+
+
+def withheld(judged: Judged) -> Judged:
+    """A reading of somebody else's object, without its content."""
+    return replace(judged, taken=replace(judged.taken, reading=replace(judged.taken.reading, value=None)))
