@@ -199,9 +199,7 @@ class MemoryStore:
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
         with self._open():
-            return [action_id for at_us, action_id in self._waiting(tenant) if at_us <= now_us][
-                : max(limit, 0)
-            ]
+            return [action_id for at_us, action_id in self._waiting(tenant) if at_us <= now_us][: max(limit, 0)]
 
     def next_due_us(self, tenant: str = "") -> int | None:
         with self._open():

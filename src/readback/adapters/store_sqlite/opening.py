@@ -1,0 +1,292 @@
+"""Opens an SQLite file as a ledger: the checks before anything is believed, and the migrations.
+
+Called by the store when it is opened, for the writer and for each reader. It refuses what it does not
+know, and changes nothing in a file that is not ours.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final, TypeVar
+
+import apsw
+
+from readback.adapters.store_sqlite.faults import as_store_error
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import (
+    SqliteTooOldError,
+    StoreCorruptError,
+    StoreError,
+    StoreReadOnlyError,
+    StoreVersionError,
+)
+
+SQLITE_VERSION_MIN: Final = (3, 51, 3)
+"""Before it, a WAL reset at the wrong moment could corrupt the database."""
+APPLICATION_ID: Final = 0x52424C31  # "RBL1"
+WAL_PAGES_BEFORE_CHECKPOINT: Final = 4000
+"""16 MB: large enough that a checkpoint is rare, small enough that readers find their pages soon."""
+WAL_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
+WRITER_CACHE_KIB: Final = 32 * 1024
+READER_CACHE_KIB: Final = 4 * 1024
+BUSY_RETRY_SECONDS: Final = 0.02
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How one store opens its connections."""
+
+    path: Path
+    read_only: bool
+    busy_timeout_ms: int
+    pages_max: int
+    """Largest size of the database in pages of 4096 bytes; 0 for no limit of our own."""
+
+    def writer(self) -> apsw.Connection:
+        """The one connection that changes anything; also checks the file and migrates it."""
+        _refuse_impossible_paths(self.path)
+        if self.read_only:
+            raise StoreReadOnlyError(f"The database {self.path} was opened read-only.")
+        _create_private(self.path)
+        connection = self._connect()
+        try:
+            _refuse_strangers(connection, self.path)
+            # Changing to WAL needs the file for itself for a moment, in which SQLite waits for nobody.
+            self._patiently(lambda: _enter_wal(connection, self.path))
+            _tune(connection, WRITER_CACHE_KIB)
+            self._patiently(lambda: migrate(connection, self.path))
+            if self.pages_max:
+                connection.pragma("max_page_count", self.pages_max)
+        except apsw.Error as error:
+            connection.close()
+            raise as_store_error(error, self.path) from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def reader(self) -> apsw.Connection:
+        """A connection that looks and changes nothing."""
+        connection = self._connect()
+        try:
+            connection.pragma("query_only", True)
+            _tune(connection, READER_CACHE_KIB)
+        except apsw.Error as error:
+            connection.close()
+            raise as_store_error(error, self.path) from error
+        return connection
+
+    def first_reader(self) -> apsw.Connection:
+        """The reader of a store that is opened read-only: with the checks that the writer would make."""
+        _refuse_impossible_paths(self.path)
+        if not self.path.exists():
+            raise StoreError(
+                f"There is no database at {self.path}.",
+                remedy="Check the path; a store that is opened read-only is not created.",
+                code="store.cannot-open",
+            )
+        connection = self.reader()
+        try:
+            _refuse_strangers(connection, self.path)
+            if _pending(connection, self.path):
+                raise StoreVersionError(
+                    f"The database {self.path} has an older schema, and read-only it cannot be brought up.",
+                    remedy="Open it once for writing.",
+                )
+        except apsw.Error as error:
+            connection.close()
+            raise as_store_error(error, self.path) from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
+        try:
+            connection = apsw.Connection(str(self.path), flags=flags)
+            connection.set_busy_timeout(self.busy_timeout_ms)
+            # Asks again each millisecond; the busy handler's own steps go up to a tenth of a second.
+            connection.setlk_timeout(self.busy_timeout_ms, 0)
+        except apsw.Error as error:
+            raise as_store_error(error, self.path) from error
+        return connection
+
+    def _patiently(self, step: Callable[[], _T]) -> _T:
+        """Repeat a step that another process keeps from happening, for as long as the busy limit."""
+        pause = threading.Event()
+        for _ in range(int(self.busy_timeout_ms / 1000 / BUSY_RETRY_SECONDS)):
+            try:
+                return step()
+            except apsw.BusyError:
+                pause.wait(BUSY_RETRY_SECONDS)
+        return step()
+
+
+def refuse_old_sqlite(version: str) -> None:
+    """Raise SqliteTooOldError for a library older than SQLITE_VERSION_MIN."""
+    numbers = tuple(int(part) for part in version.split(".")[:3])
+    if numbers < SQLITE_VERSION_MIN:
+        wanted = ".".join(str(part) for part in SQLITE_VERSION_MIN)
+        raise SqliteTooOldError(
+            f"SQLite {version} can corrupt its write-ahead log; {wanted} or later is needed.",
+            details={"found": version, "wanted": wanted},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of the schema; once released its text never changes."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return sha256_hex(self.sql.encode())
+
+
+def migrations() -> list[Migration]:
+    """Every step that this release knows, in order: 1, 2, 3 without gaps."""
+    folder = resources.files("readback.adapters.store_sqlite").joinpath("migrations")
+    found = []
+    for file in folder.iterdir():
+        number, _, rest = file.name.partition("_")
+        if rest.endswith(".sql"):
+            found.append(Migration(int(number), file.name, file.read_text(encoding="utf-8")))
+    found.sort(key=lambda step: step.number)
+    return found
+
+
+def migrate(connection: apsw.Connection, path: Path) -> None:
+    """Bring the schema up to this release, in one transaction; safe when several processes come at once."""
+    if not _pending(connection, path):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS migration"
+            " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT"
+        )
+        # Asked again inside the lock: another process may have been here in between.
+        for step in _pending(connection, path):
+            connection.execute(step.sql)
+            connection.execute(
+                "INSERT INTO migration (number, name, sha256) VALUES (?, ?, ?)",
+                (step.number, step.name, step.checksum),
+            )
+            connection.pragma("user_version", step.number)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _pending(connection: apsw.Connection, path: Path) -> list[Migration]:
+    """The steps still to do. Raises StoreVersionError where the file and this release disagree."""
+    known = migrations()
+    done: dict[int, str] = {}
+    if connection.table_exists("main", "migration"):
+        done = dict(connection.execute("SELECT number, sha256 FROM migration"))
+    newer = [number for number in done if number > len(known)]
+    if newer:
+        raise StoreVersionError(
+            f"The database {path} has schema {max(newer)}; this release knows {len(known)}.",
+            details={"found": max(newer), "known": len(known)},
+        )
+    for step in known:
+        if step.number in done and done[step.number] != step.checksum:
+            raise StoreVersionError(
+                f"The database {path} was made with another text of migration {step.name}.",
+                remedy="Use the release that made it; do not change migrations that were applied.",
+                details={"migration": step.name},
+            )
+    return [step for step in known if step.number not in done]
+
+
+def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
+    """Only an empty file or one of ours goes on; the first look is also where garbage is noticed."""
+    found = connection.pragma("application_id")
+    if found == APPLICATION_ID:
+        return
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if found != 0 or tables:
+        raise StoreCorruptError(
+            f"The file {path} is an SQLite database, but not one of Readback's.",
+            remedy="Give the path of a Readback database, or of a file that does not exist yet.",
+            code="store.not-ours",
+        )
+
+
+def _enter_wal(connection: apsw.Connection, path: Path) -> None:
+    if connection.readonly("main"):
+        raise StoreReadOnlyError(f"The database {path} cannot be written by this user.")
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreError(
+            f"The database {path} stays in journal mode {mode}; write-ahead logging is needed.",
+            remedy="Put the database on a local disk; network file systems cannot share its memory.",
+            code="store.no-wal",
+        )
+
+
+def _tune(connection: apsw.Connection, cache_kib: int) -> None:
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("fullfsync", True)
+    connection.pragma("cache_size", -cache_kib)
+    connection.pragma("temp_store", "MEMORY")
+    connection.pragma("cell_size_check", True)
+    connection.pragma("trusted_schema", False)
+    connection.pragma("journal_size_limit", WAL_BYTES_KEPT_MAX)
+    connection.wal_autocheckpoint(WAL_PAGES_BEFORE_CHECKPOINT)
+
+
+def _refuse_impossible_paths(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise StoreError(
+            f"The folder {path.parent} of the database does not exist.",
+            remedy="Create the folder, or give another path.",
+            code="store.no-folder",
+        )
+    if path.exists() and not path.is_file():
+        raise StoreError(
+            f"The path {path} is not a file.",
+            remedy="Give the path of a database file.",
+            code="store.cannot-open",
+        )
+
+
+def _create_private(path: Path) -> None:
+    """Create an empty file that only its owner may read; SQLite gives -wal and -shm the same mode.
+
+    `mknod` and not `open`: closing any descriptor of a file drops this process's locks on it, which
+    another store here may hold by now.
+    """
+    if path.exists():
+        return
+    try:
+        try:
+            os.mknod(path, 0o600 | stat.S_IFREG)
+        except PermissionError:
+            # Some systems keep mknod to the superuser; nobody can have locked a file that did not exist.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except PermissionError as error:
+        raise StoreReadOnlyError(f"The database {path} cannot be created ({error.strerror}).") from error
+    except OSError as error:
+        raise StoreError(
+            f"The database {path} cannot be created ({error.strerror}).",
+            remedy="Check the folder and the volume.",
+            code="store.cannot-open",
+        ) from error

@@ -1,0 +1,206 @@
+"""Everything that is only looked at: a pool of reading connections and the queries of the port.
+
+Called by the store. Readers never wait for the writer. Long answers are fetched in pieces, so that no
+reader holds a snapshot which would keep the write-ahead log from being folded back.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, cast
+
+import apsw
+
+from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite.faults import as_store_error
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.store import ActionFilter, Evidence, KeyRecord, StoredEvent, StoredProjection
+
+PIECE_ROWS: Final = 512
+READERS_KEPT_MAX: Final = 8
+"""Connections kept open while nobody reads; more may be open while more threads read at once."""
+
+_EVENTS: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, "FROM event WHERE action_id = ? ORDER BY version")
+_SCAN: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, "FROM event WHERE seq > ? ORDER BY seq LIMIT ?")
+_PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id = ?")
+_PROJECTIONS: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ? ORDER BY action_id LIMIT ?"
+)
+_PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
+_NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
+_NEXT_READY_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ? AND ready_us IS NOT NULL"
+
+
+class Readers:
+    """Connections that are lent to one thread at a time."""
+
+    def __init__(self, path: Path, connect: Callable[[], apsw.Connection]) -> None:
+        self._path = path
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._idle: list[apsw.Connection] = []
+        self._lent: set[apsw.Connection] = set()
+        self._refusal: Callable[[], StoreError] | None = None
+
+    def rows(self, sql: str, values: rows.Row = ()) -> list[rows.Row]:
+        """All rows of one statement; its snapshot ends with it."""
+        connection = self._borrow()
+        try:
+            found = connection.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise as_store_error(error, self._path) from error
+        finally:
+            self.give_back(connection)
+        return cast("list[rows.Row]", found)
+
+    def give_back(self, connection: apsw.Connection) -> None:
+        """Keep a connection for the next reader, or close it if there are enough or the store is closed."""
+        with self._lock:
+            self._lent.discard(connection)
+            if self._refusal is None and len(self._idle) < READERS_KEPT_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self, refusal: Callable[[], StoreError]) -> None:
+        """Close what is idle; what is lent out is closed when it comes back."""
+        with self._lock:
+            self._refusal = self._refusal or refusal
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def abandon(self, refusal: Callable[[], StoreError]) -> list[apsw.Connection]:
+        """In a forked child: give the connections away unclosed, whoever held the lock at the fork."""
+        self._lock = threading.Lock()
+        self._refusal = refusal
+        left = [*self._idle, *self._lent]
+        self._idle, self._lent = [], set()
+        return left
+
+    def _borrow(self) -> apsw.Connection:
+        with self._lock:
+            if self._refusal is not None:
+                raise self._refusal()
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._connect()
+        self._lent.add(connection)
+        return connection
+
+
+class Queries:
+    """The reading half of the store port."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._rows = readers.rows
+
+    def events(self, action_id: str) -> list[StoredEvent]:
+        return [rows.stored_event(row) for row in self._rows(_EVENTS, (action_id,))]
+
+    def projection(self, action_id: str) -> StoredProjection | None:
+        found = self._rows(_PROJECTION, (action_id,))
+        return rows.stored_projection(found[0]) if found else None
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        found = self._rows(rows.SELECT_KEY, (tenant, key_hash))
+        return rows.key_record(found[0]) if found else None
+
+    def by_stamp(self, tenant: str, stamp: str) -> str | None:
+        if not stamp:
+            return None
+        sql = "SELECT min(action_id) FROM action WHERE stamp = ? AND tenant = ? AND stamp <> ''"
+        return cast("str | None", self._rows(sql, (stamp, tenant))[0][0])
+
+    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            return None
+        found = self._rows("SELECT media, body FROM evidence WHERE digest = ? AND tenant = ?", (raw, tenant))
+        if not found or found[0][1] is None:
+            return None
+        media, body = cast("tuple[str, bytes]", found[0])
+        if sha256_hex(body) != digest:
+            raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
+        return Evidence(digest=digest, media=media, body=body)
+
+    def count(self, tenant: str, subject: str, name: str) -> int:
+        sql = "SELECT value FROM counter WHERE tenant = ? AND subject = ? AND name = ?"
+        found = self._rows(sql, (tenant, subject, name))
+        return cast("int", found[0][0]) if found else 0
+
+    def counts(self, tenant: str) -> list[tuple[str, str, int]]:
+        sql = "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 ORDER BY subject, name"
+        return [cast("tuple[str, str, int]", row) for row in self._rows(sql, (tenant,))]
+
+    # --- what is due ---------------------------------------------------------------------------------
+
+    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+        sql = (
+            "SELECT ready_us, action_id FROM action WHERE tenant = ? AND ready_us <= ?"
+            " ORDER BY ready_us, action_id LIMIT ?"
+        )
+        limit = max(limit, 0)
+        found = [self._rows(sql, (name, now_us, limit)) for name in self._tenants(tenant, _NEXT_READY_TENANT)]
+        merged = heapq.merge(*cast("list[list[tuple[int, str]]]", found))
+        return [action_id for _, (_, action_id) in zip(range(limit), merged, strict=False)]
+
+    def next_due_us(self, tenant: str = "") -> int | None:
+        sql = "SELECT min(ready_us) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
+        found = [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _NEXT_READY_TENANT)]
+        return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
+
+    def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:
+        """The one asked for, or all there are: found by leaping from one to the next in an index."""
+        if tenant:
+            yield tenant
+            return
+        name = cast("str | None", self._rows("SELECT min(tenant) FROM action")[0][0])
+        name = None if name is None else ""
+        while name is not None:
+            name = cast("str | None", self._rows(next_tenant, (name,))[0][0])
+            if name is not None:
+                yield name
+
+    # --- lists ---------------------------------------------------------------------------------------
+
+    def page(self, query: ActionFilter) -> list[StoredProjection]:
+        limit = max(query.limit, 0)
+        conditions, values = _conditions(query)
+        sql = rows.statement(_PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
+        found: list[StoredProjection] = []
+        for tenant in self._tenants(query.tenant, _NEXT_TENANT):
+            found += [rows.stored_projection(row) for row in self._rows(sql, (tenant, *values, limit))]
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        return found[:limit]
+
+    def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
+        while piece := self._rows(_SCAN, (after_seq, PIECE_ROWS)):
+            for row in piece:
+                yield rows.stored_event(row)
+            after_seq = cast("int", piece[-1][0])
+
+    def projections(self) -> Iterator[StoredProjection]:
+        after = ""
+        while piece := self._rows(_PROJECTIONS, (after, PIECE_ROWS)):
+            for row in piece:
+                yield rows.stored_projection(row)
+            after = cast("str", piece[-1][0])
+
+
+def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
+    """The conditions of a filter beside its tenant, and the values bound to them."""
+    asked = [
+        # The second condition of a run is the partial index's own, which is used only if it stands here.
+        ("AND run = ? AND run <> ''", query.run),
+        ("AND contract = ?", query.contract),
+        ("AND state = ?", query.state),
+        ("AND action_id < ?", query.before_id),
+    ]
+    return [text for text, value in asked if value], tuple(value for _, value in asked if value)

@@ -1,0 +1,96 @@
+"""The columns of each table and how a row becomes a value of the port; the SQL that writes them.
+
+Called by the writing and the reading side of this adapter, so that both have one idea of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from readback.ports.store import KeyRecord, Projection, StoredEvent, StoredProjection
+
+Value: TypeAlias = str | int | bytes | None
+Row: TypeAlias = tuple[Value, ...]
+
+PROJECTION_COLUMNS: Final = tuple(field.name for field in fields(Projection))
+STORED_COLUMNS: Final = ", ".join(f'"{name}"' for name in (*PROJECTION_COLUMNS, "version", "fence"))
+EVENT_COLUMNS: Final = "seq, action_id, version, kind, at_us, envelope, leaf"
+KEY_COLUMNS: Final = "tenant, key_hash, request_hash, action_id, status, created_us, expires_us"
+
+INDEXED_FOR_LIFE: Final = ("tenant", "run", "contract", "stamp")
+"""Columns that have an index and hardly ever change: an update that leaves them out spares four indexes."""
+_SELDOM: Final = frozenset({"action_id", *INDEXED_FOR_LIFE})
+_OFTEN: Final = tuple(name for name in PROJECTION_COLUMNS if name not in _SELDOM)
+
+projection_values = attrgetter(*PROJECTION_COLUMNS)
+often_values = attrgetter(*_OFTEN)
+seldom_values = attrgetter(*INDEXED_FOR_LIFE)
+key_values = attrgetter("tenant", "key_hash", "request_hash", "action_id", "status", "created_us", "expires_us")
+
+
+def statement(*parts: str) -> str:
+    """SQL of constant parts of this package; values are bound, and never part of the text."""
+    return " ".join(parts)
+
+
+def _marks(count: int) -> str:
+    return f"VALUES ({', '.join('?' * count)})"
+
+
+def _assignments(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}" = ?' for name in names)
+
+
+INSERT_EVENT: Final = statement("INSERT INTO event", _marks(7))
+INSERT_ACTION: Final = statement(
+    "INSERT INTO action (", STORED_COLUMNS, ", ready_us)", _marks(len(PROJECTION_COLUMNS) + 3)
+)
+UPDATE_ACTION: Final = statement(
+    "UPDATE action SET", _assignments(_OFTEN), ", version = ?, ready_us = ? WHERE action_id = ?"
+)
+UPDATE_ACTION_SELDOM: Final = statement("UPDATE action SET", _assignments(INDEXED_FOR_LIFE), "WHERE action_id = ?")
+SELECT_HEAD: Final = statement("SELECT version, fence,", ", ".join(INDEXED_FOR_LIFE), "FROM action WHERE action_id = ?")
+
+SELECT_KEY: Final = statement("SELECT", KEY_COLUMNS, "FROM idempotency WHERE tenant = ? AND key_hash = ?")
+PUT_KEY: Final = statement(
+    "INSERT INTO idempotency (", KEY_COLUMNS, ")", _marks(7), "ON CONFLICT DO UPDATE SET",
+    "request_hash = excluded.request_hash, action_id = excluded.action_id, status = excluded.status,",
+    "created_us = excluded.created_us, expires_us = excluded.expires_us",
+)  # fmt: skip
+SETTLE_KEY: Final = (
+    "UPDATE idempotency SET status = ?, expires_us = ? WHERE tenant = ? AND key_hash = ? AND action_id = ?"
+)
+PUT_EVIDENCE: Final = "INSERT OR IGNORE INTO evidence (tenant, digest, media, body) VALUES (?, ?, ?, ?)"
+PUT_COUNT: Final = (
+    "INSERT INTO counter (tenant, subject, name, value) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT DO UPDATE SET value = value + excluded.value"
+)
+RESET_COUNT: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND name = ?"
+
+TAKE_LEASE: Final = (
+    "UPDATE action SET lease_owner = :owner, lease_until_us = :until, fence = fence + 1,"
+    " ready_us = CASE WHEN due_us IS NULL THEN NULL WHEN :owner = '' THEN due_us ELSE max(due_us, :until) END"
+    " WHERE action_id = :id AND (lease_owner IN ('', :owner, :dead) OR lease_until_us <= :now)"
+    " RETURNING fence"
+)
+WAKE: Final = (
+    "UPDATE action SET due_us = min(due_us, :at), ready_us = CASE WHEN lease_owner = ''"
+    " THEN min(due_us, :at) ELSE max(min(due_us, :at), lease_until_us) END"
+    " WHERE action_id = :id AND due_us IS NOT NULL RETURNING 1"
+)
+
+
+def stored_event(row: Row) -> StoredEvent:
+    return StoredEvent(*row)  # type: ignore[arg-type]  # the columns stand in the order of the fields
+
+
+def key_record(row: Row) -> KeyRecord:
+    return KeyRecord(*row)  # type: ignore[arg-type]
+
+
+def stored_projection(row: Row) -> StoredProjection:
+    *columns, version, fence = row
+    return StoredProjection(Projection(*columns), version, fence)  # type: ignore[arg-type]

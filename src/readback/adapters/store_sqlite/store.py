@@ -1,0 +1,206 @@
+"""The ledger store on SQLite: one writer with group commit, readers beside it, several processes on one file.
+
+Chosen by `bootstrap`. It keeps the promises written in `readback.ports.store`; what it must not do is
+decide: which event may follow which is the engine's business.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import unquote
+
+import apsw
+
+from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
+from readback.adapters.store_sqlite.group import GroupCommit, Job
+from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
+from readback.adapters.store_sqlite.reading import Queries, Readers
+from readback.adapters.store_sqlite.writing import AppendWork, LeaseWork, Transaction, WakeWork, Work
+from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
+from readback.ports.store import Append, AppendResult
+from readback.ports.store_rules import closed_error
+
+BUSY_TIMEOUT_MS: Final = 5_000
+URL_PREFIX: Final = "sqlite://"
+
+_BAD_VALUES: Final = (
+    apsw.TooBigError,
+    apsw.ConstraintError,
+    apsw.MismatchError,
+    apsw.RangeError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
+"""What one append's values may cause, and what therefore must not fail the others of its group."""
+
+
+def open_sqlite_store(
+    path: Path | str,
+    *,
+    busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+    read_only: bool = False,
+    pages_max: int = 0,
+    sqlite_version: str = "",
+) -> SqliteStore:
+    """Open or create the ledger at a path or under a `sqlite:///` URL.
+
+    `busy_timeout_ms` bounds the wait for other processes. `pages_max` bounds the size of the file, in
+    pages of 4096 bytes. `sqlite_version` is for tests: the library's own is asked otherwise. Raises a
+    `StoreError` (its type says which) and then leaves the file as it was.
+    """
+    refuse_old_sqlite(sqlite_version or apsw.sqlite_lib_version())
+    opening = Opening(path=path_of(path), read_only=read_only, busy_timeout_ms=busy_timeout_ms, pages_max=pages_max)
+    return SqliteStore(opening)
+
+
+def path_of(url: Path | str) -> Path:
+    """The file a `sqlite:///relative.db` or `sqlite:////absolute.db` URL names; a path is itself."""
+    if isinstance(url, Path) or not url.startswith("sqlite:"):
+        return Path(url).absolute()
+    host, slash, name = url.removeprefix(URL_PREFIX).partition("/")
+    if not url.startswith(URL_PREFIX) or host or not slash or not name or name == ":memory:":
+        raise UsageError(
+            f"The address {url!r} names no database file.",
+            remedy="Write sqlite:///relative/path.db or sqlite:////absolute/path.db.",
+        )
+    return Path(unquote(name)).absolute()
+
+
+class SqliteStore(Queries):
+    """Keeps `LedgerStore`. Safe for threads, and for several processes on a local disk; not across fork()."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._path = opening.path
+        self._read_only = opening.read_only
+        self._inode: tuple[int, int] = (0, 0)
+        self._writer: apsw.Connection | None = None
+        self._group: GroupCommit[Work] = GroupCommit(self._run)
+        self._forked = False
+        readers = Readers(self._path, opening.reader)
+        if self._read_only:
+            readers.give_back(opening.first_reader())
+        else:
+            self._writer = opening.writer()
+            self._inode = _inode_of(self._path)
+        super().__init__(readers)
+        _opened.add(self)
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        if not batch:
+            return []
+        work = AppendWork(tuple(batch))
+        work.check()
+        return cast("list[AppendResult]", self._submit(work, len(batch)))
+
+    def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
+        return cast("int | None", self._submit(LeaseWork(action_id, owner, now_us, until_us, dead)))
+
+    def wake(self, action_id: str, at_us: int) -> bool:
+        return cast("bool", self._submit(WakeWork(action_id, at_us)))
+
+    def damage(self) -> list[str]:
+        """What SQLite's own full check finds wrong with the file; empty if nothing. Reads everything."""
+        found = self._rows("PRAGMA integrity_check(20)")
+        return [str(row[0]) for row in found if row[0] != "ok"]
+
+    def close(self) -> None:
+        if not self._forked:
+            self._group.close(closed_error, self._close_connections)
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def _submit(self, work: Work, weight: int = 1) -> object:
+        if self._forked:
+            raise forked_error(self._path)
+        if self._read_only:
+            raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
+        return self._group.submit(Job(work, weight))
+
+    def _run(self, group: Sequence[Job[Work]]) -> None:
+        """One transaction for the group. If one job's values break it, each job gets its own."""
+        try:
+            self._run_together(group)
+        except _BAD_VALUES as error:
+            if len(group) > 1:
+                for job in group:
+                    self._run([job])
+            else:
+                group[0].error = unstorable(f"{type(error).__name__}: {error}")
+        except apsw.Error as error:
+            for job in group:
+                job.error = as_store_error(error, self._path)
+                job.error.__cause__ = error
+        except StoreError as error:
+            for job in group:
+                job.error = error
+
+    def _run_together(self, group: Sequence[Job[Work]]) -> None:
+        writer = self._writer
+        if writer is None:
+            raise closed_error()
+        if _inode_of(self._path) != self._inode:
+            raise moved_error(self._path)
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            transaction = Transaction(writer)
+            results = [job.work.apply(transaction) for job in group]
+            transaction.flush()
+            # A crash before this line leaves nothing of the group, a crash after it everything.
+            writer.execute("COMMIT")
+        finally:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+        for job, result in zip(group, results, strict=True):
+            job.result = result
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def _close_connections(self) -> None:
+        self._readers.close(closed_error)
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _after_fork_in_child(self) -> None:
+        """Refuse every further call, and never close what belongs to the parent."""
+        self._forked = True
+        connections = self._readers.abandon(lambda: forked_error(self._path))
+        for connection in (*connections, self._writer):
+            if connection is not None:
+                _leave_to_the_parent(connection)
+
+
+def _leave_to_the_parent(connection: apsw.Connection) -> None:
+    """Count one reference too many, so that the connection is not closed when this process ends either:
+    closing would fold back and delete a write-ahead log that the parent is using."""
+    import ctypes  # in a forked child only
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _refuse_in_child() -> None:
+    for store in list(_opened):
+        store._after_fork_in_child()  # noqa: SLF001 - of this module
+
+
+def _inode_of(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
+
+
+_opened: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_refuse_in_child)

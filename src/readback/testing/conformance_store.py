@@ -1,0 +1,402 @@
+"""What every ledger store must do: the promises of `readback.ports.store`, one test each.
+
+For whoever writes a store: subclass `StoreConformance`, say how to make one, and let pytest collect the
+class. Only the port is used, and no particular store is known here.
+
+    class TestMyStore(StoreConformance):
+        def make_store(self) -> LedgerStore:
+            return MyStore(...)
+
+Leases, due times and lists are in `conformance_store_work`, whose tests this class inherits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from readback.domain.errors import InvariantError, StoreError
+from readback.ports.store import (
+    ActionFilter,
+    Append,
+    Appended,
+    Count,
+    KeyTaken,
+    LedgerStore,
+    SealedEvent,
+    VersionConflict,
+)
+from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
+from readback.testing.store_samples import (
+    NOON_US,
+    TENANT,
+    sample_append,
+    sample_creation,
+    sample_event,
+    sample_evidence,
+    sample_projection,
+    sample_reservation,
+)
+
+THREADS = 8
+ROUNDS = 25
+
+
+class StoreConformance(WorkConformance):
+    """Appends, idempotency records, evidence, counters, threads and the end."""
+
+    # --- one append ----------------------------------------------------------------------------------
+
+    def test_what_was_appended_is_read_as_it_was(self) -> None:
+        item = sample_creation("a1", events=3)
+        assert self.store.append([item]) == [Appended(version=3, seq=3)]
+        events = self.store.events("a1")
+        assert [(e.seq, e.version, e.action_id) for e in events] == [(1, 1, "a1"), (2, 2, "a1"), (3, 3, "a1")]
+        assert [SealedEvent(e.kind, e.at_us, e.envelope, e.leaf) for e in events] == list(item.events)
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert (stored.projection, stored.version, stored.fence) == (item.projection, 3, 0)
+
+    def test_an_unknown_action_has_nothing(self) -> None:
+        assert self.store.events("a1") == []
+        assert self.store.projection("a1") is None
+        assert list(self.store.scan()) == []
+
+    def test_any_text_and_any_bytes_come_back_unchanged(self) -> None:
+        odd = "'\"; DROP TABLE event; -- \n\x00 \U0001f9ea é"
+        held = sample_projection(
+            "a1", target=odd, operation="x" * 20_000, due_us=2**63 - 1, created_us=-(2**63), lease_owner=odd
+        )
+        event = replace(sample_event(odd), envelope=b"\x00\xff" * 30_000, kind=odd)
+        item = replace(sample_append("a1", projection=held), events=(event,))
+        self.store.append([item])
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert stored.projection == held
+        assert self.store.events("a1")[0].envelope == event.envelope
+        assert self.store.events("a1")[0].kind == odd
+
+    def test_the_later_projection_replaces_the_earlier_whole(self) -> None:
+        self.store.append([sample_creation("a1")])
+        changes: dict[str, Any] = {
+            name: "changed" for name, kind in _projection_fields() if kind == "str" and name not in _FIXED
+        }
+        later = sample_projection("a1", **changes, created_us=1, updated_us=2, due_us=3, lease_until_us=4)
+        self.store.append([sample_append("a1", 1, projection=later)])
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert stored.projection == later
+        for query in (ActionFilter(contract="changed"), ActionFilter(run="changed"), ActionFilter(state="changed")):
+            assert [s.projection for s in self.store.page(query)] == [later]
+        assert self.store.page(ActionFilter(contract="ship_order")) == []
+        assert self.store.by_stamp(TENANT, "changed") == "a1"
+        assert self.store.by_stamp(TENANT, "rb-a1") is None
+
+    def test_places_in_the_log_have_no_gaps(self) -> None:
+        self.store.append([sample_creation("a1", events=2), sample_creation("a2")])
+        self.store.append([sample_append("a9", 7), sample_creation("a3", events=2)])
+        assert [(e.seq, e.action_id) for e in self.store.scan()] == [
+            (1, "a1"), (2, "a1"), (3, "a2"), (4, "a3"), (5, "a3"),
+        ]  # fmt: skip
+        assert [e.seq for e in self.store.scan(after_seq=3)] == [4, 5]
+        assert list(self.store.scan(after_seq=5)) == []
+
+    # --- compare and swap ----------------------------------------------------------------------------
+
+    def test_a_version_that_was_overtaken_keeps_nothing(self) -> None:
+        self.store.append([sample_creation("a1", events=2)])
+        self._refused(sample_append("a1", 1, **self._parts("a1")), VersionConflict(version=2, fence=0))
+        self._refused(sample_append("a1", 3, **self._parts("a1")), VersionConflict(version=2, fence=0))
+
+    def test_an_action_is_created_once(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self._refused(sample_creation("a1"), VersionConflict(version=1, fence=0))
+
+    def test_an_action_that_is_not_there_cannot_be_continued(self) -> None:
+        self._refused(sample_append("a1", 1), VersionConflict(version=0, fence=0))
+
+    def test_a_fence_that_was_overtaken_keeps_nothing(self) -> None:
+        self.store.append([sample_creation("a1")])
+        fence = self.store.lease("a1", "worker/1", NOON_US, NOON_US + 10)
+        assert fence == 1
+        self._refused(sample_append("a1", 1, **self._parts("a1")), VersionConflict(version=1, fence=1))
+        assert self.store.append([sample_append("a1", 1, fence=1)]) == [Appended(version=2, seq=2)]
+
+    def test_repeating_an_append_that_was_kept_is_refused_by_its_version(self) -> None:
+        item = sample_creation("a1")
+        self.store.append([item])
+        self._refused(item, VersionConflict(version=1, fence=0))
+
+    # --- batches -------------------------------------------------------------------------------------
+
+    def test_a_conflict_in_a_batch_does_not_touch_the_others(self) -> None:
+        self.store.append([sample_creation("a1")])
+        found = self.store.append(
+            [sample_creation("a2"), sample_append("a1", 5, **self._parts("a1")), sample_creation("a3")]
+        )
+        assert found == [Appended(1, 2), VersionConflict(version=1, fence=0), Appended(1, 3)]
+        assert [e.action_id for e in self.store.scan()] == ["a1", "a2", "a3"]
+
+    def test_one_action_may_stand_in_a_batch_twice_in_order(self) -> None:
+        second = sample_append("a1", 2, events=2, projection=sample_projection("a1", state="VERIFYING"))
+        found = self.store.append([sample_creation("a1", events=2), second, sample_append("a1", 2)])
+        assert found == [Appended(2, 2), Appended(4, 4), VersionConflict(version=4, fence=0)]
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert (stored.projection.state, stored.version) == ("VERIFYING", 4)
+
+    def test_a_batch_out_of_order_conflicts(self) -> None:
+        found = self.store.append([sample_append("a1", 1), sample_creation("a1")])
+        assert found == [VersionConflict(version=0, fence=0), Appended(1, 1)]
+
+    def test_an_empty_batch_does_nothing(self) -> None:
+        assert self.store.append([]) == []
+
+    def test_an_append_that_contradicts_itself_fails_its_whole_batch(self) -> None:
+        good, evidence = sample_creation("a1"), sample_evidence(b"{}")
+        wrong = [
+            replace(sample_append("a2"), events=()),
+            replace(sample_append("a2"), projection=sample_projection("a3")),
+            replace(sample_append("a2"), tenant="other"),
+            sample_append("a2", reserve=sample_reservation(sample_projection("a3"))),
+            sample_append("a2", evidence=(replace(evidence, body=b"{ }"),)),
+            replace(sample_append("a2"), events=(replace(sample_event("x"), leaf=b"short"),)),
+        ]
+        answers = [raised_by(partial(self.store.append, [good, item])) for item in wrong]
+        assert [type(answer) for answer in answers] == [InvariantError] * len(wrong)
+        assert everything(self.store) == everything(self.make_store())
+
+    # --- idempotency records -------------------------------------------------------------------------
+
+    def test_a_reservation_is_found_under_its_tenant_and_key(self) -> None:
+        item = sample_creation("a1")
+        self.store.append([item])
+        key_hash = item.projection.key_hash
+        assert self.store.key(TENANT, key_hash) == item.reserve
+        assert self.store.key("other", key_hash) is None
+        assert self.store.key(TENANT, "other") is None
+
+    def test_a_key_that_is_taken_keeps_nothing(self) -> None:
+        first = sample_creation("a1")
+        self.store.append([first])
+        same = sample_projection("a2", key_hash=first.projection.key_hash)
+        item = sample_append("a2", projection=same, reserve=sample_reservation(same), **self._parts("a2"))
+        assert first.reserve is not None
+        self._refused(item, KeyTaken(first.reserve))
+        self._refused(replace(item, replaces="a3"), KeyTaken(first.reserve))
+
+    def test_two_reservations_of_one_key_in_a_batch_have_one_winner(self) -> None:
+        held = [sample_projection(name, key_hash="k") for name in ("a1", "a2")]
+        items = [sample_append(p.action_id, projection=p, reserve=sample_reservation(p)) for p in held]
+        assert self.store.append(items) == [Appended(1, 1), KeyTaken(sample_reservation(held[0]))]
+        assert self.store.projection("a2") is None
+
+    def test_the_same_key_of_another_tenant_is_another_key(self) -> None:
+        self.store.append([sample_creation("a1", key_hash="k")])
+        assert self.store.append([sample_creation("a2", key_hash="k", tenant="other")]) == [Appended(1, 2)]
+
+    def test_a_named_record_is_replaced(self) -> None:
+        self.store.append([sample_creation("a1", key_hash="k")])
+        later = sample_creation("a2", key_hash="k")
+        assert self.store.append([replace(later, replaces="a1")]) == [Appended(1, 2)]
+        assert self.store.key(TENANT, "k") == later.reserve
+
+    def test_a_record_that_was_replaced_meanwhile_is_not_replaced_again(self) -> None:
+        self.store.append([sample_creation("a1", key_hash="k")])
+        self.store.append([replace(sample_creation("a2", key_hash="k"), replaces="a1")])
+        third = replace(sample_creation("a3", key_hash="k"), replaces="a1")
+        [found] = self.store.append([third])
+        assert isinstance(found, KeyTaken)
+        assert found.record.action_id == "a2"
+
+    def test_settling_changes_the_own_record_only(self) -> None:
+        self.store.append([sample_creation("a1", key_hash="k")])
+        self.store.append(
+            [sample_append("a1", 1, projection=sample_projection("a1", key_hash="k"), settle=("done", 5))]
+        )
+        record = self.store.key(TENANT, "k")
+        assert record is not None
+        assert (record.status, record.expires_us, record.action_id) == ("done", 5, "a1")
+        self.store.append([replace(sample_creation("a2", key_hash="k"), replaces="a1")])
+        self.store.append(
+            [sample_append("a1", 2, projection=sample_projection("a1", key_hash="k"), settle=("lost", 6))]
+        )
+        record = self.store.key(TENANT, "k")
+        assert record is not None
+        assert (record.status, record.action_id) == ("in_flight", "a2")
+
+    def test_a_reservation_may_be_settled_in_its_own_batch(self) -> None:
+        held = sample_projection("a1", key_hash="k")
+        other = sample_creation("a2", key_hash="k")
+        found = self.store.append(
+            [
+                sample_append("a1", projection=held, reserve=sample_reservation(held), settle=("failed", 5)),
+                sample_append("a1", 1, projection=held, settle=("done", 6)),
+                other,
+            ]
+        )
+        assert isinstance(found[2], KeyTaken)
+        assert (found[2].record.status, found[2].record.expires_us) == ("done", 6)
+        assert self.store.key(TENANT, "k") == found[2].record
+
+    def test_a_record_settled_in_a_batch_is_reported_as_settled(self) -> None:
+        held = sample_projection("a1", key_hash="k")
+        self.store.append([sample_creation("a1", key_hash="k")])
+        found = self.store.append(
+            [sample_append("a1", 1, projection=held, settle=("done", 6)), sample_creation("a2", key_hash="k")]
+        )
+        assert isinstance(found[1], KeyTaken)
+        assert found[1].record.status == "done"
+
+    # --- evidence and counters -----------------------------------------------------------------------
+
+    def test_evidence_is_kept_under_its_digest_and_tenant(self) -> None:
+        bodies = [b"", b"{}", b"\x00\xff" * 500_000]
+        kept = tuple(sample_evidence(body) for body in bodies)
+        self.store.append([sample_append("a1", evidence=kept)])
+        assert [self.store.evidence(TENANT, item.digest) for item in kept] == list(kept)
+        assert self.store.evidence("other", kept[0].digest) is None
+        assert self.store.evidence(TENANT, "ab" * 32) is None
+        assert self.store.evidence(TENANT, "no digest") is None
+
+    def test_the_same_evidence_may_be_given_many_times(self) -> None:
+        item = sample_evidence(b"{}")
+        again = replace(item, media="text/plain")
+        self.store.append([sample_append("a1", evidence=(item, again)), sample_append("a2", evidence=(again,))])
+        self.store.append([sample_append("a3", evidence=(again,))])
+        assert self.store.evidence(TENANT, item.digest) == item
+
+    def test_counters_add_up_and_are_set_back(self) -> None:
+        def step(version: int, *counts: Count) -> None:
+            self.store.append([sample_append("a1", version, counts=counts)])
+
+        step(0, Count("orders-db", "verifier_error", 1), Count("orders-db", "mismatch", 2))
+        step(1, Count("orders-db", "verifier_error", 1), Count("ship", "verifier_error", 1))
+        assert self.store.count(TENANT, "orders-db", "verifier_error") == 2
+        assert self.store.count("other", "orders-db", "verifier_error") == 0
+        assert self.store.counts(TENANT) == [
+            ("orders-db", "mismatch", 2), ("orders-db", "verifier_error", 2), ("ship", "verifier_error", 1),
+        ]  # fmt: skip
+        step(2, Count("orders-db", "verifier_error", None), Count("orders-db", "mismatch", None))
+        step(3, Count("orders-db", "mismatch", 1), Count("orders-db", "mismatch", None), Count("ship", "x", None))
+        step(4, Count("orders-db", "mismatch", None), Count("orders-db", "mismatch", 3))
+        assert self.store.counts(TENANT) == [("orders-db", "mismatch", 3), ("ship", "verifier_error", 1)]
+        assert self.store.counts("other") == []
+
+    # --- threads, and the end ------------------------------------------------------------------------
+
+    def test_of_many_threads_one_wins_each_version(self) -> None:
+        self.store.append([sample_creation("a1")])
+        wins: list[int] = []
+
+        def work() -> None:
+            for version in range(1, ROUNDS + 1):
+                [found] = self.store.append([sample_append("a1", version)])
+                while isinstance(found, VersionConflict) and found.version < version:
+                    [found] = self.store.append([sample_append("a1", version)])
+                if isinstance(found, Appended):
+                    wins.append(version)
+
+        _in_threads(work)
+        assert sorted(wins) == list(range(1, ROUNDS + 1))
+        assert [event.version for event in self.store.events("a1")] == list(range(1, ROUNDS + 2))
+
+    def test_of_many_threads_one_gets_each_key(self) -> None:
+        wins: list[str] = []
+        names = iter(f"a{number:03}" for number in range(THREADS * ROUNDS))
+        lock = threading.Lock()
+
+        def work() -> None:
+            for number in range(ROUNDS):
+                with lock:
+                    name = next(names)
+                [found] = self.store.append([sample_creation(name, key_hash=f"k{number}")])
+                if isinstance(found, Appended):
+                    wins.append(f"k{number}")
+
+        _in_threads(work)
+        assert sorted(wins) == sorted(f"k{number}" for number in range(ROUNDS))
+        assert [event.seq for event in self.store.scan()] == list(range(1, ROUNDS + 1))
+
+    def test_what_was_acknowledged_is_there_after_reopening(self) -> None:
+        self.store.append([sample_creation("a1", due_us=5), sample_append("a2", **self._parts("a2"))])
+        fence = self.store.lease("a1", "worker/1", 10, 20)
+        before = everything(self.store)
+        self.store = self.reopen(self.store)
+        assert everything(self.store) == before
+        assert self.store.lease("a1", "worker/2", 10, 30) is None
+        assert self.store.lease("a1", "worker/2", 20, 30) == (fence or 0) + 1
+
+    def test_a_closed_store_refuses_everything(self) -> None:
+        store = self.store
+        store.append([sample_creation("a1")])
+        store.close()
+        store.close()
+        calls: list[Callable[[], object]] = [
+            lambda: store.append([sample_creation("a2")]),
+            lambda: store.lease("a1", "w", 0, 1),
+            lambda: store.wake("a1", 0),
+            lambda: store.events("a1"),
+            lambda: store.projection("a1"),
+            lambda: store.key(TENANT, "k"),
+            lambda: store.by_stamp(TENANT, "rb-a1"),
+            lambda: store.due(0, 1),
+            lambda: store.next_due_us(),
+            lambda: store.page(ActionFilter()),
+            lambda: store.evidence(TENANT, "ab" * 32),
+            lambda: store.count(TENANT, "s", "n"),
+            lambda: store.counts(TENANT),
+            lambda: list(store.scan()),
+            lambda: list(store.projections()),
+        ]
+        assert [type(raised_by(call)) for call in calls] == [StoreError] * len(calls)
+
+    # --- how it is asked -----------------------------------------------------------------------------
+
+    def _parts(self, action_id: str) -> dict[str, Any]:
+        """Everything an append can carry beside its events."""
+        return {
+            "evidence": (sample_evidence(f"evidence of {action_id}".encode()),),
+            "counts": (Count("subject", "name", 1),),
+            "settle": ("settled", 1),
+        }
+
+    def _refused(self, item: Append, answer: object) -> None:
+        """The answer is this one, and the store holds what it held before."""
+        before = everything(self.store)
+        assert self.store.append([item]) == [answer]
+        assert everything(self.store) == before
+
+
+_FIXED = {"action_id", "tenant"}
+
+
+def _projection_fields() -> list[tuple[str, str]]:
+    held = sample_projection("a1")
+    return [(name, type(getattr(held, name)).__name__) for name in type(held).__dataclass_fields__]
+
+
+def _in_threads(work: Callable[[], None]) -> None:
+    failures: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as failure:
+            failures.append(failure)
+            raise
+
+    threads = [threading.Thread(target=guarded) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def conforms(store: LedgerStore) -> LedgerStore:
+    """For the type checker: `conforms(MyStore(...))` is an error where a method is missing or differs."""
+    return store

@@ -1,0 +1,255 @@
+"""What every ledger store must do, the half about finding work: due times, leases, wake-ups, lists.
+
+Inherited by `conformance_store.StoreConformance`, which is what a store's tests subclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from readback.domain.errors import ReadbackError
+from readback.ports.store import ActionFilter, Appended, LedgerStore, VersionConflict
+from readback.testing.store_samples import (
+    NOON_US,
+    TENANT,
+    sample_append,
+    sample_creation,
+    sample_evidence,
+    sample_projection,
+)
+
+HOUR_US = 3_600_000_000
+MANY = 1_100
+"""More than the rows that a store is likely to fetch at once."""
+
+
+class WorkConformance:
+    """Makes a store for each test, and closes it afterwards."""
+
+    store: LedgerStore
+
+    def make_store(self) -> LedgerStore:
+        """A new and empty store; asked for once or twice in each test."""
+        raise NotImplementedError("say how to make the store under test")
+
+    def reopen(self, store: LedgerStore) -> LedgerStore:
+        """The same content as another process would find it; a store without one gives itself back."""
+        return store
+
+    def setup_method(self) -> None:
+        self.store = self.make_store()
+
+    def teardown_method(self) -> None:
+        self.store.close()
+
+    # --- due -----------------------------------------------------------------------------------------
+
+    def test_due_are_those_whose_time_has_come_the_longest_due_first(self) -> None:
+        times = {"a1": NOON_US + 2, "a2": NOON_US, "a3": NOON_US + 3, "a4": NOON_US + 1}
+        self.store.append([sample_creation(name, due_us=at_us) for name, at_us in times.items()])
+        self.store.append([sample_creation("a5")])
+        assert self.store.due(NOON_US - 1, 10) == []
+        assert self.store.due(NOON_US + 2, 10) == ["a2", "a4", "a1"]
+        assert self.store.due(NOON_US + 2, 2) == ["a2", "a4"]
+        assert self.store.due(NOON_US + 2, 0) == []
+
+    def test_due_of_the_same_moment_come_in_order_of_creation(self) -> None:
+        self.store.append([sample_creation(name, due_us=5) for name in ("a2", "a3", "a1")])
+        assert self.store.due(5, 10) == ["a1", "a2", "a3"]
+
+    def test_due_and_next_keep_tenants_apart_or_take_them_together(self) -> None:
+        self.store.append(
+            [
+                sample_creation("a1", due_us=30, tenant="x"),
+                sample_creation("a2", due_us=20, tenant="y"),
+                sample_creation("a3", due_us=10, tenant="x"),
+                sample_creation("a4", tenant="z"),
+            ]
+        )
+        assert self.store.due(50, 10, "x") == ["a3", "a1"]
+        assert self.store.due(50, 10, "z") == []
+        assert self.store.due(50, 10) == ["a3", "a2", "a1"]
+        assert self.store.due(50, 2) == ["a3", "a2"]
+        assert (self.store.next_due_us("y"), self.store.next_due_us("z")) == (20, None)
+        assert self.store.next_due_us() == 10
+
+    def test_next_due_is_none_where_nothing_waits(self) -> None:
+        assert self.store.next_due_us() is None
+        self.store.append([sample_creation("a1")])
+        assert self.store.next_due_us() is None
+        assert self.store.next_due_us(TENANT) is None
+
+    def test_a_due_time_follows_the_projection(self) -> None:
+        self.store.append([sample_creation("a1", due_us=10)])
+        self.store.append([sample_append("a1", 1, projection=sample_projection("a1", due_us=20))])
+        assert (self.store.due(15, 10), self.store.next_due_us()) == ([], 20)
+        self.store.append([sample_append("a1", 2)])
+        assert (self.store.due(50, 10), self.store.next_due_us()) == ([], None)
+
+    # --- leases --------------------------------------------------------------------------------------
+
+    def test_each_lease_has_a_higher_fence(self) -> None:
+        self.store.append([sample_creation("a1")])
+        assert self.store.lease("a1", "w1", 10, 20) == 1
+        assert self.store.lease("a1", "w1", 15, 30) == 2
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert (stored.fence, stored.version) == (2, 1)
+        assert (stored.projection.lease_owner, stored.projection.lease_until_us) == ("w1", 30)
+
+    def test_a_live_lease_is_nobody_elses(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self.store.lease("a1", "w1", 10, 20)
+        assert self.store.lease("a1", "w2", 19, 40) is None
+        assert self.store.lease("a1", "w2", 20, 40) == 2
+        assert self.store.lease("a1", "w1", 20, 40) is None
+
+    def test_the_lease_of_an_owner_known_to_be_gone_does_not_count(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self.store.lease("a1", "w1", 10, 20)
+        assert self.store.lease("a1", "w2", 11, 40, dead="w3") is None
+        assert self.store.lease("a1", "w2", 11, 40, dead="w1") == 2
+
+    def test_an_action_that_is_not_there_cannot_be_leased(self) -> None:
+        assert self.store.lease("a1", "w1", 10, 20) is None
+
+    def test_who_lost_the_lease_cannot_append(self) -> None:
+        self.store.append([sample_creation("a1")])
+        assert self.store.lease("a1", "w1", 10, 20) == 1
+        assert self.store.lease("a1", "w2", 20, 40) == 2
+        assert self.store.append([sample_append("a1", 1, fence=1)]) == [VersionConflict(version=1, fence=2)]
+        assert self.store.append([sample_append("a1", 1, fence=2)]) == [Appended(2, 2)]
+
+    def test_an_append_takes_prolongs_and_releases_a_lease_by_its_projection(self) -> None:
+        self.store.append([sample_creation("a1", lease_owner="w1", lease_until_us=20)])
+        assert self.store.lease("a1", "w2", 10, 40) is None
+        longer = sample_projection("a1", lease_owner="w1", lease_until_us=30)
+        self.store.append([sample_append("a1", 1, projection=longer)])
+        assert self.store.lease("a1", "w2", 25, 40) is None
+        self.store.append([sample_append("a1", 2)])
+        assert self.store.lease("a1", "w2", 25, 40) == 1
+
+    def test_what_is_leased_is_not_due_until_the_lease_ends(self) -> None:
+        self.store.append([sample_creation("a1", due_us=10), sample_creation("a2", due_us=15)])
+        self.store.lease("a1", "w1", 10, 20)
+        assert self.store.due(19, 10) == ["a2"]
+        assert self.store.next_due_us() == 15
+        assert self.store.due(20, 10) == ["a2", "a1"]
+        self.store.lease("a2", "w1", 10, 30)
+        assert self.store.next_due_us() == 20
+
+    def test_a_lease_of_what_waits_for_nothing_makes_nothing_due(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self.store.lease("a1", "w1", 10, 20)
+        assert (self.store.due(50, 10), self.store.next_due_us()) == ([], None)
+
+    def test_a_lease_that_ends_before_the_due_time_changes_nothing(self) -> None:
+        self.store.append([sample_creation("a1", due_us=30)])
+        self.store.lease("a1", "w1", 10, 20)
+        assert (self.store.due(29, 10), self.store.due(30, 10), self.store.next_due_us()) == ([], ["a1"], 30)
+
+    # --- wake ----------------------------------------------------------------------------------------
+
+    def test_waking_brings_a_due_time_forward_and_never_back(self) -> None:
+        self.store.append([sample_creation("a1", due_us=NOON_US + HOUR_US)])
+        assert self.store.wake("a1", NOON_US)
+        assert self.store.next_due_us() == NOON_US
+        assert self.store.wake("a1", NOON_US + 5)
+        assert self.store.due(NOON_US, 1) == ["a1"]
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert (stored.projection.due_us, stored.version, stored.fence) == (NOON_US, 1, 0)
+
+    def test_what_waits_for_nothing_is_not_woken(self) -> None:
+        self.store.append([sample_creation("a1")])
+        assert not self.store.wake("a1", NOON_US)
+        assert not self.store.wake("a2", NOON_US)
+        assert self.store.next_due_us() is None
+
+    def test_waking_does_not_end_a_lease(self) -> None:
+        self.store.append([sample_creation("a1", due_us=50)])
+        self.store.lease("a1", "w1", 10, 20)
+        assert self.store.wake("a1", 12)
+        assert (self.store.due(19, 10), self.store.due(20, 10)) == ([], ["a1"])
+
+    # --- lists ---------------------------------------------------------------------------------------
+
+    def test_pages_are_newest_first_and_follow_each_other(self) -> None:
+        self.store.append([sample_creation(f"a{n}") for n in (3, 1, 5, 2, 4)])
+        assert self._page(limit=2) == ["a5", "a4"]
+        assert self._page(limit=2, before_id="a4") == ["a3", "a2"]
+        assert self._page(limit=2, before_id="a2") == ["a1"]
+        assert self._page(limit=0) == []
+
+    def test_pages_hold_what_was_asked_for(self) -> None:
+        self.store.append(
+            [
+                sample_creation("a1", tenant="x", state="PENDING", contract="c1", run="r1"),
+                sample_creation("a2", tenant="x", state="UNKNOWN", contract="c1", run=""),
+                sample_creation("a3", tenant="y", state="PENDING", contract="c2", run="r1"),
+                sample_creation("a4", tenant="y", state="UNKNOWN", contract="c1", run="r2"),
+            ]
+        )
+        assert self._page() == ["a4", "a3", "a2", "a1"]
+        assert self._page(tenant="x") == ["a2", "a1"]
+        assert self._page(state="PENDING") == ["a3", "a1"]
+        assert self._page(contract="c1") == ["a4", "a2", "a1"]
+        assert self._page(run="r1") == ["a3", "a1"]
+        assert self._page(tenant="y", contract="c1", state="UNKNOWN", run="r2") == ["a4"]
+        assert self._page(contract="c1", before_id="a4", limit=1) == ["a2"]
+        assert self._page(state="NONE") == []
+        assert self._page(tenant="none") == []
+
+    def test_a_stamp_leads_to_its_action(self) -> None:
+        self.store.append([sample_creation("a1", stamp="s"), sample_creation("a2", stamp="s", tenant="other")])
+        self.store.append([sample_creation("a3", stamp=""), sample_creation("a4", stamp="t")])
+        assert [self.store.by_stamp(TENANT, stamp) for stamp in ("s", "t", "u", "")] == ["a1", "a4", None, None]
+        assert self.store.by_stamp("other", "s") == "a2"
+
+    def test_long_answers_are_streamed_whole_and_in_order(self) -> None:
+        names = [f"a{n:05}" for n in range(MANY)]
+        self.store.append([sample_creation(name) for name in reversed(names)])
+        assert [stored.projection.action_id for stored in self.store.projections()] == names
+        assert [event.seq for event in self.store.scan()] == list(range(1, MANY + 1))
+        assert [event.action_id for event in self.store.scan()] == names[::-1]
+
+    def test_the_log_may_grow_while_it_is_read(self) -> None:
+        self.store.append([sample_creation("a1", events=2)])
+        log = self.store.scan()
+        assert next(log).seq == 1
+        self.store.append([sample_creation("a2")])
+        assert [event.seq for event in log][:1] == [2]
+
+    def _page(self, **fields: str | int) -> list[str]:
+        query = ActionFilter(**fields)  # type: ignore[arg-type]
+        return [stored.projection.action_id for stored in self.store.page(query)]
+
+
+def everything(store: LedgerStore) -> dict[str, object]:
+    """All that a store says of itself, for comparing it with itself later or with another."""
+    held = list(store.projections())
+    tenants = sorted({stored.projection.tenant for stored in held} | {TENANT})
+    return {
+        "log": list(store.scan()),
+        "actions": held,
+        "keys": [store.key(s.projection.tenant, s.projection.key_hash) for s in held],
+        "counts": [store.counts(tenant) for tenant in tenants],
+        "evidence": [
+            store.evidence(s.projection.tenant, digest) for s in held for digest in _digests(s.projection.action_id)
+        ],
+        "due": store.due(2**63 - 1, len(held)),
+        "next": store.next_due_us(),
+    }
+
+
+def _digests(action_id: str) -> list[str]:
+    return [sample_evidence(f"evidence of {action_id}".encode()).digest]
+
+
+def raised_by(call: Callable[[], object]) -> ReadbackError | None:
+    """What a call raises, if it is one of ours."""
+    try:
+        call()
+    except ReadbackError as error:
+        return error
+    return None

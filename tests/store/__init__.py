@@ -1,0 +1,1 @@
+"""The ledger store: the shipped conformance suite over each store, and what is particular to SQLite."""
