@@ -42,7 +42,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 _PLAIN: Final = _LEAVES | _CONTAINERS
 
 
-def envelope_bytes(value: Json) -> bytes:
+def envelope_bytes(value: object) -> bytes:
     """The canonical form of a ledger envelope. Raises EnvelopeProfileError; the caller owns `value` and is
     trusted.
     """
@@ -57,12 +57,13 @@ def envelope_bytes(value: Json) -> bytes:
     return written
 
 
-def payload_bytes(value: Json) -> bytes:
+def payload_bytes(value: object) -> bytes:
     """RFC 8785 bytes of a plain JSON value, as `json_value` and `parse_json` make it (finite, bounded).
 
     One extension: integers beyond 2^53-1 and within 64 bits are written with all their digits, where the
-    RFC's floating point would merge neighbours (two row ids would hash alike). Raises
-    UnsupportedValueError, ValueTooLargeError.
+    RFC's floating point would merge neighbours (two row ids would hash alike).
+    A double from 2^53 to 1e21 has an integer's form, and comes back as an integer that is the same double.
+    Raises UnsupportedValueError, ValueTooLargeError.
     """
     written: bytes | None
     try:
@@ -70,7 +71,7 @@ def payload_bytes(value: Json) -> bytes:
     except TypeError:
         written = None
     if written is None or not _within_profile(value):
-        written = _Writer().whole(value)
+        written = _Writer().whole(cast("Json", value))
     if len(written) > PAYLOAD_MAX_BYTES:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
     return written

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 _CACHED_MAX: Final = 4_096
 _TRUE: Final = Evaluated("value", True)
 _FALSE: Final = Evaluated("value", False)
-_TOO_MUCH: Final = Evaluated(
-    "limit", error="The values are too large for what the expression does with them."
-)
+_TOO_MUCH: Final = Evaluated("limit", error="The values are too large for what the expression does with them.")
 
 
 class CelBinding:
@@ -171,9 +169,7 @@ def _environments() -> _Environments:
     kinds = cel.Type
     two = [kinds.DYN, kinds.DYN]
     added = [
-        _function(
-            "sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]
-        ),
+        _function("sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]),
         _function("dec_eq", kinds.BOOL, dec_eq, two),
         _function("dec_cmp", kinds.INT, dec_cmp, two),
     ]

@@ -46,9 +46,7 @@ def refusal(source: str, message: str) -> ExpressionError:
     if "recursion" in message:
         return refused("limit", "The expression is nested too deeply.", source)
     placed = _PLACED.search(message)
-    reason = (
-        (placed[3] if placed else message).partition(" expecting {")[0].removesuffix(" [INVALID_ARGUMENT]")
-    )
+    reason = (placed[3] if placed else message).partition(" expecting {")[0].removesuffix(" [INVALID_ARGUMENT]")
     column = _column(source, int(placed[1]), int(placed[2])) if placed else 0
     if "Syntax error" in reason or "unsupported syntax" in reason or "invalid" in reason:
         return refused("syntax", reason, source, column)

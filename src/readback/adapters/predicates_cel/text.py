@@ -7,6 +7,7 @@ The engine calls it. It must not decide what an expression means: that is the li
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,8 +46,9 @@ class Scan:
     """What can be seen in the text without understanding it: enough for bounds and for display."""
 
     source: str
-    paths: dict[str, None] = field(default_factory=dict)
-    paths_in_loops: dict[str, None] = field(default_factory=dict)
+    paths: Counter[str] = field(default_factory=Counter)
+    """How often each path is mentioned, in the order of the text."""
+    paths_in_loops: Counter[str] = field(default_factory=Counter)
     loops_nested: int = 0
     additions: int = 0
     collects: bool = False
@@ -81,9 +83,9 @@ def bounded(source: str) -> Scan:
             _bracket(scan, tokens, at, opened)
         elif token.kind == "name" and token.text in _ROOT_SET and not _is_field(tokens, at):
             path = _path(tokens, at)
-            scan.paths[path] = None
+            scan.paths[path] += 1
             if any(opened):
-                scan.paths_in_loops[path] = None
+                scan.paths_in_loops[path] += 1
     if scan.additions > EXPRESSION_ADDITIONS_MAX:
         raise refused("limit", f"The expression adds more than {EXPRESSION_ADDITIONS_MAX} times.", source)
     return scan
@@ -190,14 +192,14 @@ def _parts(value: dict[str, Json] | list[Json]) -> list[Json]:
 def work(scan: Scan, size_of: Callable[[str], Size]) -> int:
     """An upper bound of what an evaluation costs, coarse on the safe side. `size_of` measures a path."""
     sizes = [size_of(path) for path in scan.paths]
-    total = len(scan.source) + sum(size.weight for size in sizes)
+    total = len(scan.source) + sum(size_of(path).weight * often for path, often in scan.paths.items())
     if scan.loops_nested:
         widest = max((size.widest for size in sizes), default=0)
         widest = max(widest, len(scan.source) // 2)  # a list that is written in the expression itself
         iterations = widest**scan.loops_nested
         if not scan.paths_in_loops:
             iterations = min(iterations, len(scan.source) + sum(size.nodes for size in sizes))
-        inside = sum(size_of(path).weight for path in scan.paths_in_loops)
+        inside = sum(size_of(path).weight * often for path, often in scan.paths_in_loops.items())
         if scan.loops_nested > 1:  # the inner loop may look at all of the outer one's part each time
             inside += max((size.heaviest for size in sizes), default=0)
         total += min(_ITERATIONS_MAX, iterations) * inside
