@@ -67,13 +67,16 @@ class Staged(Protocol):
 
 
 class Source(Protocol):
-    """A system of record. A built-in source is named by `name`, and says whether it can be reached.
+    """A system of record. `name` is what a reader's `source` says; how it is asked is each source's own affair.
 
-    `ping` returns when the source answers and raises otherwise; it changes nothing, and is bounded in time.
+    Whatever it is asked, it answers in Readings, and never changes anything. What was not reached is `unavailable`,
+    what may be hidden is `not_visible`; `absent` is said only where the object would have been seen. A search that
+    could not look everywhere raises. It keeps no view from one reading to the next, and any thread may use it.
+    `testing.conformance_source` holds an implementation to that.
     """
 
     name: str
 
     def ping(self) -> None:
-        """Is it there?"""
+        """Returns when the source answers; raises ReaderFailedError or OSError otherwise, in bounded time."""
         ...

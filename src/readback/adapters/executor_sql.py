@@ -1,0 +1,231 @@
+"""Acts on a database through any DB-API 2 driver: statements that are committed, or a transaction left open.
+
+Constructed by users and called inside actions. It must not verify: what it answers is evidence, and the row count of
+nought stands in it for all to see. A staged transaction lives in a thread of its own, because some drivers tie a
+connection to one, while the engine may commit from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
+
+from readback.canon import CanonError, Json, json_value
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
+from readback.domain.reading import Reading
+
+ROWS_MAX: Final = 100
+"""Rows that a statement with a returning clause may hand back as evidence; the rest is cut, and that is said."""
+
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+_T = TypeVar("_T")
+
+
+class Connection(Protocol):
+    """As much of a DB-API 2 connection as is needed."""
+
+    def cursor(self) -> Any: ...
+    def commit(self) -> Any: ...
+    def rollback(self) -> Any: ...
+    def close(self) -> Any: ...
+
+
+class SqlExecutor:
+    """Writes to one database. Safe from any thread.
+
+    `connect` opens a connection (or draws one from a pool); it is closed after each use. `sole`: an action does
+    nothing but its one call here, so that a connection that could not be opened proves that nothing was sent.
+    Placeholders are the driver's own; values belong into `params`, never into the text.
+    """
+
+    def __init__(self, name: str, connect: Callable[[], Connection], *, sole: bool = False) -> None:
+        self.name = name
+        self._connect = connect
+        self._sole = sole
+
+    def execute(self, ctx: Context, sql: str, params: Parameters = ()) -> dict[str, Json]:
+        """Runs one statement and commits it. Answers `rowcount`, and `rows` where the statement returns some.
+
+        Raises ToolError; after a failed commit the effect is open, before it the statement was rolled back.
+        """
+        connection = self._open(ctx)
+        with closing(connection):
+            try:
+                answer = _run(connection, sql, params)
+            except BaseException as error:
+                try:
+                    connection.rollback()
+                finally:
+                    raise _tool_error(ctx, self.name, error, "tool.sql") from error
+            try:
+                connection.commit()
+            except BaseException as error:
+                raise _tool_error(ctx, self.name, error, "tool.commit-open") from error
+        return answer
+
+    def staged(self, ctx: Context) -> SqlStaged:
+        """Opens a transaction that stays open: return it from the action, and it is verified before it commits."""
+        return SqlStaged(ctx, self.name, lambda: self._begin(ctx))
+
+    def _begin(self, ctx: Context) -> Connection:
+        connection = self._open(ctx)
+        try:
+            _begin(connection)
+        except Exception as error:
+            connection.close()
+            raise _tool_error(ctx, self.name, error, "tool.sql") from error
+        return connection
+
+    def _open(self, ctx: Context) -> Connection:
+        try:
+            return self._connect()
+        except Exception as error:
+            if self._sole:
+                raise NotDispatchedError(
+                    f"{self.name!r} could not be reached: {type(error).__name__}: {error}"
+                ) from error
+            raise _tool_error(ctx, self.name, error, "tool.unreachable") from error
+
+
+class SqlStaged:
+    """An open transaction, as `ports.acting.Staged` wants it. If the process dies, the database drops it.
+
+    Use it in a `with` block: an error in the block abandons the transaction, a normal end leaves it open.
+    `answer` is the last statement's, unless the action sets its own.
+    """
+
+    def __init__(self, ctx: Context, name: str, begin: Callable[[], Connection]) -> None:
+        self.answer: object = None
+        self._ctx = ctx
+        self._name = name
+        self._look: tuple[str, Parameters, str | None, str | None] | None = None
+        self._settled = ""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"readback-{name}")
+        try:
+            self._connection = self._there(begin)
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not self._settled:
+            self.abandon()
+
+    def execute(self, sql: str, params: Parameters = ()) -> dict[str, Json]:
+        """One more statement inside the transaction. Raises ToolError."""
+        self._still_open()
+        try:
+            answer = self._there(lambda: _run(self._connection, sql, params))
+        except Exception as error:
+            raise _tool_error(self._ctx, self._name, error, "tool.sql") from error
+        self.answer = answer
+        return answer
+
+    def look(self, sql: str, params: Parameters = (), *, version: str | None = None, stamp: str | None = None) -> None:
+        """Names the query for the one row that shows the state as it would be; `version`, `stamp`: its columns."""
+        self._look = (sql, params, version, stamp)
+
+    def read(self) -> Reading:
+        """The row that `look` named, seen from inside the transaction."""
+        self._still_open()
+        if self._look is None:
+            raise UsageError("The staged transaction does not know what to show: call its `look` in the action.")
+        sql, params, version, stamp = self._look
+        rows = self._there(lambda: _run(self._connection, sql, params)).get("rows", [])
+        if not isinstance(rows, list) or len(rows) > 1:
+            raise ReaderTypeError(f"The look into {self._name!r} has to show at most one row.")
+        if not rows:
+            return Reading.absent()
+        (row,) = rows
+        if not isinstance(row, dict) or not {version, stamp} - {None} <= set(row):
+            raise ReaderTypeError(f"The look into {self._name!r} does not show the columns that were named.")
+        number = row[version] if version else None
+        mark = row[stamp] if stamp else None
+        return Reading.of(
+            row,
+            version=number if isinstance(number, int | str) else None,
+            stamp=None if mark is None else str(mark),
+        )
+
+    def commit(self) -> object:
+        """Commits. An exception leaves the outcome open."""
+        return self._settle("committed", lambda: self._connection.commit(), "tool.commit-open")
+
+    def abandon(self) -> object:
+        """Rolls back."""
+        return self._settle("abandoned", lambda: self._connection.rollback(), "tool.sql")
+
+    def _settle(self, word: str, act: Callable[[], object], code: str) -> dict[str, Json]:
+        self._still_open()
+        self._settled = word
+        try:
+            self._there(act)
+        except Exception as error:
+            raise _tool_error(self._ctx, self._name, error, code) from error
+        finally:
+            self._thread.submit(self._connection.close)
+            self._thread.shutdown(wait=True)
+        return {"transaction": word}
+
+    def _still_open(self) -> None:
+        if self._settled:
+            raise UsageError(f"The staged transaction of {self._name!r} is {self._settled} already.")
+
+    def _there(self, work: Callable[[], _T]) -> _T:
+        return self._thread.submit(work).result()
+
+
+def _begin(connection: Any) -> None:
+    """A transaction that holds from the first statement on, whatever the driver's habits are."""
+    if any(kind.__module__ == "sqlite3" for kind in type(connection).__mro__):
+        if not connection.in_transaction:
+            connection.execute("begin immediate")
+    elif getattr(connection, "autocommit", False) is True:
+        connection.autocommit = False
+
+
+def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json]:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sql, params)
+        if not cursor.description:
+            return {"rowcount": int(cursor.rowcount)}
+        columns = [str(column[0]) for column in cursor.description]
+        rows = cursor.fetchmany(ROWS_MAX + 1)
+        cut = len(rows) > ROWS_MAX
+        while cut and cursor.fetchmany(ROWS_MAX):
+            continue  # Some drivers finish a statement, and count its rows, only when all were fetched.
+        try:
+            shown = [json_value(_row(columns, row)) for row in rows[:ROWS_MAX]]
+        except CanonError:
+            shown, cut = (
+                [],
+                True,
+            )  # Evidence that has no JSON form is left out; the effect is not its business.
+        return {"rowcount": int(cursor.rowcount), "rows": shown, **({"cut": True} if cut else {})}
+
+
+def _row(columns: list[str], row: Any) -> dict[str, object]:
+    if isinstance(row, Mapping):
+        return {column: row[column] for column in columns}
+    return dict(zip(columns, row, strict=True))
+
+
+def _tool_error(ctx: Context, name: str, error: BaseException, code: str) -> BaseException:
+    """The driver's error as ours; an interruption stays what it is."""
+    if not isinstance(error, Exception):
+        return error
+    return ToolError(
+        f"{name!r} failed: {type(error).__name__}: {error}",
+        remedy="Its effect is being read back.",
+        details={"action": ctx.action_id},
+        code=code,
+    )

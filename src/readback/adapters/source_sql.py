@@ -1,0 +1,220 @@
+"""A system of record behind SQL: reads rows through any DB-API 2 driver, and changes nothing.
+
+Constructed by users (or from a contract file) and called inside reader functions. It must not act, and shares
+nothing with what does: each reading opens a connection of its own, tells it to be read-only where the driver
+can, and rolls its transaction back, so that no look ever sees an old snapshot or leaves a trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final, Protocol, TypeAlias
+
+from readback.canon import CanonError
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.reading import Reading
+from readback.domain.side_effect import Consistency
+
+ROWS_MAX: Final = 1_000
+"""Of one `all`. A search that would bring more has not looked at everything, and says so."""
+
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+
+_READS: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*(select|with|values)\b", re.I | re.S)
+_PING: Final = "select 1"
+_PING_SQLITE: Final = "select count(*) from sqlite_master"
+"""SQLite answers the former without a look at its file."""
+_SQLITE_UNREACHABLE: Final = frozenset({5, 6, 10, 13, 14})
+"""BUSY, LOCKED, IOERR, FULL, CANTOPEN: the primary result codes under which another look may see more."""
+_STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
+"""SQLSTATE classes and codes of the same kind: connection, resources, shutdown, system, conflict, lock."""
+_STATE_HIDDEN: Final = ("42501", "28")
+"""Insufficient privilege, and a refused login: what we cannot see may well be there."""
+
+
+class Connection(Protocol):
+    """As much of a DB-API 2 connection as is needed."""
+
+    def cursor(self) -> Any: ...
+    def rollback(self) -> Any: ...
+    def close(self) -> Any: ...
+
+
+class SqlSource:
+    """Rows of one database. Safe from any thread.
+
+    `connect` opens a connection (or draws one from a pool); it is closed after each reading. `consistency` marks
+    every reading with less than its reader declared, for a replica. Placeholders are the driver's own; values
+    belong into `params`, never into the text.
+    """
+
+    def __init__(
+        self, name: str, connect: Callable[[], Connection], *, consistency: Consistency | str | None = None
+    ) -> None:
+        if not name:
+            raise UsageError("A source needs a name.")
+        self.name = name
+        self._connect = connect
+        self._consistency = None if consistency is None else Consistency(consistency)
+
+    def one(
+        self,
+        sql: str,
+        params: Parameters = (),
+        *,
+        version: str | None = None,
+        stamp: str | None = None,
+        author: str | None = None,
+    ) -> Reading:
+        """The one row that the query is for; absent where there is none.
+
+        `version`, `stamp` and `author` name the columns that hold them. Several rows, or a column that is not
+        there, raise ReaderTypeError: the query does not read by the identity of the request.
+        """
+        rows = self._rows(sql, params, 2)
+        if isinstance(rows, Reading):
+            return rows
+        if len(rows) > 1:
+            raise ReaderTypeError(f"Source {self.name!r} was asked for at most one row and found several.")
+        if not rows:
+            return Reading.absent(consistency=self._consistency)
+        return self._reading(rows[0], version, stamp, author)
+
+    def all(
+        self,
+        sql: str,
+        params: Parameters = (),
+        *,
+        version: str | None = None,
+        stamp: str | None = None,
+        author: str | None = None,
+    ) -> list[Reading]:
+        """Every row, as readings: for `find`. Raises ReaderFailedError where not all could be seen.
+
+        An empty list therefore means that a complete look found nothing.
+        """
+        rows = self._rows(sql, params, ROWS_MAX + 1)
+        if isinstance(rows, Reading):
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: {rows.detail}")
+        if len(rows) > ROWS_MAX:
+            raise ReaderFailedError(f"Source {self.name!r} found more than {ROWS_MAX} rows.")
+        return [self._reading(row, version, stamp, author) for row in rows]
+
+    def scalar(self, sql: str, params: Parameters = ()) -> Reading:
+        """The single value of the single row, such as a count. Absent where there is no row."""
+        found = self.one(sql, params)
+        if not isinstance(found.value, dict):
+            return found
+        if len(found.value) != 1:
+            raise ReaderTypeError(f"Source {self.name!r} was asked for one value and found a whole row.")
+        (value,) = found.value.values()
+        return Reading.of(value, consistency=self._consistency)
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where the database does not answer."""
+        rows = self._rows(_PING, (), 1)
+        if isinstance(rows, Reading):
+            raise ReaderFailedError(f"Source {self.name!r} does not answer: {rows.detail}")
+
+    def _reading(self, row: dict[str, object], version: str | None, stamp: str | None, author: str | None) -> Reading:
+        for column in (version, stamp, author):
+            if column is not None and column not in row:
+                raise ReaderTypeError(f"Source {self.name!r} found no column {column!r} in the row.")
+        number = row[version] if version else None
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int | str)):
+            raise ReaderTypeError(f"Column {version!r} of {self.name!r} is neither a number nor a text.")
+        try:
+            return Reading.of(
+                row,
+                version=number,
+                stamp=_text(row[stamp]) if stamp else None,
+                author=_text(row[author]) if author else None,
+                consistency=self._consistency,
+            )
+        except CanonError as error:
+            raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
+
+    def _rows(self, sql: str, params: Parameters, limit: int) -> list[dict[str, object]] | Reading:
+        """At most `limit` rows; or the reading that says why the source showed none."""
+        if _READS.match(sql) is None:
+            raise ReaderFailedError(f"Source {self.name!r} reads only: select, with or values.")
+        try:
+            with closing(self._connect()) as connection:
+                _read_only(connection)
+                try:
+                    return self._fetch(connection, sql, params, limit)
+                finally:
+                    connection.rollback()
+        except OSError as error:
+            return Reading.unavailable(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            if not _is_driver_error(error):
+                raise
+            detail = f"{type(error).__name__}: {error}"
+            if _is_hidden(error):
+                return Reading.not_visible(detail)
+            if _is_unreachable(error):
+                return Reading.unavailable(detail)
+            raise ReaderFailedError(f"Source {self.name!r} answered with an error: {detail}") from error
+
+    def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(_PING_SQLITE if sql == _PING and _is_sqlite(connection) else sql, params)
+            columns = [str(column[0]) for column in cursor.description or ()]
+            if not columns or len(set(columns)) != len(columns):
+                raise ReaderTypeError(f"A query of {self.name!r} names no columns, or one of them twice: {columns}.")
+            return [_row(columns, row) for row in cursor.fetchmany(limit)]
+
+
+def _row(columns: list[str], row: Any) -> dict[str, object]:
+    """Some drivers give mappings in place of tuples."""
+    if isinstance(row, Mapping):
+        return {column: row[column] for column in columns}
+    return dict(zip(columns, row, strict=True))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _is_sqlite(connection: object) -> bool:
+    return any(kind.__module__ == "sqlite3" for kind in type(connection).__mro__)
+
+
+def _read_only(connection: Any) -> None:
+    """A second lock on the door, where the driver has one; the roll-back is the first."""
+    if _is_sqlite(connection):
+        connection.execute("pragma query_only = on")
+    elif hasattr(type(connection), "read_only"):
+        connection.read_only = True
+
+
+# --- what an error of a driver means, by the names and codes that DB-API drivers share --------------------------
+
+
+def _names(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
+
+
+def _is_driver_error(error: BaseException) -> bool:
+    return bool(_names(error) & {"DatabaseError", "InterfaceError", "Warning"})
+
+
+def _state(error: BaseException) -> str:
+    return str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
+
+
+def _is_hidden(error: BaseException) -> bool:
+    return _state(error).startswith(_STATE_HIDDEN)
+
+
+def _is_unreachable(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(code, int):
+        return code & 0xFF in _SQLITE_UNREACHABLE
+    state = _state(error)
+    if state:
+        return state.startswith(_STATE_UNREACHABLE)
+    return "OperationalError" in _names(error)
