@@ -17,6 +17,7 @@ from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
 from readback.domain.errors import NotDispatchedError
 from readback.domain.observation_signs import (
     DETAIL_MAX_CHARACTERS,
+    ERROR_TEXT_CODE,
     ObservationStatus,
     Sign,
     http_sign,
@@ -124,7 +125,7 @@ def _guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
     """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
     try:
         return True, ask()
-    except Exception:  # The boundary: foreign objects may raise anything when they are looked at.
+    except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
         return False, None
 
 
@@ -261,11 +262,12 @@ def _process(raw: object, code: int | None) -> Observation:
             inner = _text_answer(output)
             body[name] = inner.body
             level = min(level, inner.level)
-            if name == "stdout" and inner.status not in (_O.SUCCESS, _O.MALFORMED):
+            if name == "stdout" and (inner.status is not _O.MALFORMED or inner.code == ERROR_TEXT_CODE):
                 said.append(Sign(inner.status, inner.code, inner.detail))
     if code != 0:
         return _bounded(replace(_error(f"exit.{code}", f"The process ended with {code}.", body), level=level))
-    sign = said[0] if said else Sign(_O.SUCCESS, "exit.0", "The process ended with 0.")
+    ended = Sign(_O.SUCCESS, "exit.0", "The process ended with 0.")
+    sign = worst((ended, *said)) or ended
     return _bounded(replace(_make(sign.status, sign.code, sign.detail, body), level=level))
 
 

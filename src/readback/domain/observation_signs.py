@@ -70,6 +70,7 @@ _WORST_FIRST: Final = (
 _RANK: Final = MappingProxyType({status: rank for rank, status in enumerate(_WORST_FIRST)})
 NESTING_MAX_LEVELS: Final = 3
 ITEMS_MAX: Final = 1_000
+ERROR_TEXT_CODE: Final = "malformed.error-text"
 
 _OK_FLAGS: Final = ("success", "ok", "succeeded", "successful", "acknowledged")
 _FAIL_FLAGS: Final = ("iserror", "haserror", "haserrors", "failed", "failure")
@@ -98,13 +99,13 @@ _WORDS: Final = MappingProxyType({word: status for status, words in _WORDS_OF fo
 """Words of status fields; a word that is not here says nothing."""
 
 _ERROR_TEXT: Final = re.compile(
-    r"^\W*(?:\w*(?:error|exception|failure)\b|err\b|fail(?:ed|s)?\b|traceback\b|fatal\b|panic\b|denied\b"
+    r"^\W*(?:time-?out\b|timed out\b|deadline exceeded\b|\w*(?:error|exception|failure)\b|err\b"
+    r"|fail(?:ed|s)?\b|traceback\b|fatal\b|panic\b|denied\b"
     r"|forbidden\b|unauthori[sz]ed\b|permission denied|access denied|invalid\b|unable to\b|can(?:not|'t)\b"
     r"|could not\b|couldn't\b|rejected\b|refused\b|aborted\b|connection refused|no such\b|not found\b"
     r"|\d{3} (?:internal|bad|forbidden|unauthori|not found|service unavailable))",
     re.IGNORECASE,
 )
-_TIMEOUT_TEXT: Final = re.compile(r"^\W*(?:time-?out|timed out|deadline exceeded)\b", re.IGNORECASE)
 
 
 def worst(signs: Iterable[Sign]) -> Sign | None:
@@ -113,12 +114,10 @@ def worst(signs: Iterable[Sign]) -> Sign | None:
 
 
 def text_sign(text: str) -> Sign | None:
-    """What raw text leads with, if that is an error. Words further on say nothing: nor do good ones."""
+    """Raw text that leads with an error claims nothing. Words never make an answer a success or a failure."""
     if _ERROR_TEXT.match(text):
-        detail = f"The text of the answer leads with an error: {one_line(text, 120)}"
-        return Sign(_O.ERROR, "text.error", detail)
-    if _TIMEOUT_TEXT.match(text):
-        return Sign(_O.TIMEOUT, "text.timeout", "The text of the answer speaks of a timeout.")
+        detail = f"The answer is text that leads with an error: {one_line(text, 120)}"
+        return Sign(_O.MALFORMED, ERROR_TEXT_CODE, detail)
     return None
 
 
