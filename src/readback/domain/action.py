@@ -58,6 +58,7 @@ class Action:
     stamp: str = ""
     context: dict[str, Json] = field(default_factory=dict)
     request_ref: str = ""
+    contract_ref: str = ""
     before: dict[str, Json] | None = None
     before_ref: str = ""
     attempts: int = 0
@@ -130,7 +131,7 @@ def _proposed(a: Action, e: Event) -> None:
     a.key_hash, a.request_hash = str(d["key_hash"]), str(d["request_hash"])
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
-    a.request_ref = e.refs["request"]
+    a.request_ref, a.contract_ref = e.refs["request"], e.refs["contract"]
     a.created_us = e.at_us
 
 

@@ -8,7 +8,7 @@ Source: the action verification specification, "Verification Depth"; the keys ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
@@ -87,6 +87,8 @@ class Contract:
     has_rollback: bool
     schema_hash: str
     hash: str = ""
+    body: bytes = b""
+    """The canonical form that `hash` is of; kept as evidence beside every action."""
 
     @property
     def depth(self) -> Depth:
@@ -108,6 +110,11 @@ class Contract:
     def content_hash(self) -> str:
         """SHA-256 over everything above in canonical form, callables by name and version."""
         return sha256_hex(envelope_bytes(describe(self)))
+
+    def sealed(self) -> Contract:
+        """The same contract with its canonical form and hash."""
+        body = envelope_bytes(describe(self))
+        return replace(self, hash=sha256_hex(body), body=body)
 
 
 def describe(contract: Contract) -> dict[str, Json]:

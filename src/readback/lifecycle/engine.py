@@ -13,17 +13,18 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 from readback.domain.action import Action
-from readback.domain.errors import PayloadConflictError
+from readback.domain.errors import PayloadConflictError, StoreError, UnknownOutcomeError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.observation import Observation, ObservationStatus, normalise
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.state import TERMINAL, State
-from readback.domain.verdict import Verdict, Why
+from readback.domain.verdict import Level, Verdict, Why
 from readback.lifecycle import execute, recover, reverse, validate, verify
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
+from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, timing
@@ -85,7 +86,7 @@ class Engine:
     def run(self, request: Request, scope: Scope) -> Work:
         """Begins an action. Raises InputError for what is the caller's fault; then nothing was done."""
         validate.admit(request, scope)
-        begun = yield Begin()
+        begun = yield Begin(fresh=True)
         assert isinstance(begun, Begun)
         run = execute.propose(request, scope, begun, self.table.version)
         if request.operation or request.plan.contract.key_fields:
@@ -395,8 +396,10 @@ class Engine:
     # --- making it durable ---
 
     def _commit(self, run: Run, *, park: bool) -> Generator[Step, Answer, Ended | None]:
-        now_us = run.action.updated_us
-        committed = yield Commit(run.append(now_us, park=park))
+        try:
+            committed = yield Commit(run.append(run.action.updated_us, park=park))
+        except StoreError as error:
+            raise unrecorded(run, error) from error
         assert isinstance(committed, Committed)
         match committed.result:
             case Appended(version, _):
@@ -409,6 +412,27 @@ class Engine:
 
     def _commit_in_place(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         return (yield from self._commit(run, park=False))
+
+
+def unrecorded(run: Run, error: StoreError) -> StoreError:
+    """What a failed append means: before an attempt is durable nothing happened; after it, anything may have."""
+    if run.durable_version == 0 or run.action.attempts == 0:
+        return error
+    outcome = replace(
+        outcome_of_run(run),
+        state=State.UNKNOWN,
+        verdict=Verdict.UNDETERMINED,
+        why=Why.INCOMPLETE,
+        may_repeat=False,
+        level=Level.NORMALISED,
+        told={},
+        detail=f"What became of it could not be recorded: {error}",
+    )
+    return UnknownOutcomeError(
+        f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
+        outcome=outcome,
+        details={"action": run.action.id, "cause": error.code},
+    )
 
 
 def _now() -> Generator[Step, Answer, int]:

@@ -75,7 +75,9 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     if request.intended is not None:
         payload["intended"] = dict(request.intended)
     digest = run.keep_request(payload)
-    run.record(EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, {"request": digest})
+    run.record(
+        EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, {"request": digest, "contract": run.keep_contract()}
+    )
     return run
 
 

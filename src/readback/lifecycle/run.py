@@ -134,6 +134,11 @@ class Run:
             return
         self._counts.append(Count(subject, name, delta))
 
+    def keep_contract(self) -> str:
+        """The contract's own text, so that a record can be read without the code that made it."""
+        self._evidence.append(Evidence(self.contract.hash, "application/json", self.contract.body))
+        return self.contract.hash
+
     def keep_request(self, payload: dict[str, Json]) -> str:
         """Keeps the request as evidence, less what the contract redacts."""
         payload["requested"] = redacted(payload["requested"], "requested", self.contract.redact)

@@ -120,7 +120,9 @@ class LoadCounts:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """What time is it, and what is the next id? Answer: Begun."""
+    """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
+
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

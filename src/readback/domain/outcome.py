@@ -1,0 +1,214 @@
+"""The outcome: what is reconciled of an action, and the only thing that may be told of it.
+
+Made by lifecycle.report from the folded events and their evidence; given to Python users, and printed by every surface.
+It has no truth value: ask it what you want to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from readback.canon import Json
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import HonestyError, NotVerifiedError
+from readback.domain.observation import Observation, ObservationStatus
+from readback.domain.predicate import Truth
+from readback.domain.reporting import ReportInput, model_text, user_text
+from readback.domain.state import TERMINAL, State, exit_code
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+
+OUTCOME_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPostcondition:
+    """One postcondition as it was judged: its truth, its text, and the values it looked at."""
+
+    name: str
+    truth: Truth
+    source: str
+    reason: str = ""
+    values: tuple[tuple[str, Json], ...] = ()
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an action.
+
+    `state`, `verdict` (with `why` it is open), `discrepancy` and `attribution` are the reconciled judgement.
+    `authoritative` is what the system of record said last, `before` what it said before execution, both JSON or None;
+    `observation` is what the tool answered: evidence, never truth. `level` is the rung of the trust ladder.
+    `row` is the recovery table's row that decided, `recovery` its action. `replayed`: this is the recorded outcome of
+    an earlier run of the same operation. `code` and `detail` say why something was not executed or not decided.
+    """
+
+    id: str
+    state: State
+    verdict: Verdict
+    why: Why
+    discrepancy: Discrepancy | None
+    attribution: Attribution
+    level: Level
+    may_repeat: bool
+    replayed: bool
+    contract: str
+    contract_version: str
+    target: str
+    operation: str
+    tenant: str
+    principal: str
+    stamp: str
+    ledger_entry: str
+    authoritative: Json = None
+    before: Json = None
+    observation: Observation | None = None
+    postconditions: tuple[JudgedPostcondition, ...] = ()
+    parts_done: tuple[str, ...] = ()
+    parts_open: tuple[str, ...] = ()
+    row: str = ""
+    recovery: str = ""
+    code: str = ""
+    detail: str = ""
+    hold: str = ""
+    review: str = ""
+    incident: str = ""
+    compensation: str = ""
+    contested: bool = False
+    attempts: int = 0
+    due_us: int | None = None
+    told: Mapping[str, Json] = field(default_factory=dict)
+    proves: str = ""
+    trace: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """True only when reconciled as success."""
+        return self.state is State.RECONCILED_SUCCESS and self.verdict is Verdict.VERIFIED
+
+    @property
+    def standing(self) -> bool:
+        """Whether the success that was told still stands: verified, and contested by no later reading."""
+        return self.verified and not self.contested
+
+    @property
+    def settled(self) -> bool:
+        """Nothing more is going to happen soon: the action has ended, or its state stays unknown."""
+        return self.state in TERMINAL or self.state is State.UNKNOWN
+
+    @property
+    def message(self) -> str:
+        """The only words a user may be told."""
+        return user_text(self._report())
+
+    def for_model(self) -> str:
+        """The only text that goes into the model's next context. It says whether repeating is allowed."""
+        return model_text(self._report())
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's exit code for this outcome."""
+        broken = self.why is Why.VERIFIER_ERROR
+        return exit_code(self.state, held=bool(self.hold), verifier_error=broken)
+
+    def raise_unless_verified(self) -> Outcome:
+        """Itself, where verified. Raises NotVerifiedError, which carries the outcome, for everything else."""
+        if self.verified:
+            return self
+        raise NotVerifiedError(
+            f"{self.contract} on {self.target} is {self.state.value}: {self.message}",
+            exit_code=self.exit_code,
+            outcome=self,
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise HonestyError(
+            "An outcome is neither true nor false.",
+            remedy="Ask outcome.verified, or look at outcome.state; undetermined is neither success nor failure.",
+        )
+
+    def _report(self) -> ReportInput:
+        return ReportInput(
+            state=self.state,
+            verdict=self.verdict,
+            action_id=self.id,
+            contract=self.contract,
+            target=self.target,
+            ledger_entry=self.ledger_entry,
+            trace=self.trace,
+            why=self.why,
+            attribution=self.attribution,
+            discrepancy=self.discrepancy,
+            may_repeat=self.may_repeat,
+            told=self.told,
+            parts_done=self.parts_done,
+            parts_open=self.parts_open,
+            replayed=self.replayed,
+            noop=self.discrepancy is Discrepancy.NO_OP_SUCCESS,
+            proves=self.proves,
+            hold=self.hold,
+            attempted=self.attempts > 0 and not self._never_sent,
+            observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
+        )
+
+    @property
+    def _never_sent(self) -> bool:
+        return self.observation is not None and not self.observation.dispatched
+
+    def as_json(self) -> dict[str, Json]:
+        """The outcome as plain data, for `--json` and for programs."""
+        seen = self.observation
+        return {
+            "format": OUTCOME_FORMAT,
+            "id": self.id,
+            "state": self.state.value,
+            "verified": self.verified,
+            "verdict": self.verdict.value,
+            "why": self.why.value,
+            "discrepancy": self.discrepancy.value if self.discrepancy else None,
+            "attribution": self.attribution.value,
+            "level": int(self.level),
+            "may_repeat": self.may_repeat,
+            "replayed": self.replayed,
+            "standing": self.standing,
+            "settled": self.settled,
+            "message": self.message,
+            "contract": self.contract,
+            "contract_version": self.contract_version,
+            "target": self.target,
+            "operation": self.operation,
+            "tenant": self.tenant,
+            "principal": self.principal,
+            "stamp": self.stamp,
+            "row": self.row,
+            "recovery": self.recovery,
+            "code": self.code,
+            "detail": self.detail,
+            "hold": self.hold,
+            "review": self.review,
+            "incident": self.incident,
+            "compensation": self.compensation,
+            "attempts": self.attempts,
+            "due_us": self.due_us,
+            "parts_done": list(self.parts_done),
+            "parts_open": list(self.parts_open),
+            "observation": None if seen is None else {**seen.envelope(), "body": seen.body},
+            "before": self.before,
+            "authoritative": self.authoritative,
+            "postconditions": [
+                {
+                    "name": p.name,
+                    "group": p.group,
+                    "truth": p.truth.value,
+                    "source": p.source,
+                    "reason": p.reason,
+                    "values": [[path, value] for path, value in p.values],
+                }
+                for p in self.postconditions
+            ],
+            "ledger_entry": self.ledger_entry,
+            "trace": self.trace,
+            "exit_code": self.exit_code,
+        }

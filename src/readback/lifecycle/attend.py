@@ -1,0 +1,109 @@
+"""Attend: stay with an action until it is settled, whoever works on it. Begin one, join one, or look at one.
+
+Called by the clients and workers through their drivers. It decides nothing about an action; it only sees to it that
+there is somebody who goes on with it, and reports what the ledger says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from readback.domain.action import Action
+from readback.domain.errors import NotFoundError
+from readback.domain.outcome import Outcome
+from readback.domain.state import TERMINAL, State
+from readback.lifecycle.engine import Elsewhere, Ended, Engine, Existing, Finished
+from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.report import outcome_of, outcome_of_run
+from readback.lifecycle.resume import PlanOf, revive
+from readback.lifecycle.schedule import lease_until
+from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
+
+LOOK_AGAIN_US = 500_000
+"""How often an action that another process works on is looked at."""
+
+Telling = Generator[Step, Answer, Outcome]
+
+
+@dataclass(slots=True)
+class Ticket:
+    """Which action a caller waits for: known as soon as there is one."""
+
+    action_id: str = ""
+
+
+def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket) -> Telling:
+    """Runs a proposal, or joins the action that its operation already has, and stays until it is settled."""
+    ended = yield from _noting(engine.run(request, scope), ticket)
+    if isinstance(ended, Finished):
+        ticket.action_id = ended.run.action.id
+        return outcome_of_run(ended.run)
+    ticket.action_id = ended.action_id
+    return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=isinstance(ended, Existing)))
+
+
+def _noting(work: Generator[Step, Answer, Ended], ticket: Ticket) -> Generator[Step, Answer, Ended]:
+    """The work itself; the first wait of the action at hand says which one it is."""
+    answer: Answer | None = None
+    try:
+        while True:
+            step = work.send(answer) if answer is not None else next(work)
+            answer = yield step
+            if not ticket.action_id and isinstance(answer, Begun) and answer.action_id:
+                ticket.action_id = answer.action_id
+    except StopIteration as stop:
+        ended: Ended = stop.value
+        return ended
+
+
+def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
+    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does."""
+    while True:
+        action = yield from find(action_id, tenant)
+        if settled(action):
+            return (yield from outcome_of(action, replayed=replayed))
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        if action.due_us is not None and action.due_us <= begun.now_us and plans(action.contract) is not None:
+            ended = yield from go_on(engine, action_id, tenant, plans)
+            if isinstance(ended, Finished):
+                outcome = outcome_of_run(ended.run)
+                return outcome if not replayed else (yield from outcome_of(ended.run.action, replayed=True))
+        due = action.due_us if action.due_us is not None else begun.now_us
+        yield Wait(action_id, max(due, begun.now_us + LOOK_AGAIN_US))
+
+
+def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, Ended]:
+    """Takes the lease and proceeds, once. Elsewhere where somebody else has it."""
+    action = yield from find(action_id, tenant)
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    plan = plans(action.contract)
+    until = lease_until(plan.contract, begun.now_us) if plan is not None else begun.now_us + LOOK_AGAIN_US
+    leased = yield Lease(action_id, until)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != action.version:
+        return Elsewhere(action_id)
+    run = yield from revive(action, plans, begun.owner, leased.fence)
+    return (yield from engine.proceed(run))
+
+
+def look(action_id: str, tenant: str, *, replayed: bool = False) -> Telling:
+    """The outcome as the ledger tells it now."""
+    action = yield from find(action_id, tenant)
+    return (yield from outcome_of(action, replayed=replayed))
+
+
+def find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+    """The action of this tenant. Another tenant's does not exist here."""
+    folded = yield LoadAction(action_id)
+    assert isinstance(folded, Folded)
+    if folded.action is None or (tenant and folded.action.tenant != tenant):
+        raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
+    return folded.action
+
+
+def settled(action: Action) -> bool:
+    """Nothing is going to happen soon: ended, or kept as unknown."""
+    return action.state in TERMINAL or action.state is State.UNKNOWN

@@ -1,0 +1,151 @@
+"""Report: from the folded events and their evidence to an outcome. The last stage, and the only one that is told.
+
+Called by attend, with a run in hand or with nothing but the ledger. Both ways give the same outcome: a test holds them
+against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from readback.canon import Json, parse_json
+from readback.domain.action import Action
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import StoreCorruptError
+from readback.domain.observation import Observation
+from readback.domain.outcome import JudgedPostcondition, Outcome
+from readback.domain.predicate import Truth
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.evaluate import at
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Load, Loaded, Step
+
+
+def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
+    """The outcome by the ledger alone."""
+    load = _Evidence(action.tenant)
+    contract = yield from load(action.contract_ref)
+    authoritative = yield from load(action.reading_ref)
+    before = yield from load(action.before_ref)
+    observed = yield from load(action.observation_ref)
+    judgement = yield from load(action.judgement.ref)
+    seen = Observation.from_envelope(action.observation, observed) if action.observation is not None else None
+    shown = judgement.get("ensure") if isinstance(judgement, dict) else None
+    terms = contract if isinstance(contract, dict) else {}
+    return _outcome(action, terms, authoritative, before, seen, _postconditions(shown), replayed)
+
+
+def outcome_of_run(run: Run) -> Outcome:
+    """The outcome of a run that is at hand: nothing needs to be read back from the store."""
+    action, contract = run.action, run.contract
+    terms: dict[str, Json] = {"tell": list(contract.tell), "proves": contract.proves}
+    last = run.checks[-1] if run.checks and action.reading_ref else None
+    authoritative = last.taken.reading.value if last is not None else None
+    before = run.before.taken.reading.value if run.before is not None and action.before_ref else None
+    return _outcome(action, terms, authoritative, before, run.observation, _judged(run), False)
+
+
+class _Evidence:
+    """Loads evidence as JSON; erased evidence reads as null."""
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+
+    def __call__(self, digest: str) -> Generator[Step, Answer, Json]:
+        if not digest:
+            return None
+        loaded = yield Load(self._tenant, digest)
+        assert isinstance(loaded, Loaded)
+        return None if loaded.body is None else parse_json(loaded.body)
+
+
+def _outcome(
+    a: Action,
+    contract: Mapping[str, Json],
+    authoritative: Json,
+    before: Json,
+    observation: Observation | None,
+    postconditions: tuple[JudgedPostcondition, ...],
+    replayed: bool,
+) -> Outcome:
+    j = a.judgement
+    unknown = a.state is State.UNKNOWN and j.verdict != Verdict.UNDETERMINED
+    return Outcome(
+        id=a.id,
+        state=a.state,
+        verdict=Verdict.UNDETERMINED if unknown else Verdict(j.verdict),
+        why=Why.PROPAGATING if unknown else Why(j.why),
+        discrepancy=Discrepancy(j.discrepancy) if j.discrepancy else None,
+        attribution=Attribution(j.attribution),
+        level=Level(j.level),
+        may_repeat=a.may_repeat,
+        replayed=replayed,
+        contract=a.contract,
+        contract_version=a.contract_version,
+        target=a.target,
+        operation=a.operation,
+        tenant=a.tenant,
+        principal=a.principal,
+        stamp=a.stamp,
+        ledger_entry=a.head,
+        authoritative=authoritative,
+        before=before,
+        observation=observation,
+        postconditions=postconditions,
+        parts_done=j.done,
+        parts_open=j.undone,
+        row=j.row,
+        recovery=j.recovery,
+        code=a.code,
+        detail=j.detail,
+        hold=a.hold,
+        review=a.review,
+        incident=a.incident,
+        compensation=a.compensation_id,
+        contested=a.contested,
+        attempts=a.attempts,
+        due_us=a.due_us,
+        told=_told(contract, authoritative) if a.state is State.RECONCILED_SUCCESS else {},
+        proves=str(contract.get("proves", "")),
+        trace=str(a.context.get("trace", "")),
+    )
+
+
+def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
+    tell = contract.get("tell")
+    if not isinstance(tell, list) or authoritative is None:
+        return {}
+    variables = {"authoritative": authoritative}
+    named = [str(path) for path in tell]
+    return {p: at(variables, p if p.startswith("authoritative") else f"authoritative.{p}") for p in named}
+
+
+def _judged(run: Run) -> tuple[JudgedPostcondition, ...]:
+    index = next((i for i, c in enumerate(run.checks) if c.ensure), None)
+    if index is None:
+        return ()
+    return tuple(
+        JudgedPostcondition(e.name, e.truth, e.source, e.reason, e.values, e.group) for e in run.checks[index].ensure
+    )
+
+
+def _postconditions(shown: Json) -> tuple[JudgedPostcondition, ...]:
+    if not isinstance(shown, list):
+        return ()
+    return tuple(_postcondition(p) for p in shown)
+
+
+def _postcondition(raw: Json) -> JudgedPostcondition:
+    if not isinstance(raw, dict) or not isinstance(raw["values"], list):
+        raise StoreCorruptError("A recorded judgement has another form than it was written in.")
+    values = tuple((str(v[0]), v[1]) for v in raw["values"] if isinstance(v, list) and len(v) == 2)
+    group = raw["group"]
+    return JudgedPostcondition(
+        str(raw["name"]),
+        Truth(str(raw["truth"])),
+        str(raw["source"]),
+        str(raw["reason"]),
+        values,
+        group if isinstance(group, str) else None,
+    )

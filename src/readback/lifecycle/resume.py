@@ -1,0 +1,148 @@
+"""Resume: fold the ledger, load what the fold refers to, and hand a run back to the engine.
+
+Called by attend (for an action that somebody waits for) and by workers (for whatever is due). Recovery after a crash is
+the normal path: nothing here knows whether the process before it died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+
+from readback.canon import Json, parse_json
+from readback.domain.action import Action
+from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
+from readback.domain.events import open_envelope
+from readback.domain.observation import Observation
+from readback.domain.reading import Lookup, Presence, Reading, Role, TakenReading
+from readback.domain.reconciliation import Judged
+from readback.domain.side_effect import Consistency, Independence
+from readback.lifecycle.evaluate import judge_reading
+from readback.lifecycle.plan import Plan, Scope
+from readback.lifecycle.run import REDACTED, Run
+from readback.lifecycle.steps import Answer, Load, Loaded, Step
+from readback.ports.store import StoredEvent
+
+PlanOf = Callable[[str], Plan | None]
+"""The plan of a contract by its name, None where this process does not have it."""
+
+
+def fold(events: Iterable[StoredEvent]) -> Action | None:
+    """The action that these events tell, or None for none. Raises StoreCorruptError where they cannot be true."""
+    action: Action | None = None
+    for stored in events:
+        opened = open_envelope(stored.envelope)
+        if action is None:
+            action = Action(opened.action_id, opened.tenant)
+        if opened.version != action.version + 1 or opened.previous != action.head:
+            raise StoreCorruptError(f"Action {action.id} has a gap or a false link at version {opened.version}.")
+        action.apply(opened.event, stored.leaf.hex())
+    return action
+
+
+def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[Step, Answer, Run]:
+    """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now."""
+    plan = plans(action.contract)
+    if plan is None:
+        raise NotFoundError(
+            f"Contract {action.contract!r} of action {action.id} is not loaded here.",
+            remedy="Run it where the contract is: pass the module with --contracts, or import it first.",
+        )
+    if plan.contract.hash != action.contract_hash:
+        raise ContractChangedError(
+            f"Contract {action.contract!r} changed since action {action.id} began "
+            f"(version {action.contract_version} then, {plan.contract.version} now).",
+            remedy="Load the version that it began with, or let a person decide: `readback explain "
+            f"{action.id}` says what is known.",
+        )
+    request = yield from _load(action.tenant, action.request_ref)
+    if not isinstance(request, dict) or not isinstance(request.get("requested"), dict):
+        raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
+    requested = request["requested"]
+    assert isinstance(requested, dict)
+    blind = frozenset(_marks(requested, "requested"))
+    arguments: Mapping[str, object] = requested if blind else plan.revive(requested)
+    intended = request.get("intended")
+    run = Run(
+        plan,
+        _scope(action),
+        action,
+        arguments,
+        requested,
+        intended if isinstance(intended, dict) else None,
+        owner,
+        fence,
+        action.version,
+        blind=blind,
+    )
+    run.lookup = Lookup(action.lookup) if action.lookup else None
+    if action.observation is not None:
+        body = yield from _load(action.tenant, action.observation_ref)
+        run.observation = Observation.from_envelope(action.observation, body)
+    elif action.attempts and not action.attempt_open:
+        run.observation = Observation.missing(action.ended_us)
+    if action.before is not None:
+        value = yield from _load(action.tenant, action.before_ref)
+        run.before = judge_reading(plan, _before(action.before, value), run.variables())
+    return run
+
+
+def _scope(action: Action) -> Scope:
+    context = {k: str(v) for k, v in action.context.items()}
+    return Scope(
+        action.tenant,
+        action.principal,
+        context.get("run", ""),
+        context.get("plan", ""),
+        context.get("task_state", ""),
+        context.get("boundary", ""),
+        context.get("trace", ""),
+    )
+
+
+def _before(data: Mapping[str, Json], value: Json) -> TakenReading:
+    version = data["source_version"]
+    presence = Presence(str(data["presence"]))
+    as_of = data["source_as_of"]
+    reading = Reading(
+        presence,
+        value,
+        version=int(version) if isinstance(version, str) and version.isdigit() else (str(version) if version else None),
+        as_of_us=as_of if isinstance(as_of, int) else None,
+        stamp=str(data["stamp"]) if data["stamp"] else None,
+        author=str(data["author"]) if data["author"] else None,
+        complete=bool(data["complete"]),
+    )
+    started, finished = data["started"], data["finished"]
+    assert isinstance(started, int)
+    assert isinstance(finished, int)
+    return TakenReading(
+        Role.BEFORE,
+        str(data["reader"]),
+        str(data["source"]),
+        Consistency(str(data["consistency"])),
+        Independence(str(data["independence"])),
+        reading,
+        started,
+        finished,
+    )
+
+
+def _marks(value: Json, path: str) -> Iterable[str]:
+    """Where the recorded request is only a mark."""
+    if isinstance(value, dict):
+        if set(value) == {REDACTED}:
+            yield path
+            return
+        for key, below in value.items():
+            yield from _marks(below, f"{path}.{key}")
+
+
+def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
+    if not digest:
+        return None
+    loaded = yield Load(tenant, digest)
+    assert isinstance(loaded, Loaded)
+    return None if loaded.body is None else parse_json(loaded.body)
+
+
+__all__ = ["Judged", "PlanOf", "fold", "revive"]

@@ -1,0 +1,128 @@
+"""What both drivers do alike: the steps that only read or lease, and the parts of a call.
+
+No twin of anything: a driver adds how it calls, commits and waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from readback.lifecycle.resume import fold
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Called,
+    Counted,
+    Ending,
+    Folded,
+    KeyFound,
+    Lease,
+    Leased,
+    Load,
+    LoadAction,
+    LoadCounts,
+    Loaded,
+    LoadKey,
+    Look,
+    Settle,
+    Take,
+)
+from readback.ports.acting import Hand
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+
+SLICE_FIRST_SECONDS: Final = 0.25
+SLICE_MAX_SECONDS: Final = 2.0
+"""A sleeper looks this often whether somebody else moved its action on."""
+
+Ask = Load | LoadKey | LoadCounts | LoadAction | Lease | Begin
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The caller's patience ended before the action was settled. Everything is durable; somebody goes on with it."""
+
+    action_id: str
+
+
+class Desk:
+    """The store and the runtime, answering what needs no calling and no waiting."""
+
+    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+        self.store = store
+        self.runtime = runtime
+
+    def answer(self, step: Ask) -> Answer:
+        store, runtime = self.store, self.runtime
+        match step:
+            case Begin(fresh):
+                return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
+            case LoadKey(tenant, key_hash):
+                return KeyFound(store.key(tenant, key_hash))
+            case LoadCounts(tenant):
+                return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
+            case Load(tenant, digest):
+                evidence = store.evidence(tenant, digest)
+                return Loaded(None if evidence is None else evidence.body)
+            case LoadAction(action_id):
+                return Folded(fold(store.events(action_id)))
+            case Lease():
+                return self._lease(step)
+            case _:
+                assert_never(step)
+
+    def _lease(self, step: Lease) -> Leased:
+        """Takes the lease; one whose owner is provably gone does not count."""
+        now_us, owner = self.runtime.now_us(), self.runtime.owner()
+        fence = self.store.lease(step.action_id, owner, now_us, step.until_us)
+        if fence is None:
+            held = self.store.projection(step.action_id)
+            other = held.projection.lease_owner if held is not None else ""
+            if other and other != owner and self.runtime.is_gone(other):
+                fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
+        stored = self.store.projection(step.action_id)
+        return Leased(fence, stored.version if stored is not None else 0, now_us)
+
+    def moved(self, action_id: str, version: int) -> bool:
+        """Somebody moved the action on since that version."""
+        stored = self.store.projection(action_id)
+        return stored is not None and stored.version != version
+
+    def version(self, action_id: str) -> int:
+        stored = self.store.projection(action_id)
+        return stored.version if stored is not None else 0
+
+
+def hand_of(step: Take | Settle) -> Hand:
+    """Which callable a look or a settlement is."""
+    hands = step.plan.hands
+    if isinstance(step, Settle):
+        if step.staged is None:
+            assert hands.rollback is not None
+            return hands.rollback
+        ending = getattr(step.staged, "commit" if step.commit else "abandon")
+        return Hand("staged", lambda _context, _arguments: ending())
+    match step.look:
+        case Look.READER:
+            return hands.readers[step.index]
+        case Look.FIND:
+            assert hands.find is not None
+            return hands.find
+        case Look.LOOKUP:
+            assert hands.lookup is not None
+            return hands.lookup
+        case Look.STAGED:
+            read = step.staged.read  # type: ignore[attr-defined]
+            return Hand("staged", lambda _context, _arguments: read())
+        case _:
+            assert_never(step.look)
+
+
+def raised(error: BaseException, started_us: int, finished_us: int) -> Called:
+    return Called(Ending.RAISED, None, error, started_us, finished_us)
+
+
+def ended(ending: Ending, started_us: int, finished_us: int) -> Called:
+    return Called(ending, None, None, started_us, finished_us)

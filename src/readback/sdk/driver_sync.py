@@ -1,0 +1,133 @@
+"""The sync driver: does what the engine asks for, in the caller's thread, one step after another.
+
+One of the two places that may call a tool. It calls it only in answer to a Dispatch step, which the engine yields for
+an attempt that is durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Coroutine, Generator, Mapping
+from typing import Any, TypeVar, cast
+
+from readback.domain.context import Context
+from readback.lifecycle.steps import (
+    Answer,
+    Called,
+    Commit,
+    Committed,
+    Dispatch,
+    Ending,
+    Settle,
+    Step,
+    Take,
+    Wait,
+    Woken,
+)
+from readback.ports.acting import Hand
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.sdk.calls import GivenUp, Portal, time_limit
+from readback.sdk.driver_steps import SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS, Desk, Parked, ended, hand_of, raised
+
+T = TypeVar("T")
+US = 1_000_000
+
+
+class SyncDriver:
+    """Drives any number of actions, one at a time for each thread that calls it."""
+
+    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+        self._desk = Desk(store, runtime)
+        self._portal = Portal()
+
+    def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+        """To the end of the work, or until `give_up_us`, when it would have to wait longer.
+
+        An interrupt during a call is an observation (cancelled), made durable before the interrupt goes on.
+        """
+        interrupt: BaseException | None = None
+        try:
+            step = next(work)
+            while True:
+                if isinstance(step, Wait):
+                    if interrupt is not None or not self._wait(step, give_up_us):
+                        break
+                    answer: Answer = Woken(self._desk.runtime.now_us())
+                else:
+                    try:
+                        answer = self._do(step)
+                    except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
+                        step = work.throw(error)
+                        continue
+                    if isinstance(answer, Called) and answer.ending is Ending.CANCELLED:
+                        interrupt = answer.error
+                step = work.send(answer)
+        except StopIteration as stop:
+            if interrupt is not None:
+                raise interrupt from None
+            return cast(T, stop.value)
+        work.close()
+        if interrupt is not None:
+            raise interrupt
+        assert isinstance(step, Wait)
+        return Parked(step.action_id)
+
+    def _do(self, step: Step) -> Answer:
+        match step:
+            case Commit(append):
+                result = self._desk.store.append((append,))[0]
+                return Committed(result, self._desk.runtime.now_us())
+            case Dispatch():
+                now_us = self._desk.runtime.now_us()
+                if now_us > step.not_after_us:
+                    return ended(Ending.NOT_MADE, now_us, now_us)
+                return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
+            case Take() | Settle():
+                return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+            case Wait():
+                raise AssertionError("a wait is not done but waited")
+            case _:
+                return self._desk.answer(step)
+
+    def _call(self, hand: Hand, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
+        now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
+        seconds = timeout_us / US
+        try:
+            if hand.is_async:
+                value = self._portal.call(
+                    lambda: cast("Coroutine[Any, Any, object]", hand.call(context, arguments)), seconds
+                )
+            else:
+                with time_limit(seconds):
+                    value = hand.call(context, arguments)
+        except GivenUp:
+            return ended(Ending.TIMED_OUT, started, now())
+        except (KeyboardInterrupt, SystemExit) as stop:
+            return Called(Ending.CANCELLED, None, stop, started, now())
+        except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+            return raised(error, started, now())
+        return Called(Ending.RETURNED, value, None, started, now())
+
+    def _wait(self, step: Wait, give_up_us: int | None) -> bool:
+        """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
+        desk = self._desk
+        runtime, version, pause = desk.runtime, desk.version(step.action_id), SLICE_FIRST_SECONDS
+        while True:
+            now_us = runtime.now_us()
+            if now_us >= step.until_us:
+                return True
+            if give_up_us is not None and now_us >= give_up_us:
+                return False
+            end = step.until_us if give_up_us is None else min(step.until_us, give_up_us)
+            runtime.sleep(min((end - now_us) / US, pause))
+            pause = min(pause * 2, SLICE_MAX_SECONDS)
+            stored = desk.store.projection(step.action_id)
+            due = stored.projection.due_us if stored is not None else None
+            if stored is not None and (stored.version != version or (due is not None and due <= runtime.now_us())):
+                return True
+
+    def close(self) -> None:
+        """Leaves no thread behind."""
+        with contextlib.suppress(RuntimeError):
+            self._portal.close()
