@@ -86,6 +86,8 @@ class Contract:
     has_compensation: bool
     has_rollback: bool
     schema_hash: str
+    names_before: bool = False
+    """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
     body: bytes = b""
     """The canonical form that `hash` is of; kept as evidence beside every action."""
@@ -100,7 +102,7 @@ class Contract:
         if not self.readers:
             return False
         by_class = self.kind.compares_before and self.depth.needs_before
-        return by_class or self.may_change is not None or bool(self.expected_version)
+        return by_class or self.may_change is not None or bool(self.expected_version) or self.names_before
 
     @property
     def groups(self) -> tuple[str, ...]:

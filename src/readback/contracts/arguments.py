@@ -1,0 +1,344 @@
+"""The argument schema of an action: its parameters' annotations, made to bind, to write down and to bring back.
+
+Made once when a contract is loaded; `bind` runs for every proposal, `revive` for every action that is gone on with.
+Text and numbers are taken as they are, never converted ("7" and 7 are two requests); what JSON cannot say (a moment,
+an enumeration, a model) may be given as the Python value or as its JSON form. What is bound is a snapshot: it equals
+what comes back from the record, and nobody else can change it.
+
+pydantic is imported only for annotations that need it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from readback.canon import (
+    BYTES_KEY,
+    Json,
+    UnsupportedValueError,
+    ValueTooLargeError,
+    json_value,
+    payload_bytes,
+    sha256_hex,
+)
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+PROBLEMS_MAX: Final = 50
+_PAYLOAD_UNCHECKED_MAX_CHARS: Final = 65_536
+_MISSING: Final = object()
+_PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+class Bound(NamedTuple):
+    """Arguments in both notations: Python values for the tool, JSON for the record and for expressions."""
+
+    arguments: dict[str, object]
+    requested: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. `kinds`: the plain types it takes, where that is all there is to check."""
+
+    name: str
+    annotation: object
+    default: object = _MISSING
+    kinds: frozenset[type] | None = None
+    adapter: TypeAdapter[Any] | None = None
+
+    @property
+    def required(self) -> bool:
+        return self.default is _MISSING
+
+
+class ArgumentSchema:
+    """The parameters of one action. Immutable once made, and safe to share between threads."""
+
+    __slots__ = ("_defaults", "_known", "_plain", "names", "parameters", "schema", "schema_hash")
+
+    def __init__(self, parameters: Iterable[Parameter]) -> None:
+        """Raises ContractFieldError for a default that does not fit its own annotation."""
+        self.parameters = tuple(parameters)
+        self.names = tuple(p.name for p in self.parameters)
+        self._known = {p.name: p for p in self.parameters}
+        self._defaults = {p.name: p.default for p in self.parameters if not p.required}
+        plain = [(p.name, p.kinds) for p in self.parameters if p.kinds is not None]
+        self._plain = tuple(plain) if len(plain) == len(self.parameters) else None
+        self.schema = _schema(self.parameters)
+        self.schema_hash = sha256_hex(payload_bytes(self.schema))
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
+        """Checks everything, and takes a snapshot. Raises ArgumentError with all problems, or OversizeError."""
+        if args or self._plain is None:
+            return self._bind_each(args, kwargs)
+        given = {**self._defaults, **kwargs}
+        if len(given) != len(self._plain):
+            return self._bind_each(args, kwargs)
+        size = 0
+        for name, kinds in self._plain:
+            value = given.get(name, _MISSING)
+            if type(value) not in kinds:
+                return self._bind_each(args, kwargs)
+            if type(value) is str:
+                size += len(value)
+        return Bound(given, _written(given, size))
+
+    def revive(self, requested: Mapping[str, Json]) -> dict[str, object]:
+        """The Python arguments that a record's JSON stands for. Raises ArgumentError where they no longer fit."""
+        problems: list[dict[str, str]] = []
+        revived: dict[str, object] = {}
+        for name, value in requested.items():
+            parameter = self._known.get(name)
+            if parameter is None:
+                problems.append(_problem(name, "The action has no such argument."))
+                continue
+            try:
+                revived[name] = _revive(parameter, value)
+            except _UnfitError as error:
+                problems += error.problems
+        problems += [_problem(p.name, "It is missing.") for p in self.parameters if p.name not in requested]
+        _raise_any(problems)
+        return revived
+
+    def _bind_each(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
+        given, problems = self._named(args, kwargs)
+        arguments: dict[str, object] = {}
+        for parameter in self.parameters:
+            value = given.get(parameter.name, parameter.default)
+            if value is _MISSING:
+                problems.append(_problem(parameter.name, "It is missing."))
+                continue
+            try:
+                arguments[parameter.name] = _take(parameter, value)
+            except _UnfitError as error:
+                problems += error.problems
+            except ValueTooLargeError as error:
+                raise OversizeError(f"The argument {parameter.name!r} is too large. {error.message}") from error
+        _raise_any(problems)
+        return Bound(arguments, _written(arguments, _PAYLOAD_UNCHECKED_MAX_CHARS + 1))
+
+    def _named(
+        self, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> tuple[dict[str, object], list[dict[str, str]]]:
+        problems: list[dict[str, str]] = []
+        if len(args) > len(self.names):
+            reason = f"{len(args)} arguments are given by position; the action takes {len(self.names)}."
+            problems.append(_problem("", reason))
+        given = dict(zip(self.names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in self._known:
+                problems.append(_problem(name, f"The action has no such argument.{did_you_mean(name, self.names)}"))
+            elif name in given:
+                problems.append(_problem(name, "It is given twice."))
+            else:
+                given[name] = value
+        return given, problems
+
+
+def parameter_of(name: str, annotation: object, default: object = _MISSING) -> Parameter:
+    """One parameter from its annotation. Raises ContractFieldError for a type that has no schema."""
+    kinds = _plain_kinds(annotation)
+    adapter = None
+    if kinds is None and annotation not in (Any, object):
+        adapter = _adapter(name, annotation)
+    parameter = Parameter(name, annotation, default, kinds, adapter)
+    if not parameter.required:
+        try:
+            json_value(_take(parameter, default))
+        except (_UnfitError, CanonError) as error:
+            raise ContractFieldError(f"The default of {name!r} does not fit its annotation: {error}") from error
+    return parameter
+
+
+# --- one value ---------------------------------------------------------------------------------------------------
+
+
+class _UnfitError(Exception):
+    """A value that does not fit; collected, never seen outside."""
+
+    def __init__(self, problems: list[dict[str, str]]) -> None:
+        super().__init__("; ".join(p["reason"] for p in problems))
+        self.problems = problems
+
+
+def _take(parameter: Parameter, value: object) -> object:
+    """The value as the tool will get it. Raises _UnfitError, ValueTooLargeError."""
+    try:
+        if parameter.kinds is not None:
+            return _plain(parameter, value)
+        valid = value if parameter.adapter is None else _validated(parameter, parameter.adapter, value)
+        written = json_value(valid)
+    except UnsupportedValueError as error:
+        raise _UnfitError([_problem(parameter.name, error.message)]) from error
+    revived = _revive(parameter, written)
+    if parameter.adapter is not None and revived != valid:
+        reason = "It does not come back unchanged from its JSON form; give the parameter a simpler type."
+        raise _UnfitError([_problem(parameter.name, reason)])
+    return revived
+
+
+def _revive(parameter: Parameter, written: Json) -> object:
+    from_json = _decoded(written)
+    if parameter.kinds is not None:
+        return _plain(parameter, from_json)
+    if parameter.adapter is None:
+        return json_value(written)
+    if parameter.annotation is timedelta and isinstance(from_json, str):
+        from_json = _span(from_json)
+    from pydantic import ValidationError
+
+    try:
+        return parameter.adapter.validate_python(from_json)
+    except ValidationError as error:
+        raise _UnfitError(_pydantic_problems(parameter.name, error)) from error
+
+
+def _plain(parameter: Parameter, value: object) -> object:
+    kinds = parameter.kinds or frozenset()
+    kind = type(value)
+    if kind in kinds:
+        return value
+    if kind is int and float in kinds:
+        return float(value)  # type: ignore[arg-type]
+    for plain in (str, int, float):  # a subclass, such as a StrEnum's member, is its plain value
+        if plain in kinds and isinstance(value, plain) and not isinstance(value, bool):
+            return plain(value.value) if hasattr(value, "value") else plain(value)
+    wanted = " or ".join(sorted(_PLAIN[k] for k in kinds))
+    raise _UnfitError([_problem(parameter.name, f"It takes {wanted}, and is given {kind.__name__}.")])
+
+
+def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -> object:
+    """Strictly as Python; else strictly as JSON, for what JSON can only say as text."""
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as as_python:
+        plain = value is None or type(value) in (str, int, float, bool, dict, list)
+        if not plain:
+            raise _UnfitError(_pydantic_problems(parameter.name, as_python)) from as_python
+        if parameter.annotation is timedelta and isinstance(value, str):
+            return _revive(parameter, value)
+    try:
+        return adapter.validate_json(payload_bytes(json_value(value)), strict=True)
+    except ValidationError as as_json:
+        raise _UnfitError(_pydantic_problems(parameter.name, as_json)) from as_json
+
+
+def _decoded(value: Json) -> Any:
+    """JSON with its marked bytes as bytes again."""
+    if isinstance(value, list):
+        return [_decoded(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    marked = value.get(BYTES_KEY)
+    if len(value) == 1 and isinstance(marked, str):
+        return b64decode(marked)
+    return {key: _decoded(part) for key, part in value.items()}
+
+
+def _span(text: str) -> object:
+    """A duration as canon writes it (seconds with an `s`); anything else is left to pydantic."""
+    number = text.removesuffix("s")
+    if number == text or not number.lstrip("-").replace(".", "", 1).isdecimal():
+        return text
+    whole, _, fraction = number.partition(".")
+    micros = int(fraction.ljust(6, "0")[:6] or 0)
+    span = timedelta(seconds=int(whole.lstrip("-")), microseconds=micros)
+    return -span if whole.startswith("-") else span
+
+
+def _written(arguments: dict[str, object], size: int) -> dict[str, Json]:
+    try:
+        requested = json_value(arguments)
+        if size > _PAYLOAD_UNCHECKED_MAX_CHARS:
+            payload_bytes(requested)
+    except ValueTooLargeError as error:
+        raise OversizeError(f"The arguments are too large. {error.message}", details=error.details) from error
+    except UnsupportedValueError as error:
+        name = str(error.details.get("path", "$")).removeprefix("$").removeprefix(".")
+        _raise_any([_problem(name, error.message)])
+        raise
+    assert isinstance(requested, dict)
+    return requested
+
+
+# --- the schema --------------------------------------------------------------------------------------------------
+
+
+def _plain_kinds(annotation: object) -> frozenset[type] | None:
+    """The plain types of an annotation that is nothing but plain types, else None."""
+    from types import UnionType
+    from typing import Union, get_args, get_origin
+
+    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    kinds = {type(None) if part is None else part for part in parts}
+    return frozenset(kinds) if kinds <= _PLAIN.keys() else None
+
+
+def _adapter(name: str, annotation: Any) -> TypeAdapter[Any]:
+    from pydantic import PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticSchemaGenerationError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        adapter.json_schema()
+    except (PydanticUserError, PydanticSchemaGenerationError) as error:
+        first = str(error).partition("\n")[0]
+        raise ContractFieldError(f"The type of {name!r} has no argument schema: {first}") from error
+    return adapter
+
+
+def _schema(parameters: tuple[Parameter, ...]) -> dict[str, Json]:
+    """JSON Schema of all arguments: shown to people and models, and covered by the contract's hash."""
+    properties: dict[str, Json] = {}
+    for parameter in parameters:
+        if parameter.kinds is not None:
+            types: list[Json] = sorted(_PLAIN[kind] for kind in parameter.kinds)  # type: ignore[assignment]
+            shape: dict[str, Json] = {"type": types[0] if len(types) == 1 else types}
+        elif parameter.adapter is not None:
+            shape = _bare(json_value(parameter.adapter.json_schema()))
+        else:
+            shape = {}
+        if not parameter.required:
+            shape = {**shape, "default": json_value(parameter.default)}
+        properties[parameter.name] = shape
+    required: list[Json] = [p.name for p in parameters if p.required]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _bare(schema: Json) -> Any:
+    """Without titles, which only repeat names and differ between releases of pydantic."""
+    if isinstance(schema, list):
+        return [_bare(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _bare(part) for key, part in schema.items() if not (key == "title" and isinstance(part, str))}
+
+
+# --- problems ----------------------------------------------------------------------------------------------------
+
+
+def _problem(argument: str, reason: str) -> dict[str, str]:
+    return {"argument": argument, "reason": reason}
+
+
+def _pydantic_problems(name: str, error: ValidationError) -> list[dict[str, str]]:
+    """pydantic's complaints without the values, which may be secret."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [_problem(".".join([name, *map(str, each["loc"])]), f"{each['msg']}.") for each in found[:PROBLEMS_MAX]]
+
+
+def _raise_any(problems: list[dict[str, str]]) -> None:
+    if not problems:
+        return
+    said = "; ".join(f"{p['argument']}: {p['reason']}" if p["argument"] else p["reason"] for p in problems)
+    raise ArgumentError(f"The arguments do not fit. {said}", details={"problems": problems[:PROBLEMS_MAX]})

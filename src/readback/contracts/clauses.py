@@ -1,0 +1,203 @@
+"""Postconditions, preconditions and identity made into checks: expressions compiled, callables looked at.
+
+Called by compile. It must not evaluate anything; what it cannot compile becomes a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.contracts.conditions import inspected
+from readback.contracts.problems import Problems, did_you_mean
+from readback.contracts.verifiers import Invariant
+from readback.domain.contract import IDENTITY_KEYS, NOT_OFFERED
+from readback.domain.errors import (
+    ContractError,
+    ContractFieldError,
+    ExpressionError,
+    MissingPostconditionError,
+)
+from readback.domain.predicate import Postcondition
+from readback.lifecycle.plan import Check, IdentityCheck
+from readback.ports.predicates import Predicate, PredicateEngine
+
+NO_ROOTS: Final = frozenset[str]()
+NOT_YET: Final = frozenset({"observed", "authoritative"})
+"""What does not exist before the action is run."""
+NOT_ASKED: Final = frozenset({"observed", "authoritative", "before"})
+"""What cannot say what version was expected: only the request and the intent can."""
+NOT_SYSTEM: Final = frozenset({"requested", "intended", "observed"})
+"""What an invariant may not name: it is about the system, whatever was asked."""
+_BY_THEMSELVES: Final = frozenset({"region", "account", "permission_scope"})
+_SEGMENT: Final = re.compile(r"""^\w+(?:\.(\w+)|\[(['"])(.*?)\2\])""")
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """Compiles the conditions of one contract. `arguments`: the names that `requested` has."""
+
+    predicates: PredicateEngine
+    arguments: Collection[str]
+    problems: Problems
+
+    def checks(
+        self, key: str, conditions: Mapping[str, object], forbidden: frozenset[str] = NO_ROOTS
+    ) -> tuple[Check, ...]:
+        """Named conditions, none of them in a group."""
+        made = [self._check(f"{key}.{name}", name, each, forbidden, None) for name, each in conditions.items()]
+        return tuple(check for check in made if check is not None)
+
+    def ensure(self, conditions: Mapping[str, object]) -> tuple[Check, ...]:
+        """Named conditions, or effect groups of them; each group has to look at the system of record.
+
+        A condition in a group is called `group.name`.
+        """
+        made: list[Check] = []
+        for name, each in conditions.items():
+            key = f"ensure.{name}"
+            if not isinstance(each, Mapping):
+                made += self.checks("ensure", {name: each})
+                continue
+            grouped = [
+                self._check(f"{key}.{inner}", f"{name}.{inner}", condition, NO_ROOTS, name)
+                for inner, condition in each.items()
+            ]
+            whole = [check for check in grouped if check is not None]
+            self._looks(key, whole, complete=len(whole) == len(each))
+            made += whole
+        self._single_names(made)
+        loose = [check for check in made if check.postcondition.group is None]
+        if loose or not made:
+            self._looks("ensure", loose, complete=not self.problems.found)
+        return tuple(made)
+
+    def identity(self, mapped: Mapping[str, str]) -> tuple[IdentityCheck, ...]:
+        """Expressions that say of whom a reading is: the value found, or a comparison of its own."""
+        made: list[IdentityCheck] = []
+        for name, source in mapped.items():
+            key = f"identity.{name}"
+            if name not in IDENTITY_KEYS:
+                reason = f"There is no such identity key.{did_you_mean(name, IDENTITY_KEYS)}"
+                self.problems.add(key, ContractFieldError(reason))
+                continue
+            if source == NOT_OFFERED:
+                continue
+            boolean = self._compares(source)
+            predicate = self.expression(key, source, boolean=boolean)
+            if predicate is None:
+                continue
+            made.append(IdentityCheck(name, predicate, boolean))
+            if "authoritative" not in roots_of(predicate):
+                reason = "It does not look at `authoritative`, so it would say of every reading that it is ours."
+                self.problems.add(key, ContractFieldError(reason))
+            elif name in _BY_THEMSELVES and not boolean and name not in self.arguments:
+                reason = f"There is no argument {name!r} to compare it with; compare it yourself, with `==`."
+                self.problems.add(key, ContractFieldError(reason))
+        return tuple(made)
+
+    def expression(
+        self, key: str, source: str, *, boolean: bool = True, forbidden: frozenset[str] = NO_ROOTS
+    ) -> Predicate | None:
+        """A compiled expression; None, with a problem, where it cannot be."""
+        try:
+            predicate = self.predicates.compile(source, boolean=boolean)
+        except ExpressionError as error:
+            self.problems.add(key, error)
+            return None
+        for root in sorted(roots_of(predicate) & forbidden):
+            self.problems.add(key, _misplaced(source, root))
+        for name in sorted(fields_of(predicate, "requested") - set(self.arguments)):
+            reason = f"The action has no argument {name!r}.{did_you_mean(name, self.arguments)}"
+            self.problems.add(key, ExpressionError(reason, source=source, code="expression.unknown-name"))
+        return predicate
+
+    def _check(
+        self, key: str, name: str, condition: object, forbidden: frozenset[str], group: str | None
+    ) -> Check | None:
+        if isinstance(condition, Invariant):
+            roots = forbidden if condition.probe is not None else forbidden | NOT_SYSTEM
+            predicate = self.expression(key, condition.postcondition, forbidden=roots)
+            return _by_expression(name, predicate, group)
+        if isinstance(condition, str):
+            return _by_expression(name, self.expression(key, condition, forbidden=forbidden), group)
+        if callable(condition):
+            return self._by_callable(key, name, condition, forbidden, group)
+        reason = f"It is an expression or a callable, and not {condition!r:.40}."
+        self.problems.add(key, ContractFieldError(reason))
+        return None
+
+    def _by_callable(
+        self, key: str, name: str, check: Callable[..., object], forbidden: frozenset[str], group: str | None
+    ) -> Check | None:
+        try:
+            known = inspected(check)
+        except ContractError as error:
+            self.problems.add(key, error)
+            return None
+        for root in known.parameters:
+            if root in forbidden:
+                self.problems.add(key, _misplaced(known.name, root))
+        made = Postcondition(name, "", check, known.name, known.version, group)
+        return Check(made, None, check, known.parameters)
+
+    def _looks(self, key: str, checks: list[Check], *, complete: bool) -> None:
+        """Nothing is verified by what was asked or answered alone."""
+        if not complete or any("authoritative" in mentioned(check) for check in checks):
+            return
+        reason = (
+            "Nothing here looks at `authoritative`: what was asked, or what the tool answered, proves nothing."
+            if checks
+            else "There is no postcondition."
+        )
+        self.problems.add(key, MissingPostconditionError(reason))
+
+    def _single_names(self, checks: list[Check]) -> None:
+        names = [check.postcondition.name for check in checks]
+        for name in sorted({each for each in names if names.count(each) > 1}):
+            self.problems.add(f"ensure.{name}", ContractFieldError("Two postconditions bear this name."))
+
+    def _compares(self, source: str) -> bool:
+        """Whether an expression can only be true or false. One that may be anything gives the value found."""
+        try:
+            self.predicates.compile(source, boolean=True)
+        except ExpressionError:
+            return False
+        try:
+            self.predicates.compile(f"(\n{source}\n) + 0", boolean=False)
+        except ExpressionError as error:
+            return error.code == "expression.type"
+        return False
+
+
+def _by_expression(name: str, predicate: Predicate | None, group: str | None) -> Check | None:
+    if predicate is None:
+        return None
+    return Check(Postcondition(name, predicate.source, group=group), predicate)
+
+
+def mentioned(check: Check) -> frozenset[str]:
+    """The roots that a check judges."""
+    return frozenset(check.parameters) if check.predicate is None else roots_of(check.predicate)
+
+
+def roots_of(predicate: Predicate) -> frozenset[str]:
+    """The roots that an expression mentions."""
+    return frozenset(re.split(r"[.\[]", path, maxsplit=1)[0] for path in predicate.paths)
+
+
+def fields_of(predicate: Predicate, root: str) -> frozenset[str]:
+    """The first names under a root that an expression mentions."""
+    found = [_SEGMENT.match(path) for path in predicate.paths if re.split(r"[.\[]", path, maxsplit=1)[0] == root]
+    return frozenset(match[1] or match[3] for match in found if match is not None)
+
+
+def _misplaced(source: str, root: str) -> ExpressionError:
+    why = {
+        "authoritative": "there is no reading yet; the one taken before execution is `before`",
+        "observed": "what the tool answered decides nothing here",
+        "before": "the expectation has to come from the request or the intent",
+    }.get(root, "an invariant is about the system, whatever was asked")
+    return ExpressionError(f"It may not name {root!r}: {why}.", source=source, code="expression.unknown-name")

@@ -1,0 +1,279 @@
+"""Compiles what an operator wrote, with the hands beside it, into a plan that is ready to run.
+
+Called by the SDK for decorated functions, and by whatever reads contract files: the keys are the same. Everything that
+can be checked without data is checked here, and all faults of a contract are raised together. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import TypeVar
+
+from readback.contracts import depths
+from readback.contracts.clauses import NOT_ASKED, NOT_YET, Clauses, mentioned
+from readback.contracts.durations import microseconds
+from readback.contracts.hands import Parts, Reader, accepts
+from readback.contracts.options import Options, read_options
+from readback.contracts.problems import Problems, did_you_mean
+from readback.contracts.templates import Template, compile_template
+from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
+from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
+from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
+from readback.domain.kind import Kind
+from readback.domain.side_effect import Consistency, Independence, depth
+from readback.lifecycle.plan import Check, IdentityCheck, Plan
+from readback.ports.acting import Hands
+from readback.ports.predicates import Predicate, PredicateEngine
+
+READER_TIMEOUT_US = 10 * SECOND_US
+_NOTHING = Template("", ())
+E = TypeVar("E", bound=StrEnum)
+
+
+def compile_contract(
+    options: Mapping[str, object], parts: Parts, predicates: PredicateEngine, problems: Problems | None = None
+) -> Plan:
+    """The plan of a contract. Raises the child of ContractError that the first fault is, with all of them in it.
+
+    `problems`: faults that were found before, as of the arguments; they come first.
+    """
+    problems = problems or Problems()
+    read = read_options(options, problems)
+    clauses = Clauses(predicates, parts.arguments.names, problems)
+    target = _target(read, parts, problems)
+    identity = clauses.identity(read.identity)
+    require = clauses.checks("require", read.require, NOT_YET)
+    expected = _expected_version(read, clauses)
+    ensure = clauses.ensure(read.ensure)
+    fails_when = clauses.checks("fails_when", read.fails_when)
+    readers = _with_invariants(read, (*parts.readers, *read.readers), problems)
+    terms = tuple(_terms(each, problems) for each in readers)
+    _check_arguments(read, readers, parts, problems)
+    _check_class(read, terms, readers, parts, target, problems)
+    problems.raise_any(read.name or "unnamed")
+    contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
+    return Plan(
+        contract=_sealed(contract),
+        predicates=predicates,
+        target=target,
+        identity=identity,
+        require=require,
+        ensure=ensure,
+        fails_when=fails_when,
+        expected_version=expected,
+        revive=parts.arguments.revive,
+        hands=Hands(
+            parts.execute, tuple(each.hand for each in readers), parts.find, parts.lookup, parts.rollback
+        ),
+        compensation=parts.compensation,
+    )
+
+
+def _target(options: Options, parts: Parts, problems: Problems) -> Template:
+    try:
+        return compile_template(options.target, arguments=parts.arguments.names)
+    except TemplateError as error:
+        problems.add("target", error)
+        return _NOTHING
+
+
+def _expected_version(options: Options, clauses: Clauses) -> Predicate | None:
+    if not options.expected_version:
+        return None
+    if options.unverifiable:
+        reason = "It is compared with a reading, and there is no reader."
+        clauses.problems.add("expected_version", ContractFieldError(reason))
+    return clauses.expression("expected_version", options.expected_version, boolean=False, forbidden=NOT_ASKED)
+
+
+# --- readers -----------------------------------------------------------------------------------------------------
+
+
+def _with_invariants(options: Options, readers: tuple[Reader, ...], problems: Problems) -> tuple[Reader, ...]:
+    """Probes run beside every reading of the target; without a reader of the target, by themselves."""
+    probes = tuple(_probes(options.ensure))
+    if not probes:
+        return readers
+    if options.kind is Kind.DELETE:
+        reason = "A probe stands beside a record, and a deleted one leaves none; say the invariant as an expression."
+        problems.add("ensure", ContractFieldError(reason))
+    try:
+        if not readers:
+            first = probes[0]
+            hand = probes_alone(probes)
+            alone = Reader(hand, "", first.consistency, first.independence, "0s")
+            return (_weakened(alone, probes, problems),)
+        return tuple(
+            _weakened(replace(each, hand=with_probes(each.hand, probes)), probes, problems) for each in readers
+        )
+    except ContractFieldError as error:
+        problems.add("ensure", error)
+        return readers
+
+
+def _probes(conditions: Mapping[str, object]) -> list[Invariant]:
+    found: list[Invariant] = []
+    for each in conditions.values():
+        if isinstance(each, Mapping):
+            found += _probes(each)
+        elif isinstance(each, Invariant) and each.probe is not None:
+            found.append(each)
+    return found
+
+
+def _weakened(reader: Reader, probes: tuple[Invariant, ...], problems: Problems) -> Reader:
+    """A reading with probes beside it is as strong as its weakest part, and takes as long as all of them."""
+    parts = [_terms(reader, problems)]
+    for probe in probes:
+        asked = Reader(reader.hand, probe.source, probe.consistency, probe.independence, probe.timeout)
+        parts.append(_terms(asked, problems, f"ensure.{probe.name}"))
+    return replace(
+        reader,
+        source=" + ".join(dict.fromkeys(part.source for part in parts if part.source)),
+        consistency=min((part.consistency for part in parts), key=lambda c: c.rank),
+        independence=min((part.independence for part in parts), key=lambda i: i.rank),
+        timeout=f"{sum(part.timeout_us for part in parts)}us",
+    )
+
+
+def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
+    name = reader.hand.name
+    key = key or f"readers.{name}"
+    timeout = READER_TIMEOUT_US
+    if reader.timeout is not None:
+        try:
+            timeout = microseconds(reader.timeout)
+        except ContractFieldError as error:
+            problems.add(f"{key}.timeout", error)
+    return ReaderTerms(
+        name,
+        reader.source,
+        _level(Consistency, Consistency.CACHED, reader.consistency, f"{key}.consistency", problems),
+        _level(Independence, Independence.SAME_CALL, reader.independence, f"{key}.independence", problems),
+        timeout,
+    )
+
+
+def _level(kind: type[E], weakest: E, value: object, key: str, problems: Problems) -> E:
+    for member in kind:
+        if value == member.value:
+            return member
+    reason = f"{value!r:.40} is none of its values.{did_you_mean(str(value), list(kind))}"
+    problems.add(key, ContractFieldError(reason))
+    return weakest
+
+
+# --- the whole ---------------------------------------------------------------------------------------------------
+
+
+def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: Parts, problems: Problems) -> None:
+    """Everything that names an argument names one of this action's."""
+    names = parts.arguments.names
+    for each in readers:
+        for name in each.parameters or ():
+            if name not in names:
+                reason = f"It takes {name!r}, which this action does not have.{did_you_mean(name, names)}"
+                problems.add(f"readers.{each.hand.name}", ContractFieldError(reason))
+        if each.parameters is None and each.signature_of is not None:
+            why = accepts(each.signature_of, names)
+            if why:
+                problems.add(f"readers.{each.hand.name}", ContractFieldError(why))
+    for name in options.key_fields:
+        if name not in names:
+            reason = f"The action has no argument {name!r}.{did_you_mean(name, names)}"
+            problems.add("key_fields", ContractFieldError(reason))
+    for path in options.redact:
+        root, _, rest = path.partition(".")
+        if root == "requested" and rest.partition(".")[0] not in names:
+            reason = f"The action has no argument {rest.partition('.')[0]!r}.{did_you_mean(rest, names)}"
+            problems.add("redact", ContractFieldError(reason))
+
+
+def _check_class(
+    options: Options,
+    terms: tuple[ReaderTerms, ...],
+    readers: tuple[Reader, ...],
+    parts: Parts,
+    target: Template,
+    problems: Problems,
+) -> None:
+    named = frozenset(path[1] for path in target.paths if path[0] == "requested")
+    depths.check_secrets(options, named, problems)
+    if options.side_effect is None or options.kind is None:
+        return
+    row = depth(options.side_effect)
+    depths.check_readers(options, terms, row, problems)
+    depths.check_identity(options, row, problems)
+    attributed = parts.find is not None or parts.lookup is not None or any(r.attributes for r in readers)
+    depths.check_kind(options, attributed, problems)
+    within = options.within_us or row.default_within_us
+    times = {"within": within, "deadline": options.deadline_us or within}
+    depths.check_times(options, times, problems)
+
+
+def _contract(
+    options: Options,
+    parts: Parts,
+    terms: tuple[ReaderTerms, ...],
+    identity: tuple[IdentityCheck, ...],
+    require: tuple[Check, ...],
+    ensure: tuple[Check, ...],
+    fails_when: tuple[Check, ...],
+) -> Contract:
+    """The contract's data, with the class's defaults where a key was not given."""
+    kind, side_effect = options.kind, options.side_effect
+    assert kind is not None
+    assert side_effect is not None
+    row = depth(side_effect)
+    within = options.within_us or row.default_within_us
+    may_change = options.may_change
+    if may_change is not None and _probes(options.ensure):
+        may_change = (*may_change, INVARIANTS_KEY)
+    return Contract(
+        name=options.name,
+        version=options.version,
+        kind=kind,
+        side_effect=side_effect,
+        target=options.target,
+        identity=tuple(options.identity.items()),
+        require=tuple(check.postcondition for check in require),
+        expected_version=options.expected_version,
+        execution=Execution(
+            timeout_us=options.timeout_us or row.default_timeout_us,
+            honours_key=options.honours_key,
+            reversible=options.reversible is not False,
+        ),
+        readers=terms,
+        quorum=options.quorum or row.quorum_min,
+        ensure=tuple(check.postcondition for check in ensure),
+        fails_when=tuple(check.postcondition for check in fails_when),
+        may_change=may_change,
+        noop=options.noop or (Noop.ALLOW if kind is Kind.SET else Noop.REFUSE),
+        within_us=within,
+        polls_us=options.polls_us or row.default_polls_us,
+        stable_for_us=options.stable_for_us,
+        deadline_us=options.deadline_us or within,
+        late_window_us=options.late_window_us,
+        key_fields=options.key_fields,
+        principals=options.principals,
+        redact=options.redact,
+        tell=options.tell,
+        unverifiable=options.unverifiable,
+        proves=options.proves or ("submitted" if kind is Kind.SEND else ""),
+        has_find=parts.find is not None,
+        has_lookup=parts.lookup is not None,
+        has_compensation=parts.compensation is not None,
+        has_rollback=parts.rollback is not None,
+        schema_hash=parts.arguments.schema_hash,
+        names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
+    )
+
+
+def _sealed(contract: Contract) -> Contract:
+    """With the hash of its own content: an action says which contract it began with."""
+    try:
+        return contract.sealed()
+    except EnvelopeProfileError as error:
+        raise ContractError(f"The contract {contract.name!r} is too large: {error.message}") from error

@@ -1,0 +1,134 @@
+"""What a side-effect class and a kind demand of a contract, checked when it is loaded.
+
+Called by compile, after every key has its type. Each rule is one function; it reports and decides nothing else.
+
+Source: the action verification specification, "Verification Depth"; the rules of ARCHITECTURE on attribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from readback.contracts.options import Options
+from readback.contracts.problems import Problems
+from readback.domain.contract import NOT_OFFERED, ReaderTerms
+from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
+from readback.domain.kind import Kind
+from readback.domain.side_effect import Depth, SideEffect
+
+
+def check_readers(options: Options, terms: tuple[ReaderTerms, ...], depth: Depth, problems: Problems) -> None:
+    """Enough readers, strong and independent enough; or none, and the reason why there can be none."""
+    if options.unverifiable:
+        if terms:
+            reason = "It stands in place of readers, and there are some; leave one of them out."
+            problems.add("unverifiable", ContractFieldError(reason))
+        return
+    if not terms:
+        problems.add("readers", MissingReaderError("Nothing reads the system of record."))
+        return
+    names = [each.name for each in terms]
+    for name in sorted({each for each in names if names.count(each) > 1}):
+        problems.add(f"readers.{name}", ContractFieldError("Two readers bear this name; give one `name=`."))
+    quorum = depth.quorum_min if options.quorum is None else options.quorum
+    if quorum < depth.quorum_min:
+        reason = f"{depth.side_effect.value} needs {depth.quorum_min} readings that agree, and {quorum} is asked for."
+        problems.add("quorum", WeakReaderError(reason))
+    _enough(terms, max(quorum, depth.quorum_min), depth, problems)
+
+
+def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems: Problems) -> None:
+    weak = {each.name: why for each in terms if (why := _weakness(each, depth))}
+    strong = len(terms) - len(weak)
+    if strong >= quorum:
+        return
+    if len(terms) < quorum:
+        reason = f"{depth.side_effect.value} needs {quorum} readers that agree, and there are {len(terms)}."
+        error = MissingReaderError if strong == len(terms) else WeakReaderError
+        problems.add("readers", error(reason))
+    for name, why in weak.items():
+        problems.add(f"readers.{name}", WeakReaderError(why))
+
+
+def _weakness(terms: ReaderTerms, depth: Depth) -> str:
+    """Why a reading by this reader would not count for this class; empty where it would."""
+    if terms.independence.rank < depth.minimum_independence.rank:
+        return (
+            f"Its path is {terms.independence.value}; {depth.side_effect.value} needs at least "
+            f"{depth.minimum_independence.value}."
+        )
+    if terms.consistency.rank < depth.minimum_consistency.rank:
+        return (
+            f"It is {terms.consistency.value}; {depth.side_effect.value} needs at least "
+            f"{depth.minimum_consistency.value}."
+        )
+    return ""
+
+
+def check_identity(options: Options, depth: Depth, problems: Problems) -> None:
+    """Each identity key of the class is mapped, or said to be not offered; the essential ones are mapped."""
+    if options.unverifiable:
+        return
+    for key in depth.identity_required:
+        mapped = options.identity.get(key)
+        if mapped is None:
+            reason = f"{depth.side_effect.value} needs it: map it, or say 'not_offered' where the source cannot tell."
+            if key in depth.identity_essential:
+                reason = f"{depth.side_effect.value} cannot be verified without it: map it onto the reading."
+            problems.add(f"identity.{key}", ContractFieldError(reason))
+        elif mapped == NOT_OFFERED and key in depth.identity_essential:
+            reason = f"Without it the class {depth.side_effect.value} is too high: it may not be 'not_offered'."
+            problems.add(f"identity.{key}", ContractFieldError(reason))
+
+
+def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
+    """What the kind of operation asks for. `attributed`: something beside `identity` can say whose doing it is."""
+    kind, side_effect = options.kind, options.side_effect
+    assert kind is not None
+    assert side_effect is not None
+    if kind.mutates is (side_effect is SideEffect.READ_ONLY):
+        other = "kind 'read'" if kind.mutates else "the class 'read_only'"
+        problems.add("kind", ContractFieldError(f"{kind.value} and {side_effect.value} contradict; use {other}."))
+    if options.proves and kind is not Kind.SEND:
+        problems.add("proves", ContractFieldError("Only a contract of kind 'send' says what its reading proves."))
+    if options.noop is not None and kind.needs_ours:
+        reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
+        problems.add("noop", ContractFieldError(reason))
+    stamped = options.identity.get("stamp", NOT_OFFERED) != NOT_OFFERED
+    if kind.needs_ours and not options.unverifiable and not (stamped or attributed):
+        reason = (
+            f"A {kind.value} is verified only where it is shown to be our doing, and nothing could show it. Map "
+            "`identity.stamp` onto the reading, or add `.find` or `.lookup`, or declare a reader with "
+            "`attributes=True` that returns `stamp=` or `created_after_dispatch=`."
+        )
+        problems.add("identity.stamp", ContractFieldError(reason))
+
+
+def check_times(options: Options, times: Mapping[str, int], problems: Problems) -> None:
+    """The window, the deadline and the polls fit into each other. `times`: `within` and `deadline` as they hold."""
+    within, deadline = times["within"], times["deadline"]
+    if deadline < within:
+        problems.add("deadline", ContractFieldError("It is before the window `within` closes."))
+    if options.stable_for_us > deadline:
+        problems.add("stable_for", ContractFieldError("It is longer than the deadline allows to look."))
+    if options.polls_us is not None and sum(options.polls_us) > deadline:
+        problems.add("polls", ContractFieldError("Together they are longer than the deadline allows to look."))
+
+
+def check_secrets(options: Options, named: frozenset[str], problems: Problems) -> None:
+    """What is redacted is not put where it would be stored or told. `named`: arguments that the target names."""
+    hidden = {path.partition(".")[2] for path in options.redact if path.startswith("requested.")}
+    for name in options.key_fields:
+        if _covered(name, hidden):
+            problems.add("key_fields", ContractFieldError(f"{name!r} is redacted, and a key's fields are stored."))
+    for name in sorted(named):
+        if _covered(name, hidden):
+            problems.add("target", ContractFieldError(f"{name!r} is redacted, and the target is stored."))
+    secret = {path.partition(".")[2] for path in options.redact if path.startswith("authoritative.")}
+    for path in options.tell:
+        if _covered(path, secret):
+            problems.add("tell", ContractFieldError(f"{path!r} is redacted, and would be told."))
+
+
+def _covered(path: str, hidden: set[str]) -> bool:
+    return any(path == h or path.startswith(f"{h}.") or h.startswith(f"{path}.") for h in hidden)

@@ -1,0 +1,291 @@
+"""The keys of a contract, as an operator wrote them, checked one by one and given their types.
+
+One mapping serves both notations: a decorator's keywords now, a file's keys alike. Called by compile; it must not
+compile expressions, and must not know which hands there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from readback.canon.limits import ID_MAX_BYTES
+from readback.contracts.durations import microseconds
+from readback.contracts.hands import Reader
+from readback.contracts.problems import Problems, did_you_mean
+from readback.domain.contract import POLLS_MAX, Noop
+from readback.domain.errors import ContractFieldError
+from readback.domain.kind import Kind
+from readback.domain.side_effect import SideEffect
+
+NAME_MAX_CHARS: Final = 128
+ENTRIES_MAX: Final = 64
+REASON_MAX_CHARS: Final = 500
+PROVES: Final = ("submitted", "delivered")
+EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
+OPTION_KEYS: Final = (
+    "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
+    "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
+    "late_window", "key_fields", "principals", "redact", "tell", "unverifiable", "proves",
+)  # fmt: skip
+_NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
+_DOTTED: Final = re.compile(r"[A-Za-z_$][\w$\-]*(?:\.[A-Za-z_$][\w$\-]*)*", re.ASCII)
+REDACT_ROOTS: Final = ("requested", "intended", "observed", "before", "authoritative")
+
+E = TypeVar("E", bound=StrEnum)
+
+
+@dataclass(slots=True)
+class Options:
+    """A contract's keys with their types. None: not given, the class's default holds. Durations in microseconds."""
+
+    name: str = ""
+    version: str = "1"
+    kind: Kind | None = None
+    side_effect: SideEffect | None = None
+    target: str = ""
+    identity: dict[str, str] = field(default_factory=dict)
+    require: Mapping[str, object] = field(default_factory=dict)
+    expected_version: str = ""
+    timeout_us: int | None = None
+    honours_key: bool = False
+    reversible: bool | None = None
+    readers: tuple[Reader, ...] = ()
+    quorum: int | None = None
+    ensure: Mapping[str, object] = field(default_factory=dict)
+    fails_when: Mapping[str, object] = field(default_factory=dict)
+    may_change: tuple[str, ...] | None = None
+    noop: Noop | None = None
+    within_us: int | None = None
+    polls_us: tuple[int, ...] | None = None
+    stable_for_us: int = 0
+    deadline_us: int | None = None
+    late_window_us: int | None = None
+    key_fields: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
+    redact: tuple[str, ...] = ()
+    tell: tuple[str, ...] = ()
+    unverifiable: str = ""
+    proves: str = ""
+
+
+def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
+    """Takes every key it can; each that it cannot is a problem, and its default stands in until all are raised."""
+    options = Options()
+    for key in raw:
+        if key not in OPTION_KEYS:
+            problems.add(str(key), ContractFieldError(f"There is no such key.{did_you_mean(str(key), OPTION_KEYS)}"))
+    for key in OPTION_KEYS:
+        value = raw.get(key)
+        if value is None:
+            if key in ("kind", "side_effect"):
+                problems.add(key, ContractFieldError(f"It is required.{did_you_mean('', _words(key))}"))
+            continue
+        if key == "execute":
+            _execute(value, options, problems)
+            continue
+        attribute, read = _READ[key]
+        try:
+            setattr(options, attribute, read(value))
+        except ContractFieldError as error:
+            problems.add(key, error)
+    return options
+
+
+def _words(key: str) -> list[str]:
+    return [str(member) for member in (Kind if key == "kind" else SideEffect)]
+
+
+def _execute(value: object, options: Options, problems: Problems) -> None:
+    if not isinstance(value, Mapping):
+        reason = f"It is a mapping of {', '.join(EXECUTE_KEYS)}, and not {value!r:.40}."
+        problems.add("execute", ContractFieldError(reason))
+        return
+    for key, each in value.items():
+        try:
+            match key:
+                case "timeout":
+                    options.timeout_us = _positive(each)
+                case "honours_key":
+                    options.honours_key = _flag(each)
+                case "reversible":
+                    options.reversible = _flag(each)
+                case _:
+                    raise ContractFieldError(f"There is no such key.{did_you_mean(str(key), EXECUTE_KEYS)}")
+        except ContractFieldError as error:
+            problems.add(f"execute.{key}", error)
+
+
+# --- one value ---------------------------------------------------------------------------------------------------
+
+
+def _text(value: object, chars_max: int = NAME_MAX_CHARS) -> str:
+    if not isinstance(value, str):
+        raise ContractFieldError(f"It is text, and not {value!r:.40}.")
+    if not value.strip() or not value.isprintable():
+        raise ContractFieldError("It is empty, or holds control characters.")
+    if len(value) > chars_max:
+        raise ContractFieldError(f"It has {len(value)} characters, over {chars_max}.")
+    return value
+
+
+def _name(value: object) -> str:
+    text = _text(value)
+    if _NAME.fullmatch(text) is None:
+        raise ContractFieldError(f"{text!r} is no name: letters, digits, '_', '.' and '-', and no digit first.")
+    return text
+
+
+def _reason(value: object) -> str:
+    return _text(value, REASON_MAX_CHARS)
+
+
+def _raw_text(value: object) -> str:
+    """Text whose form another compiler checks: a template, an expression."""
+    if not isinstance(value, str):
+        raise ContractFieldError(f"It is text, and not {value!r:.40}.")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ContractFieldError(f"It is true or false, and not {value!r:.40}.")
+    return value
+
+
+def _positive(value: object) -> int:
+    span = microseconds(value)
+    if span == 0:
+        raise ContractFieldError("It has to be longer than nothing.")
+    return span
+
+
+def _member(kind: type[E]) -> Callable[[object], E]:
+    def read(value: object) -> E:
+        for member in kind:
+            if value == member.value:
+                return member
+        raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), list(kind))}")
+
+    return read
+
+
+def _proves(value: object) -> str:
+    if value not in PROVES:
+        raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), PROVES)}")
+    return str(value)
+
+
+def _quorum(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ENTRIES_MAX:
+        raise ContractFieldError(f"It is a number of readers, from 1 on, and not {value!r:.40}.")
+    return value
+
+
+def _list(value: object) -> list[object]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ContractFieldError(f"It is a list, and not {value!r:.40}.")
+    if len(value) > ENTRIES_MAX:
+        raise ContractFieldError(f"It has {len(value)} entries, over {ENTRIES_MAX}.")
+    return list(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    found = tuple(_text(each, ID_MAX_BYTES) for each in _list(value))
+    if len(set(found)) != len(found):
+        raise ContractFieldError("It names something twice.")
+    return found
+
+
+def _paths_under(root: str) -> Callable[[object], tuple[str, ...]]:
+    """Dotted paths within one root, which may be written out or left away."""
+
+    def read(value: object) -> tuple[str, ...]:
+        return tuple(_dotted(each.removeprefix(f"{root}.")) for each in _texts(value))
+
+    return read
+
+
+def _redact(value: object) -> tuple[str, ...]:
+    found = tuple(_dotted(each) for each in _texts(value))
+    for path in found:
+        root, _, rest = path.partition(".")
+        if root not in REDACT_ROOTS or not rest:
+            raise ContractFieldError(
+                f"{path!r} is no path such as 'requested.card' under one of {', '.join(REDACT_ROOTS)}."
+            )
+    return found
+
+
+def _dotted(path: str) -> str:
+    if _DOTTED.fullmatch(path) is None:
+        raise ContractFieldError(f"{path!r:.80} is no dotted path.")
+    return path
+
+
+def _polls(value: object) -> tuple[int, ...]:
+    found = tuple(microseconds(each) for each in _list(value))
+    if not found or len(found) > POLLS_MAX:
+        raise ContractFieldError(f"It has {len(found)} entries, and takes 1 to {POLLS_MAX}.")
+    return found
+
+
+def _readers(value: object) -> tuple[Reader, ...]:
+    found = _list(value)
+    for each in found:
+        if not isinstance(each, Reader):
+            raise ContractFieldError(f"{each!r:.60} is no reader; make one with `@reader(source=...)`.")
+    return tuple(each for each in found if isinstance(each, Reader))
+
+
+def _mapping(value: object) -> dict[str, object]:
+    if not isinstance(value, Mapping):
+        raise ContractFieldError(f"It is a mapping of names, and not {value!r:.40}.")
+    if len(value) > ENTRIES_MAX:
+        raise ContractFieldError(f"It has {len(value)} entries, over {ENTRIES_MAX}.")
+    return {_text(key): each for key, each in value.items()}
+
+
+def _clauses(label: str) -> Callable[[object], dict[str, object]]:
+    """Named conditions; a single one without a name bears its key's."""
+
+    def read(value: object) -> dict[str, object]:
+        return {label: value} if isinstance(value, str) or callable(value) else _mapping(value)
+
+    return read
+
+
+def _identity(value: object) -> dict[str, str]:
+    return {key: _raw_text(each) for key, each in _mapping(value).items()}
+
+
+_READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
+    "name": ("name", _name),
+    "version": ("version", _text),
+    "kind": ("kind", _member(Kind)),
+    "side_effect": ("side_effect", _member(SideEffect)),
+    "target": ("target", _raw_text),
+    "identity": ("identity", _identity),
+    "require": ("require", _clauses("require")),
+    "expected_version": ("expected_version", _raw_text),
+    "readers": ("readers", _readers),
+    "quorum": ("quorum", _quorum),
+    "ensure": ("ensure", _mapping),
+    "fails_when": ("fails_when", _clauses("fails_when")),
+    "may_change": ("may_change", _paths_under("authoritative")),
+    "noop": ("noop", _member(Noop)),
+    "within": ("within_us", _positive),
+    "polls": ("polls_us", _polls),
+    "stable_for": ("stable_for_us", microseconds),
+    "deadline": ("deadline_us", _positive),
+    "late_window": ("late_window_us", microseconds),
+    "key_fields": ("key_fields", _texts),
+    "principals": ("principals", _texts),
+    "redact": ("redact", _redact),
+    "tell": ("tell", _paths_under("authoritative")),
+    "unverifiable": ("unverifiable", _reason),
+    "proves": ("proves", _proves),
+}

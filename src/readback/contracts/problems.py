@@ -1,0 +1,64 @@
+"""Every fault of one contract, collected before any is raised, so that its author sees them all at once.
+
+Used by all of this room. It must not decide what is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from readback.domain.errors import ContractError, ExpressionError
+
+PROBLEMS_MAX = 100
+
+
+@dataclass(slots=True)
+class Problems:
+    """The faults of one contract, in the order they were found; the first names the error that is raised."""
+
+    found: list[tuple[str, ContractError]] = field(default_factory=list)
+
+    def add(self, key: str, error: ContractError) -> None:
+        """`key`: where in the contract, in dots: `ensure.shipped`, `execute.timeout`."""
+        self.found.append((key, error))
+
+    def raise_any(self, contract: str) -> None:
+        """Raises the child of ContractError that the first fault is; `details["problems"]` holds all of them."""
+        if not self.found:
+            return
+        shown = self.found[:PROBLEMS_MAX]
+        problems = [_described(key, error) for key, error in shown]
+        lines = "; ".join(f"{key}: {error.message}" for key, error in shown)
+        many = "" if len(self.found) == 1 else f" ({len(self.found)} problems)"
+        first = self.found[0][1]
+        message = f"The contract {contract!r} cannot be loaded{many}. {lines}"
+        remedy = first.remedy if len({error.remedy for _, error in shown}) == 1 else "Correct all that is named."
+        details = {"contract": contract, "problems": problems}
+        if isinstance(first, ExpressionError):
+            raise ExpressionError(
+                message,
+                source=first.source,
+                column=first.column,
+                remedy=remedy,
+                details=details,
+                code=first.code,
+            ) from first
+        raise type(first)(message, remedy=remedy, details=details, code=first.code) from first
+
+
+def _described(key: str, error: ContractError) -> dict[str, object]:
+    said: dict[str, object] = {"key": key, "reason": error.message, "code": error.code}
+    if isinstance(error, ExpressionError):
+        said |= {"source": error.source, "column": error.column}
+    return said
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that proposes the nearest known word, or lists what there is; empty where there is nothing."""
+    words = sorted(set(known))
+    near = get_close_matches(word, words, n=1, cutoff=0.6)
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    return f" There are: {', '.join(words)}." if words and len(words) <= 40 else ""

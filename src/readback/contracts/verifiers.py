@@ -1,0 +1,157 @@
+"""Two verifiers that every contract may use: `read_after_write` and `invariant_check`.
+
+`read_after_write` says that what was asked is what the target's own record shows. It gives postconditions over
+`authoritative`, which only a reader can fill, so the target is read again after every attempt, at once and then until
+the window closes. `invariant_check` says that a condition on the system holds, whatever the target: as an expression
+over the reading, or as a probe, a function that looks at the system itself.
+
+A probe runs together with each reading of the target, and what it found lies beside the record, under `$invariants`.
+Such a reading is only as strong as its weakest part. A probe that raises leaves the whole reading undetermined; one
+that answers None leaves its own postcondition undetermined. An invariant does not show the target: it proves nothing
+about whose doing it is, and no class that demands an identity is satisfied by it alone.
+
+Used by authors of contracts; `compile` puts the pieces in their places. It must not decide a verdict.
+
+Source: the decision-type specification, "Included Scaffolds".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from readback.canon import Json
+from readback.contracts.hands import is_async
+from readback.domain.context import Context
+from readback.domain.errors import ContractFieldError, ReaderTypeError
+from readback.domain.reading import Presence, Reading
+from readback.ports.acting import Hand
+
+INVARIANTS_KEY: Final = "$invariants"
+INVARIANT_TIMEOUT: Final = "10s"
+Probe = Callable[[Context], "bool | Awaitable[bool | None] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A condition on the system: an expression, or a probe with what it declares of itself."""
+
+    name: str
+    expression: str = ""
+    probe: Probe | None = None
+    source: str = ""
+    consistency: object = "strong"
+    independence: object = "other_client"
+    timeout: object = INVARIANT_TIMEOUT
+
+    @property
+    def postcondition(self) -> str:
+        """The expression that judges it."""
+        if self.expression:
+            return self.expression
+        return f"authoritative[{json.dumps(INVARIANTS_KEY)}][{json.dumps(self.name)}] == true"
+
+
+def read_after_write(*fields: str, **expected: str) -> dict[str, str]:
+    """Postconditions for `ensure`: each field of the record equals the argument of the same name.
+
+    `read_after_write("carrier", status="'shipped'")` is
+    `{"carrier": "authoritative.carrier == requested.carrier", "status": "authoritative.status == 'shipped'"}`:
+    a name alone is compared with the request, a keyword with an expression. Dotted names reach into both.
+    Raises ContractFieldError.
+    """
+    made: dict[str, str] = {}
+    for field in fields:
+        if field in made or not all(part.isidentifier() and part.isascii() for part in field.split(".")):
+            raise ContractFieldError(f"{field!r:.80} is no field name, or is named twice; give more under `ensure`.")
+        made[field] = f"authoritative.{field} == requested.{field}"
+    for field, expression in expected.items():
+        if field in made:
+            raise ContractFieldError(f"The field {field!r} is named twice.")
+        made[field] = f"authoritative.{field} == ({expression})"
+    if not made:
+        raise ContractFieldError("`read_after_write` needs at least one field.")
+    return made
+
+
+def invariant_check(
+    name: str,
+    condition: str | Probe,
+    *,
+    source: str = "",
+    consistency: str = "strong",
+    independence: str = "other_client",
+    timeout: object = INVARIANT_TIMEOUT,
+) -> dict[str, Invariant]:
+    """A postcondition for `ensure`: a condition on the system that names no target.
+
+    An expression sees `authoritative`, `before` and `scope` alone. A probe takes the context and answers True, False
+    or None (it cannot tell); it needs `source`, and its consistency and independence count like a reader's.
+    """
+    if isinstance(condition, str):
+        return {name: Invariant(name, expression=condition)}
+    if not source:
+        raise ContractFieldError(f"The probe of the invariant {name!r} needs the `source` it looks at.")
+    return {name: Invariant(name, "", condition, source, consistency, independence, timeout)}
+
+
+def with_probes(reader: Hand, probes: tuple[Invariant, ...]) -> Hand:
+    """A reader that also runs the probes. Raises ContractFieldError where some are async and some are not."""
+    if any(is_async(_probe(each)) is not reader.is_async for each in probes):
+        raise ContractFieldError(
+            "A reader and the probes of its invariants are all async or all plain functions, not mixed."
+        )
+    if reader.is_async:
+
+        async def call_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+            seen = await cast("Awaitable[object]", reader.call(ctx, arguments))
+            if not _takes_probes(seen):
+                return seen
+            found = {p.name: await cast("Awaitable[object]", _probe(p)(ctx)) for p in probes}
+            return _beside(seen, found)
+
+        return Hand(reader.name, call_async, True)
+
+    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+        seen = reader.call(ctx, arguments)
+        return _beside(seen, {p.name: _probe(p)(ctx) for p in probes}) if _takes_probes(seen) else seen
+
+    return Hand(reader.name, call)
+
+
+def probes_alone(probes: tuple[Invariant, ...]) -> Hand:
+    """A reader that looks at nothing but the invariants: for contracts that have no target to read."""
+    empty = Reading.of({})
+    if all(is_async(_probe(each)) for each in probes):
+
+        async def nothing(ctx: Context, arguments: Mapping[str, object]) -> object:
+            return empty
+
+        return with_probes(Hand("invariants", nothing, True), probes)
+    return with_probes(Hand("invariants", lambda ctx, arguments: empty), probes)
+
+
+def _probe(invariant: Invariant) -> Callable[[Context], object]:
+    assert invariant.probe is not None
+    return invariant.probe
+
+
+def _takes_probes(seen: object) -> bool:
+    """Absence, and what is not a reading at all, are passed on as they are: there is no record to stand beside."""
+    return isinstance(seen, Reading) and seen.presence is Presence.PRESENT
+
+
+def _beside(seen: object, found: dict[str, object]) -> Reading:
+    assert isinstance(seen, Reading)
+    if not isinstance(seen.value, dict):
+        raise ReaderTypeError("A reading with invariants beside it has to be an object.")
+    told: dict[str, Json] = {}
+    for name, answer in found.items():
+        if answer is None:
+            continue  # left out, so that its postcondition is undetermined
+        if not isinstance(answer, bool):
+            raise ReaderTypeError(f"The probe of the invariant {name!r} answered {type(answer).__name__}.")
+        told[name] = answer
+    return replace(seen, value={**seen.value, INVARIANTS_KEY: told})

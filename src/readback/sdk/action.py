@@ -1,0 +1,386 @@
+"""The decorator that makes a function into an action, and what its author may say about it.
+
+Used by authors of contracts. Decorating only collects: nothing is compiled, and neither CEL nor pydantic is imported,
+until the first proposal, or `load()`. It must not run anything; only `Readback.run` does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from threading import RLock
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Required,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.compile import compile_contract
+from readback.contracts.hands import Parts, Reader, accepts, argument_schema, hand, reader_of
+from readback.contracts.problems import Problems
+from readback.contracts.verifiers import Invariant
+from readback.domain.context import Context
+from readback.domain.contract import Contract
+from readback.domain.errors import ContractError, ContractFieldError, UsageError
+from readback.domain.kind import Kind
+from readback.domain.reading import Lookup, Reading
+from readback.domain.side_effect import Consistency, Independence, SideEffect
+from readback.lifecycle.plan import Plan
+from readback.ports.acting import Hand
+from readback.sdk.proposal import Proposal
+
+if TYPE_CHECKING:
+    from readback.sdk.evaluation import Evaluated
+
+_LOADING = RLock()
+"""One for all: loading an action loads its compensation, and two locks taken in two orders would block for ever."""
+
+P = ParamSpec("P")
+ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
+FindResult = TypeVar("FindResult", bound="Sequence[Reading] | Awaitable[Sequence[Reading]]")
+LookupResult = TypeVar("LookupResult", bound="Lookup | Awaitable[Lookup]")
+Result = TypeVar("Result")
+
+Duration: TypeAlias = str | timedelta
+Condition: TypeAlias = "str | Callable[..., object] | Invariant"
+KindName: TypeAlias = Literal["read", "set", "create", "append", "adjust", "delete", "send"]
+SideEffectName: TypeAlias = Literal[
+    "read_only", "ephemeral_write", "low_risk_internal", "medium_risk_write", "high_risk_external", "critical_mutation"
+]
+ConsistencyName: TypeAlias = Literal["cached", "replica", "session", "strong"]
+IndependenceName: TypeAlias = Literal["same_call", "same_client", "other_client", "other_system"]
+
+
+class ExecuteOptions(TypedDict, total=False):
+    """How the tool may be called; see `Execution`."""
+
+    timeout: Duration
+    honours_key: bool
+    reversible: bool
+
+
+class _Options(TypedDict, total=False):
+    """The keys of a contract that are never required."""
+
+    name: str
+    version: str
+    identity: Mapping[str, str]
+    require: Condition | Mapping[str, Condition]
+    expected_version: str
+    execute: ExecuteOptions
+    readers: Sequence[Reader]
+    quorum: int
+    fails_when: Condition | Mapping[str, Condition]
+    may_change: Sequence[str]
+    noop: Literal["allow", "refuse"]
+    within: Duration
+    polls: Sequence[Duration]
+    stable_for: Duration
+    deadline: Duration
+    late_window: Duration
+    key_fields: Sequence[str]
+    principals: Sequence[str]
+    redact: Sequence[str]
+    tell: Sequence[str]
+    unverifiable: str
+    proves: Literal["submitted", "delivered"]
+
+
+class ActionOptions(_Options, total=False):
+    """All keys of a contract."""
+
+    kind: Required[KindName | Kind]
+    side_effect: Required[SideEffectName | SideEffect]
+    target: Required[str]
+    ensure: Required[Mapping[str, Condition | Mapping[str, Condition]]]
+
+
+class CompensationOptions(_Options, total=False):
+    """The same for a compensation, which takes target, class and identity from its action where it says nothing."""
+
+    kind: Required[KindName | Kind]
+    ensure: Required[Mapping[str, Condition | Mapping[str, Condition]]]
+    side_effect: SideEffectName | SideEffect
+    target: str
+
+
+class ActionDefinition(Generic[P]):
+    """A decorated function: its contract's keys and its hands. Calling it proposes; nothing happens yet.
+
+    Immutable once it is loaded, and safe to share between threads from then on.
+    """
+
+    def __init__(
+        self, function: Callable[Concatenate[Context, P], object], options: Mapping[str, object]
+    ) -> None:
+        self.unverified = function
+        """The bare function: calling it acts, and nothing is recorded or verified."""
+        self.options = dict(options)
+        self.options.setdefault("name", getattr(function, "__name__", ""))
+        self._readers: list[Reader] = []
+        self._find: Callable[..., object] | None = None
+        self._lookup: Callable[..., object] | None = None
+        self._rollback: Callable[..., object] | None = None
+        self._compensation: ActionDefinition[P] | None = None
+        self._inherits: ActionDefinition[P] | None = None
+        self._loaded: tuple[Plan, ArgumentSchema] | None = None
+        self._loading = False
+        self.__name__ = getattr(function, "__name__", "action")
+        self.__qualname__ = getattr(function, "__qualname__", "action")
+        self.__module__ = getattr(function, "__module__", "")
+        self.__doc__ = function.__doc__
+
+    # --- proposing ---
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Proposal:
+        """Proposes. Raises ArgumentError, OversizeError; ContractError where the contract cannot be loaded."""
+        loaded = self._loaded or self._load()
+        arguments, requested = loaded[1].bind(args, kwargs)
+        return Proposal(self, arguments, requested, proposed_in=sys._getframe(1))  # noqa: SLF001 - for the warning
+
+    @property
+    def name(self) -> str:
+        """The contract's name."""
+        return str(self.options["name"])
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled contract with its hands. Compiles at the first use; raises ContractError."""
+        return (self._loaded or self._load())[0]
+
+    @property
+    def contract(self) -> Contract:
+        """The contract's data."""
+        return self.plan.contract
+
+    @property
+    def arguments(self) -> ArgumentSchema:
+        """The schema of its arguments."""
+        return (self._loaded or self._load())[1]
+
+    @property
+    def compensation(self) -> ActionDefinition[P] | None:
+        """The action that reverses this one."""
+        return self._compensation
+
+    def load(self) -> Plan:
+        """Compiles and checks everything that needs no data. Raises ContractError with all faults."""
+        return self.plan
+
+    def evaluate(
+        self,
+        *,
+        requested: Mapping[str, object],
+        authoritative: object = None,
+        before: object = None,
+        observed: object = None,
+        intended: Mapping[str, object] | None = None,
+        scope: Mapping[str, object] | None = None,
+    ) -> Evaluated:
+        """Judges given states, as a unit test has them. A state is JSON, or a Reading; null is an absent object."""
+        from readback.sdk.evaluation import judge
+
+        states = {
+            "requested": requested,
+            "authoritative": authoritative,
+            "before": before,
+            "observed": observed,
+            "intended": intended,
+            "scope": scope,
+        }
+        return judge(self.plan, states)
+
+    # --- what its author adds ---
+
+    def read(
+        self,
+        *,
+        source: str,
+        consistency: ConsistencyName | Consistency,
+        independence: IndependenceName | Independence,
+        timeout: Duration | None = None,
+        attributes: bool = False,
+        name: str = "",
+    ) -> Callable[[Callable[Concatenate[Context, P], ReadResult]], Callable[Concatenate[Context, P], ReadResult]]:
+        """Decorator: the readback, from a system of record. It takes the action's own parameters.
+
+        `attributes`: its readings say whose doing the state is, by `stamp=` or `created_after_dispatch=`.
+        `timeout` bounds one reading; ten seconds where it is left away.
+        """
+
+        def add(
+            function: Callable[Concatenate[Context, P], ReadResult],
+        ) -> Callable[Concatenate[Context, P], ReadResult]:
+            made = reader_of(
+                function,
+                source=source,
+                consistency=consistency,
+                independence=independence,
+                timeout=timeout,
+                attributes=attributes,
+                name=name,
+            )
+            with self._collecting():
+                self._readers.append(made)
+            return function
+
+        return add
+
+    def find(
+        self, function: Callable[Concatenate[Context, P], FindResult]
+    ) -> Callable[Concatenate[Context, P], FindResult]:
+        """Decorator: every effect that bears the context's stamp, wherever it landed, as a list of readings."""
+        with self._collecting():
+            self._once("find", self._find)
+            self._find = function
+        return function
+
+    def lookup(
+        self, function: Callable[Concatenate[Context, P], LookupResult]
+    ) -> Callable[Concatenate[Context, P], LookupResult]:
+        """Decorator: what became of the attempt with the context's idempotency key, as a Lookup."""
+        with self._collecting():
+            self._once("lookup", self._lookup)
+            self._lookup = function
+        return function
+
+    def rollback(
+        self, function: Callable[Concatenate[Context, P], Result]
+    ) -> Callable[Concatenate[Context, P], Result]:
+        """Decorator: puts a local boundary back. Called at most once an attempt, and verified by reading."""
+        with self._collecting():
+            self._once("rollback", self._rollback)
+            self._rollback = function
+        return function
+
+    @overload
+    def compensate(self, action: ActionDefinition[P], /) -> ActionDefinition[P]: ...
+
+    @overload
+    def compensate(
+        self, **options: Unpack[CompensationOptions]
+    ) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]: ...
+
+    def compensate(self, action: ActionDefinition[P] | None = None, /, **options: Any) -> Any:
+        """The action that reverses this one, with the same parameters and a contract of its own.
+
+        `ship.compensate(unship)` names an action that exists; `@ship.compensate(kind=..., ensure=...)` makes one of
+        the function below it, which takes target, class, identity and readers from this action unless it has its own.
+        """
+        if action is not None:
+            self._compensates(action)
+            return action
+
+        def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
+            made: ActionDefinition[P] = ActionDefinition(function, options)
+            made._inherits = self
+            self._compensates(made)
+            return made
+
+        return make
+
+    def _compensates(self, action: ActionDefinition[P]) -> None:
+        if action is self:
+            raise UsageError(f"The action {self.name!r} cannot compensate itself.")
+        with self._collecting():
+            self._once("compensate", self._compensation)
+            self._compensation = action
+
+    def _once(self, what: str, present: object) -> None:
+        if present is not None:
+            raise UsageError(f"The action {self.name!r} has a {what} already.")
+
+    def _collecting(self) -> RLock:
+        if self._loaded is not None:
+            raise UsageError(
+                f"The action {self.name!r} is loaded already.", remedy="Decorate it before it is first proposed."
+            )
+        return _LOADING
+
+    # --- loading ---
+
+    def _load(self) -> tuple[Plan, ArgumentSchema]:
+        from readback.bootstrap import predicate_engine
+
+        with _LOADING:
+            if self._loaded is not None:
+                return self._loaded
+            if self._loading:
+                raise ContractFieldError(f"The compensation of {self.name!r} leads back to itself.")
+            self._loading = True
+            try:
+                problems = Problems()
+                schema = argument_schema(self.unverified, problems)
+                parts = self._parts(schema, problems)
+                self._loaded = (compile_contract(self._inherited(), parts, predicate_engine(), problems), schema)
+            finally:
+                self._loading = False
+            return self._loaded
+
+    def _inherited(self) -> dict[str, object]:
+        of = {} if self._inherits is None else self._inherits.options
+        return {key: of[key] for key in ("target", "side_effect", "identity") if key in of} | self.options
+
+    def _parts(self, schema: ArgumentSchema, problems: Problems) -> Parts:
+        readers = tuple(self._readers)
+        if not readers and not self.options.get("readers") and self._inherits is not None:
+            readers = tuple(self._inherits._readers)  # noqa: SLF001 - of its own kind
+        compensation, reversing = self._compensation, None
+        if compensation is not None:
+            try:
+                reversing = compensation.plan
+            except ContractError as error:
+                problems.add("compensate", error)
+            theirs = tuple(inspect.signature(compensation.unverified).parameters)[1:]
+            if theirs != schema.names:
+                reason = f"It takes ({', '.join(theirs)}), and its action takes ({', '.join(schema.names)})."
+                problems.add("compensate", ContractFieldError(reason))
+        return Parts(
+            execute=hand(self.unverified),
+            arguments=schema,
+            readers=readers,
+            find=_hand("find", self._find, schema, problems),
+            lookup=_hand("lookup", self._lookup, schema, problems),
+            rollback=_hand("rollback", self._rollback, schema, problems),
+            compensation=reversing,
+        )
+
+    def __repr__(self) -> str:
+        return f"<action {self.name}>"
+
+
+def _hand(
+    what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems
+) -> Hand | None:
+    if function is None:
+        return None
+    why = accepts(function, schema.names)
+    if why:
+        problems.add(what, ContractFieldError(why))
+    return hand(function)
+
+
+def action(
+    **options: Unpack[ActionOptions],
+) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]:
+    """Decorator: the function, sync or async, becomes an action with a contract of these keys.
+
+    Its first parameter is the Context; the rest are the action's arguments. What it returns is evidence, not truth.
+    """
+
+    def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
+        return ActionDefinition(function, options)
+
+    return make

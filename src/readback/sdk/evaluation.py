@@ -1,0 +1,79 @@
+"""What a contract makes of given states: for unit tests of contracts, without a system, a clock or a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from readback.canon import Json, json_value
+from readback.domain.errors import HonestyError
+from readback.domain.predicate import Evaluation, Truth, conjoin
+from readback.domain.reading import Presence, Reading
+from readback.domain.verdict import Verdict
+from readback.lifecycle.evaluate import evaluate
+from readback.lifecycle.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The judgement of given states. It has no truth value of its own: ask `verdict`, or `truth(name)`.
+
+    It says nothing of attribution, of freshness or of who read what: those need a real run.
+    """
+
+    verdict: Verdict
+    ensure: tuple[Evaluation, ...]
+    require: tuple[Evaluation, ...]
+    fails_when: tuple[Evaluation, ...]
+
+    def truth(self, name: str) -> Truth:
+        """The truth of one clause by its name (`group.name` within a group). Raises KeyError."""
+        for each in (*self.ensure, *self.require, *self.fails_when):
+            if each.name == name:
+                return each.truth
+        raise KeyError(name)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a terminal failure (`fails_when`) holds."""
+        return any(each.truth is Truth.HOLDS for each in self.fails_when)
+
+    def __bool__(self) -> NoReturn:
+        raise HonestyError("An evaluation is neither true nor false: ask `verdict` or `truth(name)`.")
+
+
+def judge(plan: Plan, states: Mapping[str, object]) -> Evaluated:
+    """Evaluates all clauses over states by root name. A Reading stands for its value, an absent one for null.
+
+    A reading that shows nothing (not visible, unavailable) leaves every postcondition undetermined.
+    """
+    variables: dict[str, Json] = {root: _state(value) for root, value in states.items() if value is not None}
+    for root in ("intended", "requested", "observed", "before", "authoritative", "scope"):
+        variables.setdefault(root, None)
+    if variables["intended"] is None:
+        variables["intended"] = variables["requested"]
+    binding = plan.predicates.bind(variables)
+    ensure = tuple(evaluate(check, binding, variables) for check in plan.ensure)
+    return Evaluated(
+        _VERDICT[Truth.UNDETERMINED if _blind(states) else conjoin(each.truth for each in ensure)],
+        ensure,
+        tuple(evaluate(check, binding, variables) for check in plan.require),
+        tuple(evaluate(check, binding, variables) for check in plan.fails_when),
+    )
+
+
+def _state(value: object) -> Json:
+    return json_value(value.value) if isinstance(value, Reading) else json_value(value)
+
+
+def _blind(states: Mapping[str, object]) -> bool:
+    seen = states.get("authoritative")
+    return isinstance(seen, Reading) and seen.presence in (Presence.NOT_VISIBLE, Presence.UNAVAILABLE)
+
+
+_VERDICT = {
+    Truth.HOLDS: Verdict.VERIFIED,
+    Truth.VIOLATED: Verdict.REFUTED,
+    Truth.UNDETERMINED: Verdict.UNDETERMINED,
+}

@@ -1,0 +1,112 @@
+"""A proposal: an action with its bound and validated arguments, before anything has happened.
+
+Made by calling a decorated function, taken by `Readback.run`. It is inert: it holds values, and does nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
+from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
+from readback.lifecycle.plan import Request
+
+if TYPE_CHECKING:
+    from readback.sdk.action import ActionDefinition
+
+
+class UnusedProposalWarning(RuntimeWarning):
+    """A proposal was dropped without being run: the action it names has not happened."""
+
+
+class Proposal:
+    """One call of an action, not made yet. `arguments`: as the tool gets them; `requested`: the same as JSON.
+
+    `step` names the plan's step that it serves, `intended` the goal where it differs from the request.
+    A proposal is run once. `bool(proposal)` raises HonestyError, since nothing has been done.
+    """
+
+    __slots__ = (
+        "__weakref__", "_file", "_line", "_used", "arguments", "definition", "intended", "requested", "step",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        definition: ActionDefinition[Any],
+        arguments: Mapping[str, object],
+        requested: Mapping[str, Json],
+        *,
+        step: str = "",
+        intended: Mapping[str, Json] | None = None,
+        proposed_in: FrameType | None = None,
+    ) -> None:
+        self._used = False
+        self.definition = definition
+        self.arguments = arguments
+        self.requested = requested
+        self.step = step
+        self.intended = intended
+        self._file = "" if proposed_in is None else proposed_in.f_code.co_filename
+        self._line = 0 if proposed_in is None else proposed_in.f_lineno
+
+    @property
+    def used(self) -> bool:
+        """It was run, or another proposal was made from it."""
+        return self._used
+
+    def planned(self, *, step: str = "", intended: Mapping[str, object] | None = None) -> Proposal:
+        """The same proposal with the plan's step and the goal that it comes from. This one is used up by it.
+
+        Raises ArgumentError or OversizeError for a goal that has no JSON form.
+        """
+        goal = self.intended if intended is None else _goal(intended)
+        self.mark_run()
+        planned = Proposal(self.definition, self.arguments, self.requested, step=step or self.step, intended=goal)
+        planned._file, planned._line = self._file, self._line
+        return planned
+
+    def mark_run(self) -> None:
+        """Called by what runs it. Raises ProposalError the second time."""
+        if self._used:
+            raise ProposalError("This proposal was run already.", remedy="Propose the action again.")
+        self._used = True
+
+    def request(self, operation: str = "", replaces: str = "") -> Request:
+        """What the engine takes. It does not mark the proposal as run."""
+        return Request(
+            self.definition.plan, self.arguments, self.requested, operation, self.intended, self.step, replaces
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise HonestyError("A proposal is neither true nor false: nothing has happened yet.")
+
+    def __repr__(self) -> str:
+        """The action and the names of its arguments; no values, which may be secret or long."""
+        state = "run" if self._used else "not run"
+        return f"<Proposal {self.definition.name}({', '.join(self.requested)}), {state}>"
+
+    def __del__(self) -> None:
+        if getattr(self, "_used", True) or sys.is_finalizing():
+            return
+        warnings.warn_explicit(
+            f"The proposal {self.definition.name!r} was never run: nothing has happened. Pass it to `run`.",
+            UnusedProposalWarning,
+            self._file or "<proposal>",
+            self._line or 1,
+        )
+
+
+def _goal(intended: Mapping[str, object]) -> dict[str, Json]:
+    try:
+        goal = json_value(intended)
+    except ValueTooLargeError as error:
+        raise OversizeError(f"The intent is too large. {error.message}") from error
+    except UnsupportedValueError as error:
+        raise ArgumentError(f"The intent has no JSON form. {error.message}") from error
+    if not isinstance(goal, dict):
+        raise ArgumentError("The intent is a mapping of names.")
+    return goal
