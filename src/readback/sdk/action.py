@@ -122,9 +122,7 @@ class ActionDefinition(Generic[P]):
     Immutable once it is loaded, and safe to share between threads from then on.
     """
 
-    def __init__(
-        self, function: Callable[Concatenate[Context, P], object], options: Mapping[str, object]
-    ) -> None:
+    def __init__(self, function: Callable[Concatenate[Context, P], object], options: Mapping[str, object]) -> None:
         self.unverified = function
         """The bare function: calling it acts, and nothing is recorded or verified."""
         self.options = dict(options)
@@ -273,15 +271,17 @@ class ActionDefinition(Generic[P]):
         self, **options: Unpack[CompensationOptions]
     ) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]: ...
 
-    def compensate(self, action: ActionDefinition[P] | None = None, /, **options: Any) -> Any:
+    def compensate(self, *action: ActionDefinition[P], **options: Any) -> Any:
         """The action that reverses this one, with the same parameters and a contract of its own.
 
         `ship.compensate(unship)` names an action that exists; `@ship.compensate(kind=..., ensure=...)` makes one of
         the function below it, which takes target, class, identity and readers from this action unless it has its own.
         """
-        if action is not None:
-            self._compensates(action)
-            return action
+        if action:
+            if len(action) > 1 or options:
+                raise UsageError("`compensate` takes one action, or the keys of a contract.")
+            self._compensates(action[0])
+            return action[0]
 
         def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
             made: ActionDefinition[P] = ActionDefinition(function, options)
@@ -361,9 +361,7 @@ class ActionDefinition(Generic[P]):
         return f"<action {self.name}>"
 
 
-def _hand(
-    what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems
-) -> Hand | None:
+def _hand(what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems) -> Hand | None:
     if function is None:
         return None
     why = accepts(function, schema.names)

@@ -1,0 +1,143 @@
+"""The contracts that a process knows, by name. Filled from a module, or one by one; loaded as a whole.
+
+Used by surfaces: the command line's `--contracts package.module`, and whatever goes on with actions after a restart. It
+must not run anything; importing an author's module is the one thing it does to their code.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
+from typing import Protocol, runtime_checkable
+
+from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
+from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
+from readback.lifecycle.plan import Plan
+
+
+@runtime_checkable
+class Loadable(Protocol):
+    """What a registry holds: an action's definition, by whatever notation. `load` compiles it once and keeps it."""
+
+    @property
+    def name(self) -> str:
+        """The contract's name."""
+        ...
+
+    @property
+    def compensation(self) -> Loadable | None:
+        """The action that reverses it, a contract of its own."""
+        ...
+
+    def load(self) -> Plan:
+        """Raises ContractError with all faults of this contract."""
+        ...
+
+
+class Registry:
+    """Contracts by name. Not safe to fill from several threads; safe to read once it is loaded."""
+
+    def __init__(self, definitions: Iterable[Loadable] = ()) -> None:
+        self._known: dict[str, Loadable] = {}
+        for definition in definitions:
+            self.add(definition)
+
+    def add(self, definition: Loadable) -> None:
+        """One more, with its compensation. Raises ContractFieldError where another bears its name."""
+        known = self._known.get(definition.name)
+        if known is definition:
+            return
+        if known is not None:
+            raise ContractFieldError(
+                f"Two contracts bear the name {definition.name!r}.",
+                remedy="Give one of them another `name`; keys and records go by it.",
+                details={"contract": definition.name},
+            )
+        self._known[definition.name] = definition
+        if definition.compensation is not None:
+            self.add(definition.compensation)
+
+    def load(self) -> Mapping[str, Plan]:
+        """Compiles all. Raises the first contract's error, with the problems of all contracts in its details."""
+        plans: dict[str, Plan] = {}
+        faults: list[ContractError] = []
+        for name, definition in self._known.items():
+            try:
+                plans[name] = definition.load()
+            except ContractError as error:
+                faults.append(error)
+        if len(faults) == 1:
+            raise faults[0]
+        if faults:
+            raise _together(faults)
+        return plans
+
+    def get(self, name: str) -> Loadable:
+        """Raises NotFoundError."""
+        try:
+            return self._known[name]
+        except KeyError:
+            hint = did_you_mean(name, self._known)
+            raise NotFoundError(
+                f"There is no contract {name!r}.{hint}", remedy="Name a contract of the module that was loaded."
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def registry_of(modules: Iterable[ModuleType | str]) -> Registry:
+    """The actions that these modules hold at their top, their own and those they import.
+
+    A name stands for a module that is imported. Raises UsageError where there is none, or no action in any of them;
+    ContractError where a module cannot be imported, or two contracts bear one name.
+    """
+    registry = Registry()
+    named: list[str] = []
+    for each in modules:
+        module = _imported(each) if isinstance(each, str) else each
+        named.append(module.__name__)
+        for found in vars(module).values():
+            if not isinstance(found, type) and isinstance(found, Loadable):
+                registry.add(found)
+    if not len(registry):
+        raise UsageError(
+            f"There is no action in {', '.join(named) or 'no module'}.",
+            remedy="Name the module whose functions bear `@action(...)`.",
+        )
+    return registry
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise UsageError(
+                f"There is no module {name!r}.", remedy="Give it as package.module, as Python imports it."
+            ) from error
+        raise ContractError(f"The module {name!r} cannot be imported: {error}.") from error
+    except ValueError as error:
+        raise UsageError(f"{name!r} is no name of a module.") from error
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ContractError(f"The module {name!r} cannot be imported: {said:.300}") from error
+
+
+def _together(faults: list[ContractError]) -> ContractError:
+    problems: list[object] = []
+    for fault in faults:
+        found = fault.details.get("problems", [])
+        rows = found if isinstance(found, list) else []
+        problems += [{"contract": fault.details.get("contract", ""), **row} for row in rows]
+    message = f"{len(faults)} contracts cannot be loaded. " + " ".join(fault.message for fault in faults)
+    details = {"problems": problems[:PROBLEMS_MAX]}
+    return type(faults[0])(message, remedy="Correct all that is named.", details=details, code=faults[0].code)
