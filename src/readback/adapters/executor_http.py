@@ -1,0 +1,268 @@
+"""Acts on a service over HTTP: one request, with the key that stops a second execution and the stamp that proves ours.
+
+Constructed by users and called inside actions. It must not verify, repeat, or follow a redirect: whatever comes back
+is evidence. It keeps a client of its own and shares nothing with the HTTP source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from urllib.parse import quote
+
+from readback.canon import json_value
+from readback.canon.limits import EVIDENCE_MAX_BYTES
+from readback.domain.context import Context
+from readback.domain.errors import (
+    ArgumentError,
+    HeaderInjectionError,
+    NotDispatchedError,
+    ToolError,
+    ToolTimeoutError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+TIMEOUT_DEFAULT_S: Final = 30.0
+KEY_HEADER: Final = "Idempotency-Key"
+STAMP_HEADER: Final = "X-Stamp"
+
+Values: TypeAlias = Mapping[str, str | int]
+
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
+
+
+class HttpExecutor:
+    """Requests to one service. Safe from any thread; `close` it, or use it in a `with` block.
+
+    `hosts`: names, with or without a port, that may be asked; only that of `base_url` unless given. `key_header` and
+    `stamp_header`: None leaves them out. `sole`: an action makes one request here and does nothing else, so that a
+    connection that never stood proves that nothing was sent; unless it is said, an earlier request may have landed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        name: str = "http",
+        hosts: Collection[str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        key_header: str | None = KEY_HEADER,
+        stamp_header: str | None = STAMP_HEADER,
+        sole: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        import httpx
+
+        self.name = name
+        try:
+            self._base = httpx.URL(base_url)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"The address of {name!r} is malformed: {error}") from error
+        if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
+            raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
+        own = self._base.netloc.decode("ascii")
+        self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
+        self._headers = dict(headers or {})
+        self._key_header = key_header
+        self._stamp_header = stamp_header
+        self._sole = sole
+        # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
+        self._plain = self._base.scheme == "http" and hosts is None
+        self._client = _client(timeout_s, False if self._plain else tls or True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. May be called twice."""
+        self._client.close()
+
+    def request(
+        self,
+        ctx: Context,
+        method: str,
+        path: str,
+        *,
+        params: Values | None = None,
+        query: Values | None = None,
+        json: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Sends one request and answers with the response, whatever its status, at most 1 MiB of its body.
+
+        `params` fill the `{placeholders}` of the path, encoded. Raises ToolTimeoutError or ToolError where no
+        answer came, since the effect may have landed; what is refused before sending is an InputError.
+        """
+        import httpx
+
+        request = self._client.build_request(
+            method,
+            self._address(path, params or {}, query),
+            json=None if json is None else json_value(json),
+            headers=self._marks(ctx, headers),
+        )
+        try:
+            response = self._client.send(request, stream=True)
+            try:
+                body = _bounded(response)
+            finally:
+                response.close()
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise self._unreached(error) from error
+        except httpx.TimeoutException as error:
+            raise ToolTimeoutError(f"{self.name!r} did not answer in time: {type(error).__name__}.") from error
+        except httpx.TransportError as error:
+            raise ToolError(
+                f"The connection to {self.name!r} broke: {type(error).__name__}: {error}",
+                remedy="Its effect is being read back.",
+                code="tool.connection-lost",
+            ) from error
+        return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
+
+    def get(
+        self, ctx: Context, path: str, *, params: Values | None = None, query: Values | None = None
+    ) -> httpx.Response:
+        """For actions whose kind is to read; a readback belongs to a source."""
+        return self.request(ctx, "GET", path, params=params, query=query)
+
+    def post(
+        self,
+        ctx: Context,
+        path: str,
+        *,
+        params: Values | None = None,
+        json: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """`request` with POST."""
+        return self.request(ctx, "POST", path, params=params, json=json, headers=headers)
+
+    def put(
+        self,
+        ctx: Context,
+        path: str,
+        *,
+        params: Values | None = None,
+        json: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """`request` with PUT."""
+        return self.request(ctx, "PUT", path, params=params, json=json, headers=headers)
+
+    def patch(
+        self,
+        ctx: Context,
+        path: str,
+        *,
+        params: Values | None = None,
+        json: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """`request` with PATCH."""
+        return self.request(ctx, "PATCH", path, params=params, json=json, headers=headers)
+
+    def delete(
+        self,
+        ctx: Context,
+        path: str,
+        *,
+        params: Values | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """`request` with DELETE."""
+        return self.request(ctx, "DELETE", path, params=params, headers=headers)
+
+    def _address(self, path: str, params: Values, query: Values | None) -> httpx.URL:
+        import httpx
+
+        names = set(_PLACEHOLDER.findall(path))
+        if names != set(params):
+            raise UsageError(f"The path {path!r} takes {sorted(names)}, and was given {sorted(params)}.")
+        filled = _PLACEHOLDER.sub(lambda found: _segment(found[1], params[found[1]]), path)
+        if filled.startswith("/") and not filled.startswith("//"):
+            below = self._base.raw_path.rstrip(b"/") + quote(filled, safe=_PATH_SAFE).encode("ascii")
+            target = self._base.copy_with(raw_path=below)
+        elif filled.startswith(("http://", "https://")):
+            target = httpx.URL(filled)
+        else:
+            raise UsageError(f"A path begins with one slash; {path!r} does not.")
+        if self._plain and target.scheme != "http":
+            raise UsageError(f"{self.name!r} was given an address without TLS, and no other host.")
+        if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
+            raise UsageError(f"{self.name!r} may not send to the host {target.host!r}.")
+        return target.copy_merge_params(dict(query)) if query else target
+
+    def _marks(self, ctx: Context, more: Mapping[str, str] | None) -> dict[str, str]:
+        """All headers of a request; the marks of the attempt cannot be overridden."""
+        marks = {self._key_header: ctx.idempotency_key, self._stamp_header: ctx.stamp}
+        sent = {**self._headers, **(more or {})}
+        taken = {name.lower() for name in marks if name is not None}
+        if taken & {name.lower() for name in sent}:
+            raise UsageError(f"{self.name!r} sets {sorted(taken)} itself.")
+        sent |= {name: mark for name, mark in marks.items() if name is not None}
+        for name, text in sent.items():
+            if _CONTROL.search(name) or _CONTROL.search(text):
+                raise HeaderInjectionError(f"The header {name!r} holds a control character.")
+        return sent
+
+    def _unreached(self, error: Exception) -> ToolError:
+        said = f"{self.name!r} could not be reached: {type(error).__name__}: {error}"
+        if self._sole:
+            return NotDispatchedError(said)
+        return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
+
+
+def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
+    """No cookies, no redirects, no retries, nothing from the environment; HTTP/1.1, so that one request is one."""
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    import httpx
+
+    return httpx.Client(
+        timeout=timeout_s,
+        verify=tls,
+        follow_redirects=False,
+        trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+    )
+
+
+def _bounded(response: httpx.Response) -> bytes:
+    """The first part of the body: it is evidence, and what was cut of a large one no longer parses."""
+    body = bytearray()
+    for part in response.iter_raw():
+        body += part
+        if len(body) > EVIDENCE_MAX_BYTES:
+            return bytes(body[:EVIDENCE_MAX_BYTES])
+    return bytes(body)
+
+
+def _plain(headers: httpx.Headers) -> dict[str, str]:
+    """Without the headers that speak of the body as it was sent."""
+    return {k: v for k, v in headers.items() if k not in ("content-encoding", "content-length", "transfer-encoding")}
+
+
+def _segment(name: str, value: object) -> str:
+    """A value as one whole segment of a path: it can name no other resource."""
+    if type(value) not in (str, int) or str(value) in ("", ".", ".."):
+        raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
+    try:
+        return quote(str(value), safe="")
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name!r} is not Unicode text.") from error

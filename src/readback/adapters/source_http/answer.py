@@ -1,0 +1,114 @@
+"""An answer over HTTP taken apart: where its parts are, how old it is, and whether it waited for the write.
+
+Used by the HTTP source alone. It must not decide whether the answer shows the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from readback.canon import CanonError, Json, parse_json
+from readback.domain.errors import ReaderTypeError
+from readback.domain.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class CommitToken:
+    """How a service waits for a write: the header that asks for it, and the one that confirms it.
+
+    Confirmed is a token that comes back the same, or (both being numbers) a later one.
+    """
+
+    header: str
+    confirmed_by: str
+
+    def honoured(self, asked: str | None, said: str | None) -> bool:
+        """Whether the answer bears the token that was asked for."""
+        if asked is None or said is None:
+            return False
+        return said == asked or (asked.isdecimal() and said.isdecimal() and int(said) >= int(asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """Where in an answer the parts of a reading are: JSON pointers, empty for the whole."""
+
+    value: str
+    version: str | None
+    stamp: str | None
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer, read within bounds; or, with status 0, why there is none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    detail: str = ""
+
+    @property
+    def said(self) -> str:
+        """What it was, as the end of a sentence."""
+        return self.detail or f"answered {self.status}"
+
+    def json(self, name: str) -> Json:
+        """The body. Raises ReaderTypeError; `name` is the source's, for the message."""
+        try:
+            return parse_json(self.body)
+        except CanonError as error:
+            raise ReaderTypeError(f"Source {name!r} sent no JSON: {error.message}") from error
+
+    def as_of_us(self, header: str | None) -> int | None:
+        """The service's own time: exact where a header says so, else the beginning of the second of `Date`."""
+        if header is not None:
+            said = self.headers.get(header, "")
+            return int(said) if said.isdecimal() else None
+        try:
+            moment = parsedate_to_datetime(self.headers.get("date", ""))
+        except (TypeError, ValueError):
+            return None
+        return None if moment.tzinfo is None else int(moment.timestamp()) * 1_000_000
+
+    @property
+    def was_kept(self) -> bool:
+        """A cache on the way answered, and says so by the age of what it kept."""
+        return self.headers.get("age", "0").strip() != "0"
+
+
+def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Reading:
+    """The reading of an object that is shown. An ETag is opaque: its order means nothing."""
+    version: Json = None
+    if lift.version is not None:
+        version = pointed(name, body, lift.version)
+    elif etag:
+        version = etag.removeprefix("W/").strip('"')
+    if version is not None and type(version) not in (int, str):
+        raise ReaderTypeError(f"Source {name!r} has a version that is neither a number nor a text.")
+    marks = [None if at is None else pointed(name, body, at) for at in (lift.stamp, lift.author)]
+    stamp, author = (None if mark is None else str(mark) for mark in marks)
+    try:
+        value = pointed(name, body, lift.value)
+        return Reading.of(value, version=version, stamp=stamp, author=author)  # type: ignore[arg-type]
+    except CanonError as error:
+        raise ReaderTypeError(f"Source {name!r} sent a value without a JSON form: {error.message}") from error
+
+
+def pointed(name: str, body: Json, pointer: str) -> Json:
+    """What a JSON pointer (RFC 6901) points at. Raises ReaderTypeError where there is nothing."""
+    found = body
+    steps = pointer.split("/")
+    if steps[0]:
+        raise ReaderTypeError(f"{pointer!r} is no JSON pointer: it begins with a slash.")
+    for step in steps[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise ReaderTypeError(f"Source {name!r} sent nothing at {pointer!r}.")
+    return found

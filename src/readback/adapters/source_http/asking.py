@@ -1,0 +1,139 @@
+"""The way to a service and back: addresses that stay on their hosts, and answers read within bounds.
+
+Used by the HTTP source alone. It keeps no cookies, follows no redirect, repeats nothing and takes no settings from
+the environment, and must not judge an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import quote
+
+from readback.adapters.source_http.answer import Answer
+from readback.canon.limits import PAYLOAD_MAX_BYTES
+from readback.domain.errors import (
+    ArgumentError,
+    HeaderInjectionError,
+    ReaderFailedError,
+    ReaderTypeError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+Values: TypeAlias = Mapping[str, str | int]
+
+PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
+
+
+class Door:
+    """A client of one service. `hosts`: the names, with or without a port, that may be asked."""
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        hosts: Collection[str] | None,
+        timeout_s: float,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        import httpx
+
+        self._name = name
+        try:
+            self._base = httpx.URL(base_url)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"The address of {name!r} is malformed: {error}") from error
+        if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
+            raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
+        own = self._base.netloc.decode("ascii")
+        self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
+        # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
+        self._plain = self._base.scheme == "http" and hosts is None
+        self._client = _client(timeout_s, False if self._plain else tls or True)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def address(self, path: str, params: Values | None = None, query: Values | None = None) -> httpx.URL:
+        """The path with its placeholders filled, below the base address or at a listed host."""
+        import httpx
+
+        filled = _fill(path, params or {})
+        if filled.startswith("/") and not filled.startswith("//"):
+            below = self._base.raw_path.rstrip(b"/") + quote(filled, safe=_PATH_SAFE).encode("ascii")
+            target = self._base.copy_with(raw_path=below)
+        elif filled.startswith(("http://", "https://")):
+            target = httpx.URL(filled)
+        else:
+            raise UsageError(f"A path begins with one slash; {path!r} does not.")
+        if self._plain and target.scheme != "http":
+            raise UsageError(f"{self._name!r} was given an address without TLS, and no other host.")
+        if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
+            raise UsageError(f"{self._name!r} may not ask the host {target.host!r}.")
+        return target.copy_merge_params(dict(query)) if query else target
+
+    def ask(self, target: httpx.URL, headers: Mapping[str, str]) -> Answer:
+        """One GET. An answer with status 0 says why there was none. Raises ReaderTypeError for one over bounds."""
+        import httpx
+
+        for name, text in headers.items():
+            if _CONTROL.search(name) or _CONTROL.search(text):
+                raise HeaderInjectionError(f"The header {name!r} holds a control character.")
+        try:
+            with self._client.stream("GET", target, headers=headers) as response:
+                return Answer(response.status_code, response.headers, self._body(response))
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
+            raise ReaderFailedError(f"{self._name!r} cannot be asked this: {error}") from error
+        except httpx.TransportError as error:
+            return Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
+
+    def _body(self, response: httpx.Response) -> bytes:
+        coding = response.headers.get("content-encoding", "identity")
+        if coding != "identity":  # A bomb unfolds before it can be measured.
+            raise ReaderTypeError(f"{self._name!r} sent {coding!r}, which was not asked for.")
+        body = bytearray()
+        for part in response.iter_raw():
+            body += part
+            if len(body) > PAYLOAD_MAX_BYTES:
+                raise ReaderTypeError(f"{self._name!r} sent over {PAYLOAD_MAX_BYTES} bytes.")
+        return bytes(body)
+
+
+def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    import httpx
+
+    return httpx.Client(
+        timeout=timeout_s,
+        verify=tls,
+        follow_redirects=False,
+        trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+    )
+
+
+def _fill(path: str, params: Values) -> str:
+    """A value is one whole segment: it can name no other resource."""
+    names = set(PLACEHOLDER.findall(path))
+    if names != set(params):
+        raise UsageError(f"The path {path!r} takes {sorted(names)}, and was given {sorted(params)}.")
+    return PLACEHOLDER.sub(lambda found: _segment(found[1], params[found[1]]), path)
+
+
+def _segment(name: str, value: object) -> str:
+    if type(value) not in (str, int) or str(value) in ("", ".", ".."):
+        raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
+    try:
+        return quote(str(value), safe="")
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name!r} is not Unicode text.") from error
