@@ -1,7 +1,93 @@
-"""Readback: an agent's action counts once its effect has been read back from the system of record."""
+"""Readback: an agent's action is done when the state it was meant to produce has been read back.
+
+The public names; everything else is ours to change. Nothing heavy is imported before it is used.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from readback.domain.context import Context
+    from readback.domain.discrepancy import Discrepancy
+    from readback.domain.errors import ReadbackError
+    from readback.domain.kind import Kind
+    from readback.domain.observation import Observation, ObservationStatus
+    from readback.domain.outcome import JudgedPostcondition, Outcome
+    from readback.domain.reading import Lookup, Reading
+    from readback.domain.side_effect import Consistency, Independence, SideEffect
+    from readback.domain.state import State
+    from readback.domain.verdict import Attribution, Level, Verdict, Why
+    from readback.sdk.action import action
+    from readback.sdk.async_client import AsyncReadback
+    from readback.sdk.client import Readback
+    from readback.sdk.proposal import Proposal
+
+_HOMES = {
+    "action": "readback.sdk.action",
+    "AsyncReadback": "readback.sdk.async_client",
+    "Attribution": "readback.domain.verdict",
+    "Consistency": "readback.domain.side_effect",
+    "Context": "readback.domain.context",
+    "Discrepancy": "readback.domain.discrepancy",
+    "Independence": "readback.domain.side_effect",
+    "JudgedPostcondition": "readback.domain.outcome",
+    "Kind": "readback.domain.kind",
+    "Level": "readback.domain.verdict",
+    "Lookup": "readback.domain.reading",
+    "Observation": "readback.domain.observation",
+    "ObservationStatus": "readback.domain.observation",
+    "Outcome": "readback.domain.outcome",
+    "Proposal": "readback.sdk.proposal",
+    "Readback": "readback.sdk.client",
+    "ReadbackError": "readback.domain.errors",
+    "Reading": "readback.domain.reading",
+    "SideEffect": "readback.domain.side_effect",
+    "State": "readback.domain.state",
+    "Verdict": "readback.domain.verdict",
+    "Why": "readback.domain.verdict",
+}
+
+__all__ = [
+    "AsyncReadback",
+    "Attribution",
+    "Consistency",
+    "Context",
+    "Discrepancy",
+    "Independence",
+    "JudgedPostcondition",
+    "Kind",
+    "Level",
+    "Lookup",
+    "Observation",
+    "ObservationStatus",
+    "Outcome",
+    "Proposal",
+    "Readback",
+    "ReadbackError",
+    "Reading",
+    "SideEffect",
+    "State",
+    "Verdict",
+    "Why",
+    "__version__",
+    "action",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported when first used, so that importing the package costs next to nothing."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'readback' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

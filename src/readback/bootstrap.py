@@ -1,17 +1,53 @@
-"""The composition root: the only module that chooses adapters. The SDK calls it."""
+"""The composition root: the only module that chooses adapters. What is heavy is imported when it is used."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
+
+from readback.canon import Json
+from readback.config import Settings, settings
+from readback.domain.errors import SettingsError
 
 if TYPE_CHECKING:
     from readback.ports.predicates import PredicateEngine
+    from readback.ports.runtime import Runtime
+    from readback.ports.store import LedgerStore
+
+__all__ = ["Settings", "fallback", "predicates", "runtime", "settings", "store"]
+
+_engines: list[PredicateEngine] = []
 
 
-@cache
-def predicate_engine() -> PredicateEngine:
-    """The one engine of expressions; its compiled expressions are shared. Imported at the first contract loaded."""
-    from readback.adapters.predicates_cel import CelPredicates
+def store(url: str) -> LedgerStore:
+    """The ledger behind a URL. Raises SettingsError for a scheme that nothing here serves, StoreError as it opens."""
+    if not url.startswith("sqlite:"):
+        scheme = url.partition(":")[0]
+        raise SettingsError(
+            f"No ledger store serves {scheme!r} URLs.", remedy="Use sqlite:///file.db, or sqlite:////absolute/file.db."
+        )
+    from readback.adapters.store_sqlite import open_sqlite_store
 
-    return CelPredicates()
+    return open_sqlite_store(url)
+
+
+def runtime() -> Runtime:
+    """This machine's clock, sleep and ids."""
+    from readback.adapters.runtime_system import SystemRuntime
+
+    return SystemRuntime()
+
+
+def predicates() -> PredicateEngine:
+    """The expression language, one engine for the process."""
+    if not _engines:
+        from readback.adapters.predicates_cel import CelPredicates
+
+        _engines.append(CelPredicates())
+    return _engines[0]
+
+
+def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
+    """Where a record goes that the ledger did not take; says where that was."""
+    from readback.adapters.sink_fallback import write_fallback
+
+    return write_fallback(getattr(store, "path", None), record)

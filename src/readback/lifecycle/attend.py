@@ -13,7 +13,8 @@ from readback.domain.action import Action
 from readback.domain.errors import NotFoundError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.engine import Elsewhere, Ended, Engine, Existing, Finished
+from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
+from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.report import outcome_of, outcome_of_run
 from readback.lifecycle.resume import PlanOf, revive
@@ -107,3 +108,40 @@ def find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
 def settled(action: Action) -> bool:
     """Nothing is going to happen soon: ended, or kept as unknown."""
     return action.state in TERMINAL or action.state is State.UNKNOWN
+
+
+def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+    """Goes on with a due action until it would have to wait: what a worker does with it.
+
+    An action whose contract is not here, or is another one now, is left as it is: the caller is told by the error.
+    """
+    work = go_on(engine, action_id, tenant, plans)
+    answer: Answer | None = None
+    while True:
+        try:
+            step = work.send(answer) if answer is not None else next(work)
+        except StopIteration:
+            return
+        if isinstance(step, Wait):
+            work.close()
+            return
+        answer = yield step
+
+
+def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+    """Records that the caller wants it stopped, and looks at it now. What has ended stays as it ended."""
+    while True:
+        action = yield from find(action_id, tenant)
+        if action.state in TERMINAL:
+            return
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        leased = yield Lease(action_id, begun.now_us + LOOK_AGAIN_US)
+        assert isinstance(leased, Leased)
+        if leased.fence is None or leased.version != action.version:
+            yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+            continue
+        run = yield from revive(action, plans, begun.owner, leased.fence)
+        ended = yield from engine.cancel(run)
+        if not isinstance(ended, Elsewhere):
+            return

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from readback.domain.action import Action
 from readback.domain.errors import PayloadConflictError, StoreError, UnknownOutcomeError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
-from readback.domain.observation import Observation, ObservationStatus, normalise
+from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.lifecycle import execute, recover, reverse, validate, verify
+from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.report import outcome_of_run
@@ -47,32 +47,6 @@ from readback.lifecycle.steps import (
 from readback.ports.store import Appended, KeyRecord, KeyTaken
 
 S, R = State, RecoveryAction
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Nothing more will happen by itself, or nothing soon: the run as it stands, durable."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class Existing:
-    """The operation is another action's: `in_flight` to be joined, else to be answered with its outcome."""
-
-    action_id: str
-    in_flight: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Somebody else moved the action on: look at the ledger again."""
-
-    action_id: str
-
-
-Ended = Finished | Existing | Elsewhere
-Work = Generator[Step, Answer, Ended]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +341,16 @@ class Engine:
             return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
         return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
 
+    def cancel(self, run: Run) -> Work:
+        """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""
+        now_us = yield from _now()
+        before = run.action.attempts == 0
+        run.record(EventKind.CANCELLED, now_us, (S.FAILED,) if before else (), {"by": run.scope.principal})
+        ended = yield from self._commit(run, park=before)
+        if ended is not None or before:
+            return ended or Finished(run)
+        return (yield from self.proceed(run))
+
     # --- again, and back ---
 
     def _again(self, run: Run) -> Work:
@@ -439,11 +423,3 @@ def _now() -> Generator[Step, Answer, int]:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     return begun.now_us
-
-
-def is_open(action: Action) -> bool:
-    """Whether something will still happen by itself."""
-    return action.state not in TERMINAL or action.due_us is not None
-
-
-__all__ = ["Elsewhere", "Ended", "Engine", "Existing", "Finished", "is_open", "normalise"]

@@ -6,17 +6,14 @@ here raises for what the data holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from readback.canon import Json, ReadbackError, json_value
-from readback.domain.contract import NOT_OFFERED
-from readback.domain.predicate import Evaluation, Truth
+from readback.domain.predicate import Evaluation, Truth, shown_values
 from readback.domain.reading import Presence, TakenReading
 from readback.domain.reconciliation import IdentityMatch, Judged
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.ports.predicates import Binding, Evaluated
 
-VERIFIER_KINDS = frozenset({"limit", "error"})
+VERIFIER_KINDS = frozenset({"error"})
 
 
 def evaluate(check: Check, binding: Binding, variables: Variables) -> Evaluation:
@@ -27,7 +24,7 @@ def evaluate(check: Check, binding: Binding, variables: Variables) -> Evaluation
         return Evaluation(post.name, truth, post.source, reason, (), None, fault, post.group)
     said = check.predicate.evaluate(binding)
     truth, reason, fault = _truth(said)
-    values = tuple((p, at(variables, p)) for p in check.predicate.paths)
+    values = shown_values(check.predicate.paths, variables)
     return Evaluation(
         post.name, truth, post.source, reason, values, None if said.kind == "value" else said.kind, fault, post.group
     )
@@ -109,21 +106,6 @@ def _wanted(key: str, variables: Variables) -> Json:
             return scope["principal"]
         case _:
             return requested.get(key) if isinstance(requested, dict) else None
-
-
-def at(variables: Variables, path: str) -> Json:
-    """The value under a dotted path, null where there is none: for display."""
-    here: Json = dict(variables)
-    for part in path.split("."):
-        if not isinstance(here, dict) or part not in here:
-            return None
-        here = here[part]
-    return here
-
-
-def offered(identity: Mapping[str, str]) -> dict[str, str]:
-    """The identity keys that a source really says."""
-    return {key: source for key, source in identity.items() if source != NOT_OFFERED}
 
 
 def as_json(value: object) -> Json:

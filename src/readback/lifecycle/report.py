@@ -14,10 +14,9 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import StoreCorruptError
 from readback.domain.observation import Observation
 from readback.domain.outcome import JudgedPostcondition, Outcome
-from readback.domain.predicate import Truth
+from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle.evaluate import at
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
@@ -118,7 +117,7 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
         return {}
     variables = {"authoritative": authoritative}
     named = [str(path) for path in tell]
-    return {p: at(variables, p if p.startswith("authoritative") else f"authoritative.{p}") for p in named}
+    return {p: look(p if p.startswith("authoritative") else f"authoritative.{p}", variables) for p in named}
 
 
 def _judged(run: Run) -> tuple[JudgedPostcondition, ...]:

@@ -7,7 +7,6 @@ it was before, COMPENSATED that the compensating action was itself verified.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
 
 from readback.canon import Json
 from readback.domain.action import Action
@@ -20,14 +19,12 @@ from readback.domain.reconciliation import Judged, Reconciliation
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.ending import Ended, Finished
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Begin, Begun, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
 from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
-
-if TYPE_CHECKING:
-    from readback.lifecycle.engine import Ended
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 
@@ -93,7 +90,7 @@ def same_as_before(run: Run, now: Judged) -> bool:
 
 # --- rollback ---
 
-CommitStep = Callable[[Run], Generator[Step, Answer, "Ended | None"]]
+CommitStep = Callable[[Run], Generator[Step, Answer, Ended | None]]
 
 
 def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | None]:
@@ -140,10 +137,9 @@ def compensation_of(run: Run) -> Request:
 
 def child_of(ended: Ended) -> Generator[Step, Answer, Action | None]:
     """The compensating action as it stands, whoever ran it."""
-    run = getattr(ended, "run", None)
-    if isinstance(run, Run):
-        return run.action
-    folded = yield LoadAction(str(getattr(ended, "action_id", "")))
+    if isinstance(ended, Finished):
+        return ended.run.action
+    folded = yield LoadAction(ended.action_id)
     assert isinstance(folded, Folded)
     return folded.action
 

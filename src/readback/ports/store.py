@@ -215,9 +215,17 @@ class LedgerStore(Protocol):
     def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
         """Take the action's lease: the new fence, or None if somebody else's is live.
 
-        The present owner may renew. `dead` names an owner known to be gone: its lease does not
-        count. Durable, since a fence that is forgotten fences nothing.
+        A live lease is not given twice, not even to its owner. `dead` names an owner known to be gone:
+        its lease does not count. Durable, since a fence that is forgotten fences nothing.
         """
+        ...
+
+    def owners(self) -> list[str]:
+        """Everybody who holds a lease, live or past its time."""
+        ...
+
+    def release(self, owner: str) -> None:
+        """End every lease of an owner that is known to be gone; the fences stay as they are."""
         ...
 
     def wake(self, action_id: str, at_us: int) -> bool:

@@ -85,10 +85,13 @@ class Desk:
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)
 
-    def moved(self, action_id: str, version: int) -> bool:
-        """Somebody moved the action on since that version."""
+    def stirred(self, action_id: str, version: int) -> bool:
+        """Somebody moved the action on since that version, or wants it to be looked at now."""
         stored = self.store.projection(action_id)
-        return stored is not None and stored.version != version
+        if stored is None:
+            return False
+        due = stored.projection.due_us
+        return stored.version != version or (due is not None and due <= self.runtime.now_us())
 
     def version(self, action_id: str) -> int:
         stored = self.store.projection(action_id)

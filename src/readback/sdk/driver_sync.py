@@ -122,9 +122,7 @@ class SyncDriver:
             end = step.until_us if give_up_us is None else min(step.until_us, give_up_us)
             runtime.sleep(min((end - now_us) / US, pause))
             pause = min(pause * 2, SLICE_MAX_SECONDS)
-            stored = desk.store.projection(step.action_id)
-            due = stored.projection.due_us if stored is not None else None
-            if stored is not None and (stored.version != version or (due is not None and due <= runtime.now_us())):
+            if desk.stirred(step.action_id, version):
                 return True
 
     def close(self) -> None:

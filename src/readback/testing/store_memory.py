@@ -220,12 +220,22 @@ class MemoryStore:
             if stored is None:
                 return None
             held = stored.projection
-            free = held.lease_owner in (owner, dead)
-            if not free and lease_is_live(held.lease_owner, held.lease_until_us, now_us):
+            if held.lease_owner != dead and lease_is_live(held.lease_owner, held.lease_until_us, now_us):
                 return None
             taken = replace(held, lease_owner=owner, lease_until_us=until_us)
             self._put(StoredProjection(taken, stored.version, stored.fence + 1))
             return stored.fence + 1
+
+    def owners(self) -> list[str]:
+        with self._open():
+            return sorted({s.projection.lease_owner for s in self._content.actions.values()} - {""})
+
+    def release(self, owner: str) -> None:
+        with self._open():
+            for stored in list(self._content.actions.values()):
+                if stored.projection.lease_owner == owner:
+                    freed = replace(stored.projection, lease_owner="", lease_until_us=0)
+                    self._put(StoredProjection(freed, stored.version, stored.fence))
 
     def wake(self, action_id: str, at_us: int) -> bool:
         with self._open():

@@ -1,0 +1,35 @@
+"""How work on an action can end, for now or for good."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing more will happen by itself, or nothing soon: the run as it stands, durable."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """The operation is another action's: `in_flight` to be joined, else to be answered with its outcome."""
+
+    action_id: str
+    in_flight: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Somebody else moved the action on: look at the ledger again."""
+
+    action_id: str
+
+
+Ended = Finished | Existing | Elsewhere
+Work = Generator[Step, Answer, Ended]

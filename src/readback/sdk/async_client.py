@@ -1,0 +1,155 @@
+"""The async client: Readback with await. Neither wraps the other; the engine is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+from readback.domain.errors import UnknownOutcomeError
+from readback.domain.outcome import Outcome
+from readback.lifecycle import attend
+from readback.lifecycle.steps import Answer, Step
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.sdk.action import ActionDefinition
+from readback.sdk.driver_async import AsyncDriver
+from readback.sdk.driver_steps import Parked
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import Session
+
+T = TypeVar("T")
+
+
+class AsyncReadback:
+    """An opened ledger, and the only way to act, on one event loop. Use it as an async context manager."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._driver = AsyncDriver(session.store, session.runtime)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        tenant: str | None = None,
+        principal: str | None = None,
+        run: str = "",
+        plan: str = "",
+        task_state: str = "",
+        boundary: str = "",
+        trace: str = "",
+        budget: Mapping[str, object] | None = None,
+        break_glass: str = "",
+        actions: Iterable[ActionDefinition[Any]] = (),
+        runtime: Runtime | None = None,
+        store: LedgerStore | None = None,
+    ) -> AsyncReadback:
+        """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
+
+        What is not given comes from READBACK_URL, READBACK_TENANT and READBACK_PRINCIPAL. `run`, `plan`, `task_state`,
+        `boundary` and `trace` are ids and versions for the record. `budget` is what `require` sees as `scope.budget`.
+        `break_glass` is the reason for which critical mutations are executed without an approval; it is recorded, and
+        they are always reviewed. `actions` are declared beforehand, so that `resume` finds them. `runtime` replaces
+        clock, sleep and ids; `store` the ledger itself. Raises SettingsError, InputError or StoreError.
+        """
+        return cls(
+            Session.open(
+                url,
+                tenant=tenant,
+                principal=principal,
+                run=run,
+                plan=plan,
+                task_state=task_state,
+                boundary=boundary,
+                trace=trace,
+                budget=budget,
+                break_glass=break_glass,
+                actions=actions,
+                runtime=runtime,
+                store=store,
+            )
+        )
+
+    async def run(
+        self,
+        proposal: Proposal,
+        *,
+        operation: str | None = None,
+        wait: float | None = None,
+        intended: Mapping[str, object] | None = None,
+        step: str = "",
+    ) -> Outcome:
+        """Acts, reads back, reconciles, recovers, and returns what may be believed.
+
+        `operation` names the intent: the same name never executes twice. `wait` bounds, in seconds, how long to wait
+        for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is the goal
+        where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run, StoreError
+        where the attempt could not be made durable (nothing was done), UnknownOutcomeError where its end could not.
+        """
+        s, ticket = self._session, attend.Ticket()
+        request = s.request(proposal, operation, intended, step)
+        return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, wait)
+
+    async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
+        """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
+        s = self._session
+        ticket = attend.Ticket(s.action_id(action_id))
+        return await self._told(attend.stay(s.engine, ticket.action_id, s.scope.tenant, s.plan_of), ticket, wait)
+
+    async def get(self, action_id: str) -> Outcome:
+        """The outcome as the ledger tells it now; reads nothing else. Raises NotFoundError."""
+        s = self._session
+        return await self._drive(attend.look(s.action_id(action_id), s.scope.tenant))
+
+    async def cancel(self, action_id: str) -> Outcome:
+        """Asks for an action to be stopped: not executed if it was not, compensated if an effect is shown."""
+        s = self._session
+        action_id = s.action_id(action_id)
+        await self._drive(attend.cancel(s.engine, action_id, s.scope.tenant, s.plan_of))
+        return await self.get(action_id)
+
+    def signal(self, id_or_stamp: str) -> bool:
+        """Says that something happened (a webhook came): the next reading is taken now. Decides nothing itself."""
+        return self._session.signal(id_or_stamp)
+
+    async def resume(self, limit: int = 256) -> list[Outcome]:
+        """Goes on, once, with every action of this tenant that is due; returns what they are now."""
+        s = self._session
+        outcomes = []
+        for action_id in s.due(limit):
+            await self._drive(attend.advance(s.engine, action_id, s.scope.tenant, s.plan_of))
+            outcomes.append(await self.get(action_id))
+        return outcomes
+
+    async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
+        """The newest actions of this tenant."""
+        page = self._session.page(state, contract, run, "", limit)
+        return [await self.get(stored.projection.action_id) for stored in page]
+
+    async def _told(self, work: attend.Telling, ticket: attend.Ticket, wait: float | None) -> Outcome:
+        try:
+            told = await self._driver.drive(work, self._session.give_up_us(wait))
+        except UnknownOutcomeError as error:
+            self._session.raise_alarm(error)
+            raise
+        return await self.get(ticket.action_id) if isinstance(told, Parked) else told
+
+    async def _drive(self, work: Generator[Step, Answer, T]) -> T:
+        done = await self._driver.drive(work)
+        assert not isinstance(done, Parked)
+        return done
+
+    async def close(self) -> None:
+        """Gives back files and threads. Actions that are not settled stay in the ledger, for whoever resumes them."""
+        self._driver.close()
+        self._session.close()
+
+    async def __aenter__(self) -> AsyncReadback:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

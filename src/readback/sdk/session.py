@@ -1,0 +1,194 @@
+"""What both clients hold: the store, the engine, for whom they act, and the plans that they know.
+
+No I/O of its own beyond opening and closing; the clients drive the work that is made here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from readback import bootstrap
+from readback.canon import Json, json_value
+from readback.canon.limits import ID_MAX_BYTES
+from readback.domain.action import Action
+from readback.domain.errors import (
+    NotFoundError,
+    ProposalError,
+    UnknownOutcomeError,
+    UnknownTenantError,
+    UnsupportedValueError,
+    UsageError,
+)
+from readback.domain.outcome import Outcome
+from readback.lifecycle.engine import Engine
+from readback.lifecycle.plan import Plan, Request, Scope
+from readback.lifecycle.resume import fold
+from readback.ports.runtime import Runtime
+from readback.ports.store import ActionFilter, LedgerStore, StoredProjection
+from readback.sdk.action import ActionDefinition
+from readback.sdk.proposal import Proposal
+
+US: Final = 1_000_000
+DUE_PAGE: Final = 256
+
+
+@dataclass(slots=True)
+class Session:
+    """An opened ledger in the name of one tenant and principal."""
+
+    store: LedgerStore
+    runtime: Runtime
+    scope: Scope
+    engine: Engine = field(default_factory=Engine)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    closed: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None,
+        *,
+        tenant: str | None,
+        principal: str | None,
+        run: str,
+        plan: str,
+        task_state: str,
+        boundary: str,
+        trace: str,
+        budget: Mapping[str, object] | None,
+        break_glass: str,
+        actions: Iterable[ActionDefinition[Any]],
+        runtime: Runtime | None,
+        store: LedgerStore | None,
+    ) -> Session:
+        settings = bootstrap.settings(url=url, tenant=tenant, principal=principal)
+        for name, value in {"tenant": settings.tenant, "principal": settings.principal}.items():
+            _check_id(name, value)
+        limits = {key: json_value(value) for key, value in (budget or {}).items()}
+        scope = Scope(
+            settings.tenant,
+            settings.principal,
+            run,
+            plan,
+            task_state,
+            boundary,
+            trace,
+            limits,
+            break_glass,
+        )
+        used = runtime if runtime is not None else bootstrap.runtime()
+        opened = store if store is not None else bootstrap.store(settings.url)
+        session = cls(opened, used, scope)
+        for definition in actions:
+            session.know(definition.plan)
+        return session
+
+    def know(self, plan: Plan) -> None:
+        """Remembers a plan by name, so that an action of it can be gone on with."""
+        self.plans[plan.contract.name] = plan
+        if plan.compensation is not None:
+            self.know(plan.compensation)
+
+    def plan_of(self, name: str) -> Plan | None:
+        """The plan of a contract that was declared or run here."""
+        return self.plans.get(name)
+
+    def request(
+        self, proposal: Proposal, operation: str | None, intended: Mapping[str, object] | None, step: str
+    ) -> Request:
+        """The proposal as the engine takes it. Each can be run once."""
+        self.check_open()
+        if not isinstance(proposal, Proposal):
+            raise ProposalError(
+                f"run takes a proposal, not {type(proposal).__name__}.",
+                remedy="Call the decorated action to propose it, and pass what that returns.",
+            )
+        if operation is not None:
+            _check_id("operation", operation)
+        plan = proposal.definition.plan
+        self.know(plan)
+        proposal.mark_run()
+        goal = proposal.intended if intended is None else _as_object(intended)
+        return Request(plan, proposal.arguments, proposal.requested, operation or "", goal, step or proposal.step)
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise UsageError("This Readback is closed.", remedy="Open another one with Readback.open(...).")
+
+    def give_up_us(self, wait: float | None) -> int | None:
+        """Until when a caller is willing to wait: `wait` in seconds, None for as long as it takes."""
+        if wait is None:
+            return None
+        if wait < 0:
+            raise UsageError("wait cannot be negative.", remedy="Pass seconds, 0 not to wait, or None.")
+        return self.runtime.now_us() + int(wait * US)
+
+    def action_id(self, id_or_stamp: str) -> str:
+        """The id of an action of this tenant, by its id or its stamp."""
+        self.check_open()
+        stored = self.store.projection(id_or_stamp)
+        if stored is not None and stored.projection.tenant == self.scope.tenant:
+            return id_or_stamp
+        found = self.store.by_stamp(self.scope.tenant, id_or_stamp)
+        if found is None:
+            raise NotFoundError(f"There is no action {id_or_stamp!r} in tenant {self.scope.tenant!r}.")
+        return found
+
+    def signal(self, id_or_stamp: str) -> bool:
+        """Wakes the next reading of an action; it decides nothing. False if nothing waits."""
+        woken = self.store.wake(self.action_id(id_or_stamp), self.runtime.now_us())
+        self.runtime.poke()
+        return woken
+
+    def due(self, limit: int = DUE_PAGE) -> list[str]:
+        """Actions of this tenant that somebody has to look at now, those of dead processes included."""
+        self.check_open()
+        now_us = self.runtime.now_us()
+        for owner in self.store.owners():
+            if self.runtime.is_gone(owner):
+                self.store.release(owner)
+        return self.store.due(now_us, limit, self.scope.tenant)
+
+    def fold(self, action_id: str) -> Action:
+        """The action as its events tell it."""
+        action = fold(self.store.events(self.action_id(action_id)))
+        if action is None:
+            raise NotFoundError(f"There is no action {action_id!r}.")
+        return action
+
+    def page(
+        self, state: str = "", contract: str = "", run: str = "", before_id: str = "", limit: int = 50
+    ) -> list[StoredProjection]:
+        """Actions of this tenant, newest first."""
+        self.check_open()
+        return self.store.page(ActionFilter(self.scope.tenant, state, contract, run, before_id, limit))
+
+    def raise_alarm(self, error: UnknownOutcomeError) -> None:
+        """The worst case: an effect may have landed and its record has not. Said wherever it can be said."""
+        outcome = error.outcome
+        record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}
+        where = bootstrap.fallback(self.store, record)
+        sys.stderr.write(f"readback: UNKNOWN OUTCOME: {error} Recorded at: {where}\n")
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.store.close()
+
+
+def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
+    plain = json_value(value)
+    if not isinstance(plain, dict):
+        raise UnsupportedValueError("intended has to be a mapping.")
+    return plain
+
+
+def _check_id(name: str, value: str) -> None:
+    fault = UnknownTenantError if name == "tenant" else ProposalError
+    if not value.strip():
+        raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...', or set it in the environment.")
+    if len(value.encode()) > ID_MAX_BYTES or any(ord(c) < 32 or ord(c) == 127 for c in value):
+        raise fault(f"The {name} is over {ID_MAX_BYTES} bytes, or holds control characters.")
