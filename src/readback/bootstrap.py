@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from readback.ports.runtime import Runtime
     from readback.ports.store import LedgerStore
 
-__all__ = ["Settings", "fallback", "predicates", "runtime", "settings", "store"]
+__all__ = ["Settings", "fallback", "predicate_engine", "runtime", "settings", "store"]
 
 _engines: list[PredicateEngine] = []
 
@@ -37,7 +37,7 @@ def runtime() -> Runtime:
     return SystemRuntime()
 
 
-def predicates() -> PredicateEngine:
+def predicate_engine() -> PredicateEngine:
     """The expression language, one engine for the process."""
     if not _engines:
         from readback.adapters.predicates_cel import CelPredicates
