@@ -36,7 +36,7 @@ class ReportInput:
     `told`: the contract's `tell` fields of the authoritative state. `proves`: what the contract's reading
     shows where that is less than the whole aim ("submitted", not "delivered"). `hold`: why a validated
     action waits ("approval", "deferred", "frozen"). `attempted`: false where provably nothing was sent.
-    `observed`: an answer of the tool is recorded.
+    `observed`: an answer of the tool is recorded. `contested`: a later reading contradicts the outcome.
     """
 
     state: State
@@ -60,6 +60,7 @@ class ReportInput:
     hold: str = ""
     attempted: bool = True
     observed: bool = True
+    contested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class SuccessReport:
 
     def __post_init__(self) -> None:
         report = self.report
-        if report.state is not State.RECONCILED_SUCCESS or report.verdict is not Verdict.VERIFIED:
+        reconciled = report.state is State.RECONCILED_SUCCESS and report.verdict is Verdict.VERIFIED
+        if not reconciled or report.contested:
             raise InvariantError(
                 f"An action in state {report.state.value} with verdict {report.verdict.value} "
                 "was about to be told as completed."
@@ -148,6 +150,8 @@ _REPEATABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 
 def report_key(report: ReportInput) -> ReportKey:
     """Which of the statements the outcome allows."""
+    if report.contested:
+        return ReportKey.UNKNOWN
     row = status(report.state, attempted=report.attempted)
     if row.report is ReportKey.PENDING and not report.observed:
         return ReportKey.ATTEMPTED
@@ -158,6 +162,8 @@ def report_key(report: ReportInput) -> ReportKey:
 
 def repeat_allowed(report: ReportInput) -> bool:
     """Whether the model may be told that it may ask again. Doubt about the state outweighs `may_repeat`."""
+    if report.contested:
+        return False
     if report.resolution is Resolution.ATTESTED_NOT_DONE:
         return report.may_repeat
     return report.may_repeat and report.state in _REPEATABLE
@@ -208,6 +214,8 @@ _EXPLAINED: Final = frozenset({_K.FAILED, _K.REVIEW, _K.COMPENSATED, _K.RECONCIL
 
 def _difference(report: ReportInput, key: ReportKey) -> str:
     """What was found, in the class's own words, where something was found."""
+    if report.contested:
+        return " A later reading contradicts what was found before."
     if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:
         return " No system of record can confirm it."
     if report.discrepancy is None or key not in _EXPLAINED:
@@ -284,7 +292,7 @@ def _list(parts: tuple[str, ...]) -> str:
 
 def _qualified(report: ReportInput, key: ReportKey) -> str:
     """What limits a statement must stand beside it, or it says too much."""
-    extra = ""
+    extra = " A later reading contradicts what was found before." if report.contested else ""
     if key is ReportKey.COMPLETED and report.noop:
         extra += " The state was already so; nothing changed."
     elif key is ReportKey.COMPLETED and report.attribution is Attribution.UNKNOWN:
