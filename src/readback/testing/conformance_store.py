@@ -339,6 +339,8 @@ class StoreConformance(WorkConformance):
             lambda: store.append([sample_creation("a2")]),
             lambda: store.lease("a1", "w", 0, 1),
             lambda: store.wake("a1", 0),
+            lambda: store.release("w"),
+            lambda: store.owners(),
             lambda: store.events("a1"),
             lambda: store.projection("a1"),
             lambda: store.key(TENANT, "k"),

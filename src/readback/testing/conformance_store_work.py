@@ -91,15 +91,16 @@ class WorkConformance:
     def test_each_lease_has_a_higher_fence(self) -> None:
         self.store.append([sample_creation("a1")])
         assert self.store.lease("a1", "w1", 10, 20) == 1
-        assert self.store.lease("a1", "w1", 15, 30) == 2
+        assert self.store.lease("a1", "w1", 20, 30) == 2
         stored = self.store.projection("a1")
         assert stored is not None
         assert (stored.fence, stored.version) == (2, 1)
         assert (stored.projection.lease_owner, stored.projection.lease_until_us) == ("w1", 30)
 
-    def test_a_live_lease_is_nobody_elses(self) -> None:
+    def test_a_live_lease_is_given_to_nobody_again(self) -> None:
         self.store.append([sample_creation("a1")])
         self.store.lease("a1", "w1", 10, 20)
+        assert self.store.lease("a1", "w1", 19, 40) is None
         assert self.store.lease("a1", "w2", 19, 40) is None
         assert self.store.lease("a1", "w2", 20, 40) == 2
         assert self.store.lease("a1", "w1", 20, 40) is None
@@ -147,6 +148,30 @@ class WorkConformance:
         self.store.append([sample_creation("a1", due_us=30)])
         self.store.lease("a1", "w1", 10, 20)
         assert (self.store.due(29, 10), self.store.due(30, 10), self.store.next_due_us()) == ([], ["a1"], 30)
+
+    def test_owners_are_all_who_hold_a_lease_live_or_not(self) -> None:
+        assert self.store.owners() == []
+        self.store.append([sample_creation("a1", lease_owner="w2", lease_until_us=5, due_us=9)])
+        self.store.append([sample_creation(name) for name in ("a2", "a3", "a4")])
+        self.store.lease("a2", "w1", 10, 20)
+        self.store.lease("a3", "w2", 10, 20)
+        assert sorted(self.store.owners()) == ["w1", "w2"]
+
+    def test_the_leases_of_who_is_gone_end_and_their_fences_stay(self) -> None:
+        self.store.append([sample_creation(f"a{n}", due_us=10, tenant=f"t{n}") for n in (1, 2, 3)])
+        for name, owner in (("a1", "w1"), ("a2", "w1"), ("a3", "w2")):
+            self.store.lease(name, owner, 10, 90)
+        self.store.release("w1")
+        self.store.release("w9")
+        self.store.release("")
+        assert self.store.owners() == ["w2"]
+        assert self.store.due(10, 9) == ["a1", "a2"]
+        stored = self.store.projection("a1")
+        assert stored is not None
+        assert (stored.projection.lease_owner, stored.projection.lease_until_us, stored.fence) == ("", 0, 1)
+        late = sample_append("a1", 1, projection=sample_projection("a1", tenant="t1"))
+        assert self.store.append([late]) == [VersionConflict(version=1, fence=1)]
+        assert self.store.lease("a1", "w3", 10, 20) == 2
 
     # --- wake ----------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ _PROJECTIONS: Final = rows.statement(
 )
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
+_NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
 _NEXT_READY_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ? AND ready_us IS NOT NULL"
 
 
@@ -138,6 +139,12 @@ class Queries:
     def counts(self, tenant: str) -> list[tuple[str, str, int]]:
         sql = "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 ORDER BY subject, name"
         return [cast("tuple[str, str, int]", row) for row in self._rows(sql, (tenant,))]
+
+    def owners(self) -> list[str]:
+        found: list[str] = []
+        while (row := self._rows(_NEXT_OWNER, (found[-1] if found else "",))[0])[0] is not None:
+            found.append(cast("str", row[0]))
+        return found
 
     # --- what is due ---------------------------------------------------------------------------------
 

@@ -19,12 +19,22 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.writing import AppendWork, LeaseWork, Transaction, WakeWork, Work
+from readback.adapters.store_sqlite.writing import (
+    AppendWork,
+    Known,
+    LeaseWork,
+    ReleaseWork,
+    Transaction,
+    WakeWork,
+    Work,
+)
 from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import closed_error
 
 BUSY_TIMEOUT_MS: Final = 5_000
+LOOK_UP_TOGETHER_MIN: Final = 4
+"""From so many appends on, one look-up of them all is cheaper than one for each."""
 URL_PREFIX: Final = "sqlite://"
 
 _BAD_VALUES: Final = (
@@ -79,6 +89,7 @@ class SqliteStore(Queries):
         self._read_only = opening.read_only
         self._inode: tuple[int, int] = (0, 0)
         self._writer: apsw.Connection | None = None
+        self._known: Known | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._forked = False
         readers = Readers(self._path, opening.reader)
@@ -86,6 +97,7 @@ class SqliteStore(Queries):
             readers.give_back(opening.first_reader())
         else:
             self._writer = opening.writer()
+            self._known = Known(self._writer)
             self._inode = _inode_of(self._path)
         super().__init__(readers)
         _opened.add(self)
@@ -99,6 +111,9 @@ class SqliteStore(Queries):
 
     def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
         return cast("int | None", self._submit(LeaseWork(action_id, owner, now_us, until_us, dead)))
+
+    def release(self, owner: str) -> None:
+        self._submit(ReleaseWork(owner))
 
     def wake(self, action_id: str, at_us: int) -> bool:
         return cast("bool", self._submit(WakeWork(action_id, at_us)))
@@ -146,21 +161,27 @@ class SqliteStore(Queries):
                 job.error = error
 
     def _run_together(self, group: Sequence[Job[Work]]) -> None:
-        writer = self._writer
-        if writer is None:
+        writer, known = self._writer, self._known
+        if writer is None or known is None:
             raise closed_error()
         if _inode_of(self._path) != self._inode:
             raise moved_error(self._path)
         try:
             writer.execute("BEGIN IMMEDIATE")
-            transaction = Transaction(writer)
+            transaction = Transaction(writer, known)
+            items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
+            if len(items) >= LOOK_UP_TOGETHER_MIN:
+                transaction.look_up(items)
             results = [job.work.apply(transaction) for job in group]
             transaction.flush()
             # A crash before this line leaves nothing of the group, a crash after it everything.
             writer.execute("COMMIT")
-        finally:
+            known.believe()
+        except BaseException:
+            known.forget()
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
+            raise
         for job, result in zip(group, results, strict=True):
             job.result = result
 

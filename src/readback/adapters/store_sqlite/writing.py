@@ -2,14 +2,14 @@
 
 Called by the group's leader, inside a transaction that it opened. Nothing is written until `flush`, so
 that an append that conflicts leaves no trace; what earlier appends of the group will have written is seen
-through `_heads`, `_keys` and `_settled`.
+through the heads, `_keys` and `_settled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import apsw
 
@@ -25,6 +25,9 @@ from readback.ports.store import (
 )
 from readback.ports.store_rules import becomes_due_us, refuse_malformed
 
+KNOWN_HEADS_MAX: Final = 4096
+"""Actions whose version is remembered between transactions; about 2 MB."""
+
 
 @dataclass(slots=True)
 class _Head:
@@ -36,19 +39,68 @@ class _Head:
     """The indexed columns as they are in the database; None while the action is not in it."""
 
 
-class Transaction:
-    """The changes of one group. `flush` writes what was gathered; the caller begins and commits."""
+class Known:
+    """What the last transaction left behind, believed only while nobody else has written since.
+
+    SQLite counts the changes that a connection makes or notices. The count is asked inside the next
+    transaction, when nobody else can write: the same count means the same content.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._last_seq: int | None = None
-        self._heads: dict[str, _Head] = {}
+        self._count = -1
+        self.last_seq: int | None = None
+        self.heads: dict[str, _Head] = {}
+
+    def doubt(self) -> None:
+        """At the start of a transaction: forget everything, unless the database is as it was left."""
+        if self._connection.data_version() != self._count or len(self.heads) > KNOWN_HEADS_MAX:
+            self.forget()
+
+    def believe(self) -> None:
+        """After a commit: this is how the database was left."""
+        self._count = self._connection.data_version()
+
+    def forget(self) -> None:
+        """After a transaction that came to nothing."""
+        self._count = -1
+        self.last_seq = None
+        self.heads.clear()
+
+
+class Transaction:
+    """The changes of one group. `flush` writes what was gathered; the caller begins and commits."""
+
+    def __init__(self, connection: apsw.Connection, known: Known) -> None:
+        known.doubt()
+        self._connection = connection
+        self._known = known
+        self._heads = known.heads
+        self._found: dict[tuple[str, str], KeyRecord | None] = {}
         self._keys: dict[tuple[str, str], KeyRecord] = {}
         self._settled: dict[tuple[str, str, str], tuple[str, int]] = {}
         self._projections: dict[str, Projection] = {}
         self._events: list[rows.Row] = []
         self._evidence: list[rows.Row] = []
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
+
+    def look_up(self, items: Sequence[Append]) -> None:
+        """Fetch what is about to be asked for each of many appends in a few statements."""
+        heads = {item.action_id: _Head(0, 0, None) for item in items if item.action_id not in self._heads}
+        for piece in _pieces(list(heads)):
+            for row in self._all(rows.SELECT_HEADS, piece):
+                heads[cast("str", row[0])] = _head_of(row)
+        self._heads.update(heads)
+        keys: dict[str, list[str]] = {}
+        for item in items:
+            if item.reserve is not None:
+                keys.setdefault(item.tenant, []).append(item.reserve.key_hash)
+        for tenant, hashes in keys.items():
+            self._found.update(dict.fromkeys((tenant, key_hash) for key_hash in hashes))
+            for piece in _pieces(hashes):
+                for row in self._all(rows.SELECT_KEYS, (tenant, *piece)):
+                    record = rows.key_record(row)
+                    self._found[tenant, record.key_hash] = record
 
     def append(self, item: Append) -> AppendResult:
         """Take one append in, or say why not."""
@@ -64,7 +116,7 @@ class Transaction:
         for evidence in item.evidence:
             self._evidence.append((item.tenant, bytes.fromhex(evidence.digest), evidence.media, evidence.body))
         if item.reserve is not None:
-            self._reserve(item.reserve)
+            self._keys[item.tenant, item.reserve.key_hash] = item.reserve
         if item.settle is not None:
             self._settle(item, *item.settle)
         if item.counts:
@@ -72,7 +124,7 @@ class Transaction:
         return Appended(version=head.version, seq=seq)
 
     def flush(self) -> None:
-        """Write what was gathered. What follows in this transaction reads the database again."""
+        """Write what was gathered; what follows in this transaction builds on it."""
         run = self._connection.executemany
         if self._projections:
             self._flush_projections()
@@ -87,15 +139,29 @@ class Transaction:
         if self._counts:
             run(rows.RESET_COUNT, [name for name, (reset, _) in self._counts.items() if reset])
             run(rows.PUT_COUNT, [(*name, value) for name, (_, value) in self._counts.items() if value])
-        for gathered in (self._heads, self._keys, self._settled, self._projections, self._counts):
+        for gathered in (self._found, self._keys, self._settled, self._projections, self._counts):
             gathered.clear()
         self._events.clear()
         self._evidence.clear()
 
+    def take_lease(self, values: dict[str, rows.Value]) -> int | None:
+        """The new fence, or None; see `rows.TAKE_LEASE` for the values."""
+        self.flush()
+        row = self.one(rows.TAKE_LEASE, values)
+        self._heads.pop(cast("str", values["id"]), None)
+        return None if row is None else cast("int", row[0])
+
+    def release(self, owner: str) -> None:
+        self.flush()
+        self._all(rows.RELEASE, (owner,))
+
     def one(self, sql: str, values: rows.Row | dict[str, rows.Value]) -> rows.Row | None:
         """The first row of a statement, run to its end."""
-        found = self._connection.execute(sql, values).fetchall()
-        return cast("rows.Row", found[0]) if found else None
+        found = self._all(sql, values)
+        return found[0] if found else None
+
+    def _all(self, sql: str, values: rows.Row | dict[str, rows.Value]) -> list[rows.Row]:
+        return cast("list[rows.Row]", self._connection.execute(sql, values).fetchall())
 
     # --- what this group knows -----------------------------------------------------------------------
 
@@ -103,24 +169,21 @@ class Transaction:
         head = self._heads.get(action_id)
         if head is None:
             row = self.one(rows.SELECT_HEAD, (action_id,))
-            if row is None:
-                head = _Head(0, 0, None)
-            else:
-                version, fence, *seldom = cast("tuple[int, int, str, str, str, str]", row)
-                head = _Head(version, fence, tuple(seldom))
-            self._heads[action_id] = head
+            head = self._heads[action_id] = _Head(0, 0, None) if row is None else _head_of(row)
         return head
 
     def _key(self, tenant: str, key_hash: str) -> KeyRecord | None:
-        record = self._keys.get((tenant, key_hash))
-        if record is not None:
+        name = (tenant, key_hash)
+        if name in self._keys:
+            return self._keys[name]
+        if name not in self._found:
+            row = self.one(rows.SELECT_KEY, name)
+            self._found[name] = None if row is None else rows.key_record(row)
+        record = self._found[name]
+        settled = None if record is None else self._settled.get((*name, record.action_id))
+        if record is None or settled is None:
             return record
-        row = self.one(rows.SELECT_KEY, (tenant, key_hash))
-        if row is None:
-            return None
-        record = rows.key_record(row)
-        settled = self._settled.get((tenant, key_hash, record.action_id))
-        return record if settled is None else replace(record, status=settled[0], expires_us=settled[1])
+        return replace(record, status=settled[0], expires_us=settled[1])
 
     # --- gathering -----------------------------------------------------------------------------------
 
@@ -130,18 +193,16 @@ class Transaction:
             seq += 1
             version += 1
             self._events.append((seq, item.action_id, version, event.kind, event.at_us, event.envelope, event.leaf))
-        self._last_seq = seq
+        self._known.last_seq = seq
         head.version = version
         return seq
 
     def _seq(self) -> int:
-        if self._last_seq is None:
-            row = self.one("SELECT max(seq) FROM event", ())
-            self._last_seq = cast("int", row[0] or 0) if row else 0
-        return self._last_seq
-
-    def _reserve(self, record: KeyRecord) -> None:
-        self._keys[record.tenant, record.key_hash] = record
+        seq = self._known.last_seq
+        if seq is None:
+            [(last,)] = self._all("SELECT max(seq) FROM event", ())
+            seq = cast("int | None", last) or 0
+        return seq
 
     def _settle(self, item: Append, status: str, expires_us: int) -> None:
         name = (item.tenant, item.projection.key_hash)
@@ -166,13 +227,14 @@ class Transaction:
         for action_id, projection in self._projections.items():
             head = self._heads[action_id]
             ready_us = becomes_due_us(projection.due_us, projection.lease_owner, projection.lease_until_us)
+            seldom = rows.seldom_values(projection)
             if head.seldom is None:
                 new.append((*rows.projection_values(projection), head.version, head.fence, ready_us))
-                continue
-            changed.append((*rows.often_values(projection), head.version, ready_us, action_id))
-            seldom = rows.seldom_values(projection)
-            if seldom != head.seldom:
-                moved.append((*seldom, action_id))
+            else:
+                changed.append((*rows.often_values(projection), head.version, ready_us, action_id))
+                if seldom != head.seldom:
+                    moved.append((*seldom, action_id))
+            head.seldom = seldom
         run = self._connection.executemany
         if new:
             run(rows.INSERT_ACTION, new)
@@ -180,6 +242,19 @@ class Transaction:
             run(rows.UPDATE_ACTION, changed)
         if moved:
             run(rows.UPDATE_ACTION_SELDOM, moved)
+
+
+def _head_of(row: rows.Row) -> _Head:
+    _, version, fence, *seldom = cast("tuple[str, int, int, str, str, str, str]", row)
+    return _Head(version, fence, tuple(seldom))
+
+
+def _pieces(names: Sequence[str]) -> Iterator[rows.Row]:
+    """The names in rows of one length, so that each is the same statement; NULL equals nothing."""
+    size = rows.LOOKED_UP_AT_ONCE
+    for start in range(0, len(names), size):
+        piece = names[start : start + size]
+        yield (*piece, *[None] * (size - len(piece)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +282,15 @@ class LeaseWork:
     dead: str
 
     def apply(self, transaction: Transaction) -> int | None:
-        transaction.flush()
-        named: dict[str, rows.Value] = {
-            "id": self.action_id,
-            "owner": self.owner,
-            "now": self.now_us,
-            "until": self.until_us,
-            "dead": self.dead,
-        }
-        row = transaction.one(rows.TAKE_LEASE, named)
-        return None if row is None else cast("int", row[0])
+        return transaction.take_lease(
+            {
+                "id": self.action_id,
+                "owner": self.owner,
+                "now": self.now_us,
+                "until": self.until_us,
+                "dead": self.dead,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,4 +305,14 @@ class WakeWork:
         return transaction.one(rows.WAKE, {"id": self.action_id, "at": self.at_us}) is not None
 
 
-Work: TypeAlias = AppendWork | LeaseWork | WakeWork
+@dataclass(frozen=True, slots=True)
+class ReleaseWork:
+    """Ending the leases of an owner that is gone."""
+
+    owner: str
+
+    def apply(self, transaction: Transaction) -> None:
+        transaction.release(self.owner)
+
+
+Work: TypeAlias = AppendWork | LeaseWork | ReleaseWork | WakeWork

@@ -43,13 +43,17 @@ CREATE TABLE action (
     version          INTEGER NOT NULL,
     fence            INTEGER NOT NULL,
     ready_us         INTEGER            -- due_us, or the end of the lease if that is later
-) STRICT, WITHOUT ROWID;
-CREATE INDEX action_ready ON action (tenant, ready_us) WHERE ready_us IS NOT NULL;
-CREATE INDEX action_of_state ON action (tenant, state);
-CREATE INDEX action_of_contract ON action (tenant, contract);
-CREATE INDEX action_of_run ON action (tenant, run) WHERE run <> '';
+) STRICT;
+CREATE INDEX action_ready ON action (tenant, ready_us, action_id) WHERE ready_us IS NOT NULL;
+CREATE INDEX action_leased ON action (lease_owner) WHERE lease_owner <> '';
+CREATE INDEX action_of_tenant ON action (tenant, action_id);
+CREATE INDEX action_of_state ON action (tenant, state, action_id);
+CREATE INDEX action_of_contract ON action (tenant, contract, action_id);
+CREATE INDEX action_of_run ON action (tenant, run, action_id) WHERE run <> '';
 CREATE INDEX action_of_stamp ON action (stamp, tenant) WHERE stamp <> '';
 
+-- With a rowid, like the tables above: keys are hashes, so that new rows land anywhere in an index; a row
+-- beside its index makes that index a third of the size, and a commit a fifth smaller.
 CREATE TABLE idempotency (
     tenant       TEXT    NOT NULL,
     key_hash     TEXT    NOT NULL,
@@ -59,7 +63,7 @@ CREATE TABLE idempotency (
     created_us   INTEGER NOT NULL,
     expires_us   INTEGER NOT NULL,
     PRIMARY KEY (tenant, key_hash)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Bodies are large and digests random: a table in order of arrival, and a small index over the digests.
 CREATE TABLE evidence (
