@@ -9,6 +9,7 @@ completed. Source: the action verification specification, "Allowed user-facing s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,6 +27,7 @@ TOLD_FIELDS_MAX: Final = 32
 TOLD_VALUE_MAX_CHARACTERS: Final = 512
 POINTER_MAX_CHARACTERS: Final = 256
 PARTS_MAX: Final = 20
+_CODE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NO_VALUES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
@@ -37,6 +39,7 @@ class ReportInput:
     shows where that is less than the whole aim ("submitted", not "delivered"). `hold`: why a validated
     action waits ("approval", "deferred", "frozen"). `attempted`: false where provably nothing was sent.
     `observed`: an answer of the tool is recorded. `contested`: a later reading contradicts the outcome.
+    `reason`: our own stable code of what stopped it, where there is one; a text is not taken for a code.
     """
 
     state: State
@@ -61,6 +64,7 @@ class ReportInput:
     attempted: bool = True
     observed: bool = True
     contested: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ MODEL_STATUS: Final = MappingProxyType(
         _K.FAILED: "Failed: no verified change as intended occurred.",
         _K.COMPENSATED: "Compensated: the action was reversed through a verified compensation.",
         _K.ROLLED_BACK: "Rolled back: no durable change was made.",
-        _K.UNKNOWN: "Unknown: final state unknown; a duplicate is prohibited until it is reconciled.",
+        _K.UNKNOWN: "Unknown: final state unknown until it is reconciled.",
         _K.REVIEW: "Review required: a person has to decide; do not go on by yourself.",
     }
 )
@@ -258,6 +262,8 @@ def model_text(report: ReportInput) -> str:
     if report.discrepancy is not None:
         row = DISCREPANCIES[report.discrepancy]
         lines.append(f"Discrepancy: {report.discrepancy.value}. {row.definition}")
+    if _CODE.fullmatch(report.reason):
+        lines.append(f"Reason: {report.reason}")
     if report.parts_done or report.parts_open:
         done, open_ = _list(report.parts_done), _list(report.parts_open)
         lines.append(f"Parts: completed {done}; unresolved {open_}.")
@@ -308,6 +314,8 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
 
 def _repetition(report: ReportInput, key: ReportKey) -> str:
     if repeat_allowed(report):
+        if report.resolution is Resolution.ATTESTED_NOT_DONE:
+            return "allowed: a person attested that it was not done."
         return "allowed: nothing of this attempt exists or can still appear."
     match key:
         case ReportKey.COMPLETED:
@@ -315,6 +323,8 @@ def _repetition(report: ReportInput, key: ReportKey) -> str:
         case ReportKey.NOT_EXECUTED if report.state in (State.PROPOSED, State.VALIDATED):
             return "do not propose this action again; it is waiting to be executed."
         case ReportKey.ATTEMPTED | ReportKey.PENDING | ReportKey.RECONCILING | ReportKey.UNKNOWN:
+            if report.state is State.ABANDONED:
+                return "do not repeat this action; its result is unknown and work on it was stopped."
             if report.why is Why.UNVERIFIABLE:
                 return "do not repeat this action; its result is unknown and cannot be verified."
             return "do not repeat this action; its result is unknown and being verified."
@@ -329,10 +339,12 @@ def _repetition(report: ReportInput, key: ReportKey) -> str:
 def _next(report: ReportInput, key: ReportKey) -> str:
     if report.state is State.COMPENSATION_FAILED:
         return "leave it to a person: the reversal failed, and the state has to be recovered by hand."
-    if report.discrepancy is not None and key is not ReportKey.COMPLETED:
-        return _NEXT_OF.get(report.discrepancy, _NEXT[key])
+    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:
+        return "do not count on it; ask the user, or plan without it."
     if key is ReportKey.NOT_EXECUTED and report.state in TERMINAL:
         return _NEXT[ReportKey.FAILED]
+    if report.discrepancy is not None and key is not ReportKey.COMPLETED:
+        return _NEXT_OF.get(report.discrepancy, _NEXT[key])
     return _NEXT[key]
 
 
