@@ -312,7 +312,7 @@ class ActionDefinition(Generic[P]):
     # --- loading ---
 
     def _load(self) -> tuple[Plan, ArgumentSchema]:
-        from readback.bootstrap import predicates
+        from readback.bootstrap import predicate_engine
 
         with _LOADING:
             if self._loaded is not None:
@@ -324,7 +324,7 @@ class ActionDefinition(Generic[P]):
                 problems = Problems()
                 schema = argument_schema(self.unverified, problems)
                 parts = self._parts(schema, problems)
-                self._loaded = (compile_contract(self._inherited(), parts, predicates(), problems), schema)
+                self._loaded = (compile_contract(self._inherited(), parts, predicate_engine(), problems), schema)
             finally:
                 self._loading = False
             return self._loaded
