@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.domain.finding import Finding
+from readback.domain.recovery_action import RecoveryAction
 from readback.domain.recovery_line import (
     EXTERNAL,
     GONE,
@@ -27,7 +28,7 @@ from readback.domain.recovery_line import (
     YES,
     rows,
 )
-from readback.domain.recovery_rule import RecoveryAction, Reversal
+from readback.domain.recovery_rule import Reversal
 
 _F, _A = Finding, RecoveryAction
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.domain.finding import Finding
+from readback.domain.recovery_action import RecoveryAction
 from readback.domain.recovery_line import (
     BELOW_CRITICAL,
     GONE,
@@ -26,7 +27,6 @@ from readback.domain.recovery_line import (
     look_again,
     rows,
 )
-from readback.domain.recovery_rule import RecoveryAction
 
 _F, _A = Finding, RecoveryAction
 
