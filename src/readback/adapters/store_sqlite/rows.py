@@ -83,7 +83,10 @@ TAKE_LEASE: Final = (
     " WHERE action_id = :id AND (lease_owner IN ('', :dead) OR lease_until_us <= :now)"
     " RETURNING fence"
 )
-RELEASE: Final = "UPDATE action SET lease_owner = '', lease_until_us = 0, ready_us = due_us WHERE lease_owner = ? AND lease_owner <> ''"
+RELEASE: Final = (
+    "UPDATE action SET lease_owner = '', lease_until_us = 0, ready_us = due_us"
+    " WHERE lease_owner = ? AND lease_owner <> ''"
+)
 WAKE: Final = (
     "UPDATE action SET due_us = min(due_us, :at), ready_us = CASE WHEN lease_owner = ''"
     " THEN min(due_us, :at) ELSE max(min(due_us, :at), lease_until_us) END"

@@ -86,6 +86,7 @@ class SqliteStore(Queries):
 
     def __init__(self, opening: Opening) -> None:
         self._path = opening.path
+        self._path_text = str(opening.path)
         self._read_only = opening.read_only
         self._inode: tuple[int, int] = (0, 0)
         self._writer: apsw.Connection | None = None
@@ -98,7 +99,7 @@ class SqliteStore(Queries):
         else:
             self._writer = opening.writer()
             self._known = Known(self._writer)
-            self._inode = _inode_of(self._path)
+            self._inode = _inode_of(self._path_text)
         super().__init__(readers)
         _opened.add(self)
 
@@ -164,7 +165,7 @@ class SqliteStore(Queries):
         writer, known = self._writer, self._known
         if writer is None or known is None:
             raise closed_error()
-        if _inode_of(self._path) != self._inode:
+        if _inode_of(self._path_text) != self._inode:
             raise moved_error(self._path)
         try:
             writer.execute("BEGIN IMMEDIATE")
@@ -215,7 +216,7 @@ def _refuse_in_child() -> None:
         store._after_fork_in_child()  # noqa: SLF001 - of this module
 
 
-def _inode_of(path: Path) -> tuple[int, int]:
+def _inode_of(path: str) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError:

@@ -257,9 +257,9 @@ def _pieces(names: Sequence[str]) -> Iterator[rows.Row]:
         yield (*piece, *[None] * (size - len(piece)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppendWork:
-    """A batch of appends, checked for what can be known without the database."""
+    """A batch of appends. Not frozen, as values usually are here: that would triple the cost of making it."""
 
     batch: Sequence[Append]
 
