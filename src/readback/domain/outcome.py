@@ -150,6 +150,8 @@ class Outcome:
             proves=self.proves,
             hold=self.hold,
             attempted=self.attempts > 0 and not self._never_sent,
+            contested=self.contested,
+            reason=self.code,
             observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
         )
 
