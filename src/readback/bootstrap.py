@@ -9,6 +9,13 @@ from readback.config import Settings, settings
 from readback.domain.errors import SettingsError
 
 if TYPE_CHECKING:
+    from readback.adapters.executor_files import FileExecutor as FileExecutor
+    from readback.adapters.executor_http import HttpExecutor as HttpExecutor
+    from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
+    from readback.adapters.source_files import FileSource as FileSource
+    from readback.adapters.source_http import CommitToken as CommitToken
+    from readback.adapters.source_http import HttpSource as HttpSource
+    from readback.adapters.source_sql import SqlSource as SqlSource
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
     from readback.ports.store import LedgerStore
@@ -16,6 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "fallback", "predicate_engine", "runtime", "settings", "store"]
 
 _engines: list[PredicateEngine] = []
+
+_SYSTEMS = {
+    "CommitToken": "source_http",
+    "FileExecutor": "executor_files",
+    "FileSource": "source_files",
+    "HttpExecutor": "executor_http",
+    "HttpSource": "source_http",
+    "SqlExecutor": "executor_sql",
+    "SqlSource": "source_sql",
+}
+"""The built-in sources and executors, by the adapter that has them; `readback.sdk.systems` shows them to users."""
+
+
+def __getattr__(name: str) -> object:
+    """A built-in source or executor, imported when it is first asked for."""
+    home = _SYSTEMS.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"readback.adapters.{home}"), name)
 
 
 def store(url: str) -> LedgerStore:
@@ -51,3 +79,6 @@ def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
     from readback.adapters.sink_fallback import write_fallback
 
     return write_fallback(getattr(store, "path", None), record)
+
+
+predicates = predicate_engine

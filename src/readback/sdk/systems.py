@@ -1,0 +1,43 @@
+"""The built-in sources and executors: what reads systems of record, and what acts on systems.
+
+Used by authors of contracts, who construct them and call them inside readers and actions. They are chosen by the
+composition root, and imported when they are first used; nothing here acts or reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from readback import bootstrap
+
+if TYPE_CHECKING:
+    from readback.bootstrap import (
+        CommitToken,
+        FileExecutor,
+        FileSource,
+        HttpExecutor,
+        HttpSource,
+        SqlExecutor,
+        SqlSource,
+    )
+
+__all__ = [
+    "CommitToken",
+    "FileExecutor",
+    "FileSource",
+    "HttpExecutor",
+    "HttpSource",
+    "SqlExecutor",
+    "SqlSource",
+]
+
+
+def __getattr__(name: str) -> object:
+    """One of the names above, when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(bootstrap, name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
