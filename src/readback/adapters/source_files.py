@@ -1,0 +1,295 @@
+"""A folder as a system of record: what lies in it, how large, with which hash.
+
+Constructed by users (or from a contract file) and called inside reader functions. It must not write, and never
+leaves its folder: a path is resolved first, then walked component by component from an open folder without following
+links, so that nothing swapped in between can lead out. Absence is believed where the folder's listing can be read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from readback.canon import CanonError, Json
+from readback.canon.limits import STRING_MAX_BYTES
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.reading import Reading
+
+HASH_MAX_BYTES: Final = 268_435_456
+"""Hashed in one reading; a file beyond it is shown without its hash, so that nothing can be said of its bytes."""
+ENTRIES_MAX: Final = 10_000
+STAMP_ATTRIBUTE: Final = "user.readback.stamp"
+"""The extended attribute in which the writer of a file may leave its stamp."""
+
+_CHUNK_BYTES: Final = 1_048_576
+_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _NotShownError(Exception):
+    """Carries the reading that says why the object is not shown."""
+
+    def __init__(self, reading: Reading) -> None:
+        super().__init__(reading.detail)
+        self.reading = reading
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many bytes this reading may still hash."""
+
+    left: int
+
+
+class FileSource:
+    """The files below `root`. Safe from any thread. Paths are relative to `root`, with slashes.
+
+    Links inside the folder are followed to what they mean; a path that leads out raises SandboxEscapeError, as do
+    devices, pipes and sockets.
+    """
+
+    def __init__(self, name: str, root: str | Path, *, hash_max_bytes: int = HASH_MAX_BYTES) -> None:
+        if not name:
+            raise UsageError("A source needs a name.")
+        self.name = name
+        self._root = os.fspath(root)
+        self._hash_max_bytes = hash_max_bytes
+
+    def stat(self, path: str) -> Reading:
+        """`path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`), `mtime_us`.
+
+        The version changes with every write. A file too large or not open to us is shown without `sha256`.
+        """
+        return self._shown(path, None)
+
+    def text(self, path: str, *, encoding: str = "utf-8") -> Reading:
+        """As `stat`, with the file's `text`. Raises ReaderTypeError where it is no text, or one over 1 MiB."""
+        return self._shown(path, encoding)
+
+    def tree(self, path: str = ".") -> Reading:
+        """The manifest of a folder: `entries` by path, each as `stat` shows it but for the times; `count`.
+
+        Links are shown with what they say and not followed. Raises ReaderFailedError for a folder of over
+        10,000 entries: a manifest that is cut hides changes.
+        """
+        try:
+            with self._folder_of(self._parts(path)) as folder:
+                entries = dict(self._entries(folder, _Budget(self._hash_max_bytes)))
+            return Reading.of({"path": path, "entries": entries, "count": len(entries)})
+        except _NotShownError as error:
+            return error.reading
+        except PermissionError as error:
+            return Reading.not_visible(f"{self.name}: a part of the folder may not be listed: {error}")
+        except OSError as error:
+            return Reading.unavailable(f"{self.name}: {error}")
+        except CanonError as error:
+            raise ReaderTypeError(f"{self.name!r} holds a name without a JSON form: {error.message}") from error
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where the folder cannot be listed."""
+        try:
+            with os.scandir(self._root):
+                return
+        except OSError as error:
+            raise ReaderFailedError(f"The folder of {self.name!r} cannot be listed: {error}") from error
+
+    # --- one object --------------------------------------------------------------------------------------------
+
+    def _shown(self, path: str, encoding: str | None) -> Reading:
+        parts = self._parts(path)
+        try:
+            if not parts:
+                with self._folder_of([]) as folder:
+                    return Reading.of({"path": ".", **_outside(os.fstat(folder))})
+            with self._folder_of(parts[:-1]) as folder:
+                return self._object(folder, parts, encoding)
+        except _NotShownError as error:
+            return error.reading
+        except PermissionError as error:
+            return Reading.not_visible(f"{self.name}: {error}")
+        except OSError as error:
+            return Reading.unavailable(f"{self.name}: {error}")
+        except CanonError as error:
+            raise ReaderTypeError(f"{path!r} has no JSON form: {error.message}") from error
+
+    def _object(self, folder: int, parts: list[str], encoding: str | None) -> Reading:
+        name, path = parts[-1], "/".join(parts)
+        try:
+            seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            raise _NotShownError(_absence(folder, name)) from None
+        if modes.S_ISDIR(seen.st_mode):
+            return Reading.of({"path": path, **_outside(seen)}, version=_version(seen))
+        if modes.S_ISLNK(seen.st_mode):
+            return Reading.unavailable(f"{path} became a link while it was read")
+        if not modes.S_ISREG(seen.st_mode):
+            raise SandboxEscapeError(f"{path!r} is neither a file nor a folder.")
+        try:
+            with _opened(name, _FILE, folder) as file:
+                return self._file(file, path, encoding)
+        except PermissionError:
+            return Reading.of({"path": path, **_outside(seen)}, version=_version(seen), complete=False)
+
+    def _file(self, file: int, path: str, encoding: str | None) -> Reading:
+        first = os.fstat(file)
+        if not modes.S_ISREG(first.st_mode):
+            return Reading.unavailable(f"{path} became something else while it was read")
+        value: dict[str, Json] = {"path": path, **_outside(first)}
+        content, digest = b"", None
+        if encoding is not None:
+            content = _content(file, path)
+            digest = sha256(content).hexdigest()
+        elif first.st_size <= self._hash_max_bytes:
+            digest = _digest(file, first.st_size)
+        last = os.fstat(file)
+        if _version(first) != _version(last):
+            return Reading.unavailable(f"{path} was written while it was read")
+        if digest is not None:
+            value["sha256"] = digest
+        if encoding is not None:
+            value["text"] = _decoded(content, encoding, path)
+        return Reading.of(value, version=_version(last), stamp=_stamp(file), complete=digest is not None)
+
+    # --- a folder ----------------------------------------------------------------------------------------------
+
+    def _entries(self, folder: int, budget: _Budget) -> Iterator[tuple[str, Json]]:
+        count = 0
+        for where, folders, files, here in os.fwalk(".", onerror=_raise, dir_fd=folder):
+            folders.sort()  # The walk goes on in this order, so that the same files are within the budget.
+            for name in sorted([*folders, *files]):
+                count += 1
+                if count > ENTRIES_MAX:
+                    raise ReaderFailedError(
+                        f"A folder of {self.name!r} has over {ENTRIES_MAX} entries.",
+                        remedy="Name a smaller folder.",
+                    )
+                yield "/".join([*where.split("/")[1:], name]), _entry(here, name, budget)
+
+    # --- the way there -----------------------------------------------------------------------------------------
+
+    def _parts(self, path: str) -> list[str]:
+        """The components of the resolved path, which lies inside. Raises SandboxEscapeError."""
+        if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
+            raise SandboxEscapeError(f"The path {path!r} leaves the folder of {self.name!r}, or is none.")
+        root = os.path.realpath(self._root)
+        try:
+            real = os.path.realpath(os.path.join(root, path))
+        except UnicodeEncodeError as error:
+            raise SandboxEscapeError(f"{path!r} cannot be the name of a file.") from error
+        if real == root:
+            return []
+        if not real.startswith(root.rstrip("/") + "/"):
+            raise SandboxEscapeError(f"The path {path!r} leads out of the folder of {self.name!r}.")
+        return real[len(root.rstrip("/")) + 1 :].split("/")
+
+    @contextmanager
+    def _folder_of(self, parts: list[str]) -> Iterator[int]:
+        """An open folder, reached from the root without following a link."""
+        folder = os.open(os.path.realpath(self._root), _FOLDER)
+        try:
+            for name in parts:
+                try:
+                    inner = os.open(name, _FOLDER, dir_fd=folder)
+                except (FileNotFoundError, NotADirectoryError):
+                    raise _NotShownError(_absence(folder, name, inside=True)) from None
+                os.close(folder)
+                folder = inner
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _absence(folder: int, name: str, *, inside: bool = False) -> Reading:
+    """Whether the name, or what is `inside` it, is absent: the listing is the proof that we would have seen it."""
+    try:
+        with _opened(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, folder) as listing, os.scandir(listing) as found:
+            entry = next((each for each in found if each.name == name), None)
+            if entry is None or (inside and entry.is_file(follow_symlinks=False)):
+                return Reading.absent()
+    except PermissionError:
+        return Reading.not_visible(f"{name} is not shown, and its folder may not be listed")
+    return Reading.unavailable(f"{name} changed while it was looked for")
+
+
+@contextmanager
+def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
+    file = os.open(name, flags, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _outside(seen: os.stat_result) -> dict[str, Json]:
+    """What is known without opening."""
+    told: dict[str, Json] = {"mode": f"{modes.S_IMODE(seen.st_mode):04o}", "mtime_us": seen.st_mtime_ns // 1_000}
+    if modes.S_ISDIR(seen.st_mode):
+        return {"kind": "directory", **told}
+    return {"kind": "file", "size": seen.st_size, **told}
+
+
+def _version(seen: os.stat_result) -> str:
+    """Equal or not, nothing more: times of files can be set, so their order proves nothing."""
+    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
+
+
+def _stamp(file: int) -> str | None:
+    if not hasattr(os, "getxattr"):
+        return None
+    try:
+        return os.getxattr(file, STAMP_ATTRIBUTE).decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _entry(folder: int, name: str, budget: _Budget) -> Json:
+    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if modes.S_ISLNK(seen.st_mode):
+        return {"kind": "link", "to": os.readlink(name, dir_fd=folder)}
+    if not modes.S_ISREG(seen.st_mode) and not modes.S_ISDIR(seen.st_mode):
+        return {"kind": "other"}
+    told = _outside(seen)
+    if modes.S_ISREG(seen.st_mode) and seen.st_size <= budget.left:
+        budget.left -= seen.st_size
+        with _opened(name, _FILE, folder) as file:
+            told["sha256"] = _digest(file, seen.st_size)
+        del told["mtime_us"]  # With the hash at hand, a time that was only touched is no change.
+    elif modes.S_ISDIR(seen.st_mode):
+        del told["mtime_us"]
+    return told
+
+
+def _digest(file: int, size: int) -> str:
+    """The hash of the first `size` bytes; whether there are more by now is told by the times."""
+    digest, left = sha256(), size
+    while left > 0 and (chunk := os.read(file, min(left, _CHUNK_BYTES))):
+        digest.update(chunk)
+        left -= len(chunk)
+    return digest.hexdigest()
+
+
+def _content(file: int, path: str) -> bytes:
+    content = bytearray()
+    while chunk := os.read(file, _CHUNK_BYTES):
+        content += chunk
+        if len(content) > STRING_MAX_BYTES:
+            raise ReaderTypeError(f"{path!r} is over {STRING_MAX_BYTES} bytes; read its hash in place of its text.")
+    return bytes(content)
+
+
+def _decoded(content: bytes, encoding: str, path: str) -> str:
+    try:
+        return content.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise ReaderTypeError(f"{path!r} is no text in {encoding}: {error}") from error
+
+
+def _raise(error: OSError) -> None:
+    """A part of the folder that cannot be walked must not be left out in silence."""
+    raise error

@@ -1,0 +1,394 @@
+"""Looking into a real folder: what lies there, what does not, and what leads out of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from readback.adapters import source_files
+from readback.adapters.source_files import FileSource
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.reading import Presence, Reading
+from readback.testing.conformance_source import SOURCE_RULES, Rule
+
+NOBODY = 65_534
+
+
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """Root may read everything; a test of rights has to be somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def work(root: Path) -> FileSource:
+    return FileSource("work", root)
+
+
+class World:
+    """One file in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.source = FileSource("work", root)
+        self.hidden = False
+
+    def put(self, text: str) -> None:
+        (self.root / "sub").mkdir(exist_ok=True)
+        (self.root / "sub" / "a.txt").write_text(text)
+
+    def remove(self) -> None:
+        (self.root / "sub" / "a.txt").unlink(missing_ok=True)
+
+    def read(self) -> Reading:
+        if not self.hidden:
+            return self.source.stat("sub/a.txt")
+        with without_privileges():
+            return self.source.stat("sub/a.txt")
+
+    def cut(self) -> None:
+        self.root.rename(self.root.with_suffix(".away"))
+
+    def mend(self) -> None:
+        if not self.root.exists():
+            self.root.with_suffix(".away").rename(self.root)
+
+    def hide(self) -> bool:
+        self.root.chmod(0)
+        self.hidden = True
+        return True
+
+
+@pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)
+def test_a_file_source_keeps_the_rules_of_sources(rule: Rule, root: Path) -> None:
+    try:
+        rule(World(root))
+    finally:
+        if root.exists():
+            root.chmod(0o700)
+
+
+@pytest.mark.requirement("CLASS-ephemeral-write")
+def test_a_file_is_shown_with_its_size_and_hash(root: Path, work: FileSource) -> None:
+    (root / "a").mkdir()
+    (root / "a" / "b.txt").write_bytes(b"hello")
+    (root / "a" / "b.txt").chmod(0o640)
+    os.utime(root / "a" / "b.txt", ns=(1, 5_000_000_789))
+    found = work.stat("a/./b.txt")
+    assert found.value == {
+        "path": "a/b.txt",
+        "kind": "file",
+        "size": 5,
+        "sha256": sha256(b"hello").hexdigest(),
+        "mode": "0640",
+        "mtime_us": 5_000_000,
+    }
+    assert (found.stamp, found.complete) == (None, True)
+
+
+def test_a_folder_is_shown_without_a_hash(root: Path, work: FileSource) -> None:
+    (root / "a").mkdir(0o750)
+    found = work.stat("a")
+    assert isinstance(found.value, dict)
+    assert (found.value["kind"], "size" in found.value, "sha256" in found.value) == ("directory", False, False)
+    whole = work.stat(".")
+    assert isinstance(whole.value, dict)
+    assert whole.value["path"] == "."
+
+
+def test_the_version_moves_with_every_write(root: Path, work: FileSource) -> None:
+    (root / "a").write_text("1")
+    first = work.stat("a").version
+    (root / "b").write_text("1")
+    (root / "b").replace(root / "a")
+    assert work.stat("a").version != first
+
+
+def test_a_stamp_in_the_artefact_is_found(root: Path, work: FileSource) -> None:
+    (root / "a").write_text("1")
+    try:
+        os.setxattr(root / "a", source_files.STAMP_ATTRIBUTE, b"stamp-1")
+    except OSError:
+        assert work.stat("a").stamp is None  # a file system that holds none
+    else:
+        assert work.stat("a").stamp == "stamp-1"
+        os.setxattr(root / "a", source_files.STAMP_ATTRIBUTE, b"\xff")
+        assert work.stat("a").stamp is None
+
+
+@pytest.mark.parametrize("path", ["missing", "sub/missing", "no/such/folder", "file/below", "dangling"])
+def test_what_is_not_in_the_listing_is_absent(root: Path, work: FileSource, path: str) -> None:
+    (root / "sub").mkdir()
+    (root / "file").write_text("")
+    (root / "dangling").symlink_to("nowhere")
+    assert work.stat(path).presence is Presence.ABSENT
+    assert work.text(path).presence is Presence.ABSENT
+
+
+@pytest.fixture
+def shut() -> Iterator[Path]:
+    """A folder that others may go through, and not list."""
+    folder = Path(tempfile.mkdtemp(prefix="readback-shut-"))
+    (folder / "a").write_text("secret")
+    (folder / "a").chmod(0)
+    (folder / "dark").mkdir(0)
+    folder.chmod(0o711 if os.geteuid() == 0 else 0o300)
+    yield folder
+    folder.chmod(0o700)
+    (folder / "dark").chmod(0o700)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.requirement("TRUTH-verdict-2")
+def test_absence_needs_a_folder_that_may_be_listed(shut: Path) -> None:
+    with without_privileges():
+        work = FileSource("work", shut)
+        assert work.stat("missing").presence is Presence.NOT_VISIBLE
+        assert work.stat("dark/a").presence is Presence.NOT_VISIBLE
+        assert work.tree().presence is Presence.NOT_VISIBLE
+        with pytest.raises(ReaderFailedError):
+            work.ping()
+
+
+def test_a_file_that_is_seen_and_may_not_be_opened_is_there_without_its_hash(shut: Path) -> None:
+    with without_privileges():
+        found = FileSource("work", shut).stat("a")
+    assert found.presence is Presence.PRESENT
+    assert found.complete is False
+    assert isinstance(found.value, dict)
+    assert (found.value["size"], "sha256" in found.value) == (6, False)
+
+
+def test_a_file_over_the_limit_is_shown_without_its_hash(root: Path) -> None:
+    (root / "a").write_bytes(b"x" * 11)
+    found = FileSource("work", root, hash_max_bytes=10).stat("a")
+    assert isinstance(found.value, dict)
+    assert ("sha256" in found.value, found.complete) == (False, False)
+    (root / "a").write_bytes(b"x" * 10)
+    assert FileSource("work", root, hash_max_bytes=10).stat("a").complete is True
+
+
+@pytest.fixture
+def outside(root: Path) -> Path:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    (root / "out").symlink_to(outside)
+    (root / "up").symlink_to("../outside/secret")
+    (root / "twice").symlink_to("out/secret")
+    (root.parent / "work-not").mkdir()
+    (root / "sibling").symlink_to("../work-not")
+    return outside
+
+
+@pytest.mark.requirement("INPUT-sandbox-escape")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside/secret",
+        "sub/../../outside/secret",
+        "..",
+        "/etc/passwd",
+        "",
+        "a\0b",
+        "\ud800",
+        "out",
+        "out/secret",
+        "up",
+        "twice",
+        "sibling",
+    ],
+)
+def test_a_path_that_leads_out_is_refused(outside: Path, work: FileSource, path: str) -> None:
+    for look in (work.stat, work.text, work.tree):
+        with pytest.raises(SandboxEscapeError):
+            look(path)
+
+
+@pytest.mark.requirement("INPUT-sandbox-escape")
+def test_devices_pipes_and_sockets_are_refused(root: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(root / "pipe")
+    monkeypatch.chdir(root)  # a socket's path has to be short
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+        for name in ("pipe", "socket"):
+            with pytest.raises(SandboxEscapeError, match="neither"):
+                work.stat(name)
+
+
+def test_links_inside_lead_to_what_they_mean(root: Path, work: FileSource) -> None:
+    (root / "sub").mkdir()
+    (root / "sub" / "a").write_text("1")
+    (root / "link").symlink_to("sub/a")
+    (root / "folder").symlink_to("sub")
+    for path in ("link", "folder/a"):
+        found = work.stat(path)
+        assert isinstance(found.value, dict)
+        assert found.value["path"] == "sub/a", "the path is that of the file itself"
+
+
+def test_a_root_may_be_a_link_itself(root: Path) -> None:
+    (root / "a").write_text("1")
+    (root.parent / "alias").symlink_to(root)
+    assert FileSource("work", root.parent / "alias").stat("a").presence is Presence.PRESENT
+
+
+def test_a_link_that_is_put_in_after_the_path_was_resolved_is_not_followed(
+    root: Path, outside: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "secret").write_text("mine")
+    (root / "sub").mkdir()
+    (root / "sub" / "secret").write_text("mine")
+    resolve = os.path.realpath
+
+    def then_swap(path: str) -> str:
+        real = resolve(path)
+        if path.endswith("secret"):
+            (root / "secret").unlink()
+            (root / "secret").symlink_to(outside / "secret")
+            shutil.rmtree(root / "sub")
+            (root / "sub").symlink_to(outside)
+        return real
+
+    monkeypatch.setattr(os.path, "realpath", then_swap)
+    assert work.stat("secret").presence is Presence.UNAVAILABLE
+    shutil.rmtree(root)
+    root.mkdir()
+    (root / "sub").mkdir()
+    (root / "secret").write_text("mine")
+    assert work.text("sub/secret").presence is Presence.UNAVAILABLE
+
+
+def test_links_that_go_round_show_nothing(root: Path, work: FileSource) -> None:
+    (root / "a").symlink_to("b")
+    (root / "b").symlink_to("a")
+    assert work.stat("a").presence is Presence.UNAVAILABLE
+
+
+def test_a_name_that_no_file_can_have_is_not_absent(work: FileSource) -> None:
+    assert work.stat("x" * 300).presence is Presence.UNAVAILABLE
+
+
+def test_text_is_shown_with_its_hash(root: Path, work: FileSource) -> None:
+    (root / "a").write_bytes("grüß\n".encode("latin-1"))
+    found = work.text("a", encoding="latin-1")
+    assert isinstance(found.value, dict)
+    assert found.value["text"] == "grüß\n"
+    assert found.value["sha256"] == sha256("grüß\n".encode("latin-1")).hexdigest()
+
+
+@pytest.mark.requirement("INPUT-reader-wrong-type")
+@pytest.mark.parametrize(
+    ("content", "encoding"), [(b"\xff", "utf-8"), (b"x", "no-such-code"), (b"x" * 1_048_577, "utf-8")]
+)
+def test_what_is_no_text_is_a_verifier_error(root: Path, work: FileSource, content: bytes, encoding: str) -> None:
+    (root / "a").write_bytes(content)
+    with pytest.raises(ReaderTypeError):
+        work.text("a", encoding=encoding)
+
+
+@pytest.mark.parametrize("look", ["stat", "text"])
+def test_a_file_that_is_written_while_it_is_read_shows_nothing(
+    root: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch, look: str
+) -> None:
+    (root / "a").write_text("one")
+    read = os.read
+
+    def then_write(file: int, size: int) -> bytes:
+        got = read(file, size)
+        with (root / "a").open("a") as other:
+            other.write("!")
+        monkeypatch.setattr(os, "read", read)
+        return got
+
+    monkeypatch.setattr(os, "read", then_write)
+    assert getattr(work, look)("a").presence is Presence.UNAVAILABLE
+    assert getattr(work, look)("a").presence is Presence.PRESENT
+
+
+@pytest.mark.requirement("TRUTH-kind-frame", "L33")
+def test_a_manifest_shows_every_hidden_change(root: Path, work: FileSource) -> None:
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "sub" / "a").write_text("1")
+    (root / "sub" / "link").symlink_to("../../outside")
+    os.mkfifo(root / "pipe")
+    before = work.tree()
+    assert isinstance(before.value, dict)
+    entries = before.value["entries"]
+    assert isinstance(entries, dict)
+    assert set(entries) == {"pipe", "sub", "sub/a", "sub/deep", "sub/link"}
+    assert entries["pipe"] == {"kind": "other"}
+    assert entries["sub/link"] == {"kind": "link", "to": "../../outside"}
+    assert entries["sub/a"] == {"kind": "file", "size": 1, "mode": "0644", "sha256": sha256(b"1").hexdigest()}
+    assert before.value["count"] == 5
+    os.utime(root / "sub" / "a", (1, 1))
+    assert work.tree().value == before.value, "what was only touched has not changed"
+    (root / "sub" / "a").write_text("2")
+    assert work.tree().value != before.value
+    only = work.tree("sub")
+    assert isinstance(only.value, dict)
+    assert isinstance(only.value["entries"], dict)
+    assert set(only.value["entries"]) == {"a", "deep", "link"}
+    assert work.tree("nowhere").presence is Presence.ABSENT
+
+
+def test_a_manifest_says_the_time_of_what_it_does_not_hash(root: Path) -> None:
+    (root / "a").write_bytes(b"x" * 8)
+    (root / "b").write_bytes(b"x" * 8)
+    found = FileSource("work", root, hash_max_bytes=10).tree().value
+    assert isinstance(found, dict)
+    entries = found["entries"]
+    assert isinstance(entries, dict)
+    assert ["sha256" in each for each in entries.values() if isinstance(each, dict)] == [True, False]
+    assert isinstance(entries["b"], dict)
+    assert "mtime_us" in entries["b"]
+
+
+def test_a_manifest_that_would_be_cut_is_none(root: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_files, "ENTRIES_MAX", 3)
+    for name in "abc":
+        (root / name).write_text("")
+    assert work.tree().presence is Presence.PRESENT
+    (root / "d").mkdir()
+    with pytest.raises(ReaderFailedError, match="over 3"):
+        work.tree()
+
+
+def test_a_name_without_a_json_form_is_a_verifier_error(root: Path, work: FileSource) -> None:
+    (root / os.fsdecode(b"\xff")).write_text("")
+    with pytest.raises(ReaderTypeError):
+        work.tree()
+    with pytest.raises(ReaderTypeError):
+        work.stat(os.fsdecode(b"\xff"))
+
+
+def test_a_manifest_of_a_folder_that_is_gone_is_unavailable(root: Path, work: FileSource) -> None:
+    root.rmdir()
+    assert work.tree().presence is Presence.UNAVAILABLE
+
+
+def test_a_source_has_a_name(root: Path) -> None:
+    with pytest.raises(UsageError):
+        FileSource("", root)
