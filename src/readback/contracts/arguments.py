@@ -186,11 +186,11 @@ def _take(parameter: Parameter, value: object) -> object:
 
 
 def _revive(parameter: Parameter, written: Json) -> object:
-    from_json = _decoded(written)
     if parameter.kinds is not None:
-        return _plain(parameter, from_json)
+        return _plain(parameter, written)
     if parameter.adapter is None:
         return json_value(written)
+    from_json = _decoded(written)
     if parameter.annotation is timedelta and isinstance(from_json, str):
         from_json = _span(from_json)
     from pydantic import ValidationError
@@ -241,7 +241,10 @@ def _decoded(value: Json) -> Any:
         return value
     marked = value.get(BYTES_KEY)
     if len(value) == 1 and isinstance(marked, str):
-        return b64decode(marked)
+        try:
+            return b64decode(marked, validate=True)
+        except ValueError:
+            return value  # it only looks like marked bytes
     return {key: _decoded(part) for key, part in value.items()}
 
 
@@ -291,7 +294,7 @@ def _adapter(name: str, annotation: Any) -> TypeAdapter[Any]:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         adapter.json_schema()
-    except (PydanticUserError, PydanticSchemaGenerationError) as error:
+    except (PydanticUserError, PydanticSchemaGenerationError, RecursionError) as error:
         first = str(error).partition("\n")[0]
         raise ContractFieldError(f"The type of {name!r} has no argument schema: {first}") from error
     return adapter

@@ -64,9 +64,7 @@ def compile_contract(
         fails_when=fails_when,
         expected_version=expected,
         revive=parts.arguments.revive,
-        hands=Hands(
-            parts.execute, tuple(each.hand for each in readers), parts.find, parts.lookup, parts.rollback
-        ),
+        hands=Hands(parts.execute, tuple(each.hand for each in readers), parts.find, parts.lookup, parts.rollback),
         compensation=parts.compensation,
     )
 

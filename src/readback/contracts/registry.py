@@ -116,6 +116,8 @@ def registry_of(modules: Iterable[ModuleType | str]) -> Registry:
 
 
 def _imported(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(f"{name!r} is no name of a module.", remedy="Give it as package.module.")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -125,8 +127,6 @@ def _imported(name: str) -> ModuleType:
                 f"There is no module {name!r}.", remedy="Give it as package.module, as Python imports it."
             ) from error
         raise ContractError(f"The module {name!r} cannot be imported: {error}.") from error
-    except ValueError as error:
-        raise UsageError(f"{name!r} is no name of a module.") from error
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         raise ContractError(f"The module {name!r} cannot be imported: {said:.300}") from error
