@@ -97,7 +97,7 @@ def test_every_key_finds_its_place() -> None:
     assert contract.late_window_us == 3600 * S
     assert contract.key_fields == ("order_id",)
     assert contract.principals == ("agent:*",)
-    assert contract.redact == ("requested.carrier", "authoritative.card")
+    assert contract.redact == ("requested.carrier", "authoritative.card", "intended.carrier", "before.card")
     assert contract.tell == ("status", "id")
     assert set(given) <= set(OPTION_KEYS)
 

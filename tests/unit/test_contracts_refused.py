@@ -387,6 +387,14 @@ def test_an_account_without_an_argument_to_compare_it_with_is_refused() -> None:
     assert "identity.account" in refused(ContractFieldError, identity=identity)
 
 
+@pytest.mark.requirement("TRUTH-source-declared")
+def test_a_contract_that_asks_for_more_than_its_source_offers_is_refused() -> None:
+    identity = {"target": "authoritative.id", "tenant": "authoritative.tenant", "version": "not_offered"}
+    problems = refused(ContractFieldError, kind="create", identity=identity, expected_version="requested.order_id")
+    assert list(problems) == ["expected_version", "identity.stamp"]
+    assert list(refused(MissingReaderError, quorum=3)) == ["readers"]
+
+
 @pytest.mark.requirement("TRUTH-kind-ours")
 @pytest.mark.parametrize("kind", ["create", "append", "adjust", "send"])
 def test_an_effect_that_counts_only_as_ours_needs_a_way_to_show_it(kind: str) -> None:

@@ -174,8 +174,8 @@ def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: Parts
             if name not in names:
                 reason = f"It takes {name!r}, which this action does not have.{did_you_mean(name, names)}"
                 problems.add(f"readers.{each.hand.name}", ContractFieldError(reason))
-        if each.parameters is None and each.signature_of is not None:
-            why = accepts(each.signature_of, names)
+        if each.parameters is None and each.function is not None:
+            why = accepts(each.function, names)
             if why:
                 problems.add(f"readers.{each.hand.name}", ContractFieldError(why))
     for name in options.key_fields:
@@ -256,7 +256,7 @@ def _contract(
         late_window_us=options.late_window_us,
         key_fields=options.key_fields,
         principals=options.principals,
-        redact=options.redact,
+        redact=_hidden_everywhere(options.redact),
         tell=options.tell,
         unverifiable=options.unverifiable,
         proves=options.proves or ("submitted" if kind is Kind.SEND else ""),
@@ -267,6 +267,23 @@ def _contract(
         schema_hash=parts.arguments.schema_hash,
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )
+
+
+def _hidden_everywhere(redact: tuple[str, ...]) -> tuple[str, ...]:
+    """What is hidden in one state is hidden in its twin: a record before and after, a request and its goal."""
+    found = dict.fromkeys(redact)
+    for path in redact:
+        root, _, rest = path.partition(".")
+        found |= dict.fromkeys(f"{twin}.{rest}" for twin in _TWINS.get(root, ()))
+    return tuple(found)
+
+
+_TWINS = {
+    "authoritative": ("before",),
+    "before": ("authoritative",),
+    "requested": ("intended",),
+    "intended": ("requested",),
+}
 
 
 def _sealed(contract: Contract) -> Contract:

@@ -94,6 +94,9 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
     if options.noop is not None and kind.needs_ours:
         reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
         problems.add("noop", ContractFieldError(reason))
+    if options.expected_version and options.identity.get("version") == NOT_OFFERED:
+        reason = "It is compared with the source's version, which `identity.version` says is not offered."
+        problems.add("expected_version", ContractFieldError(reason))
     stamped = options.identity.get("stamp", NOT_OFFERED) != NOT_OFFERED
     if kind.needs_ours and not options.unverifiable and not (stamped or attributed):
         reason = (

@@ -6,16 +6,19 @@ It looks at functions and never calls one.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, Concatenate, TypeVar, get_type_hints
 
 from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
+from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
 from readback.ports.acting import Hand
+
+ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Reader:
 
     Made by an action's `.read`, or by `reader` for a function that several actions share. `parameters` are the
     arguments it takes, a part of the action's own; None means all. `attributes`: its readings say whose doing they
-    are (`stamp=` or `created_after_dispatch=`). `timeout` None means ten seconds.
+    are (`stamp=` or `created_after_dispatch=`). `timeout` None means ten seconds. `function` is its author's own.
     """
 
     hand: Hand
@@ -34,7 +37,7 @@ class Reader:
     timeout: object = None
     attributes: bool = False
     parameters: tuple[str, ...] | None = None
-    signature_of: Callable[..., object] | None = None
+    function: Callable[..., object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +94,13 @@ def reader(
     timeout: object = None,
     attributes: bool = False,
     name: str = "",
-) -> Callable[[Callable[..., object]], Reader]:
+) -> Callable[[Callable[Concatenate[Context, ...], ReadResult]], Reader]:
     """Decorator: a reader that every contract may name under `readers=[...]`.
 
     The function takes the context and those of the action's arguments that it needs, by name, and returns a Reading.
     """
 
-    def make(function: Callable[..., object]) -> Reader:
+    def make(function: Callable[Concatenate[Context, ...], ReadResult]) -> Reader:
         return reader_of(
             function,
             source=source,
