@@ -11,10 +11,12 @@ from readback.domain.errors import SettingsError
 if TYPE_CHECKING:
     from readback.adapters.executor_files import FileExecutor as FileExecutor
     from readback.adapters.executor_http import HttpExecutor as HttpExecutor
+    from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
     from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
     from readback.adapters.source_files import FileSource as FileSource
     from readback.adapters.source_http import CommitToken as CommitToken
     from readback.adapters.source_http import HttpSource as HttpSource
+    from readback.adapters.source_imap import ImapSource as ImapSource
     from readback.adapters.source_sql import SqlSource as SqlSource
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
@@ -30,6 +32,8 @@ _SYSTEMS = {
     "FileSource": "source_files",
     "HttpExecutor": "executor_http",
     "HttpSource": "source_http",
+    "ImapSource": "source_imap",
+    "SmtpExecutor": "executor_smtp",
     "SqlExecutor": "executor_sql",
     "SqlSource": "source_sql",
 }

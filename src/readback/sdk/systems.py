@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         FileSource,
         HttpExecutor,
         HttpSource,
+        ImapSource,
+        SmtpExecutor,
         SqlExecutor,
         SqlSource,
     )
@@ -27,6 +29,8 @@ __all__ = [
     "FileSource",
     "HttpExecutor",
     "HttpSource",
+    "ImapSource",
+    "SmtpExecutor",
     "SqlExecutor",
     "SqlSource",
 ]
