@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from readback.ports.runtime import Runtime
     from readback.ports.store import LedgerStore
 
-__all__ = ["Settings", "fallback", "predicate_engine", "runtime", "settings", "store"]
+__all__ = ["Settings", "fallback", "predicate_engine", "runtime", "settings", "store", "store_damage"]
 
 _engines: list[PredicateEngine] = []
 
@@ -50,8 +50,11 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"readback.adapters.{home}"), name)
 
 
-def store(url: str) -> LedgerStore:
-    """The ledger behind a URL. Raises SettingsError for a scheme that nothing here serves, StoreError as it opens."""
+def store(url: str, *, read_only: bool = False) -> LedgerStore:
+    """The ledger behind a URL. Raises SettingsError for a scheme that nothing here serves, StoreError as it opens.
+
+    `read_only`: nothing is created, migrated or changed; raises StoreError where there is no ledger.
+    """
     if not url.startswith("sqlite:"):
         scheme = url.partition(":")[0]
         raise SettingsError(
@@ -59,7 +62,13 @@ def store(url: str) -> LedgerStore:
         )
     from readback.adapters.store_sqlite import open_sqlite_store
 
-    return open_sqlite_store(url)
+    return open_sqlite_store(url, read_only=read_only)
+
+
+def store_damage(store: LedgerStore) -> list[str]:
+    """What the store itself finds wrong with its files; empty if nothing, or if it cannot tell. Reads everything."""
+    find = getattr(store, "damage", None)
+    return [] if find is None else list(find())
 
 
 def runtime() -> Runtime:

@@ -1,29 +1,127 @@
-"""Settings, read once: flags win over the environment. Called by bootstrap and the command line."""
+"""Settings, read once: what was given wins over the environment, the environment over files, files over the defaults.
+
+Called by bootstrap and the command line. There are two files: `config.toml` in the user's own configuration folder, and
+`readback.toml` in the working folder. An agent may be able to write the latter, so it counts only where the former pins
+its SHA-256; else it is left alone, and `ignored_file` names it.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Final
 
-URL_DEFAULT = "sqlite:///readback.db"
-TENANT_DEFAULT = "default"
-PRINCIPAL_DEFAULT = "agent:local"
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import SettingsError
+
+URL_DEFAULT: Final = "sqlite:///readback.db"
+TENANT_DEFAULT: Final = "default"
+PRINCIPAL_DEFAULT: Final = "agent:local"
+FILE_MAX_BYTES: Final = 65_536
+LOCAL_FILE: Final = "readback.toml"
+USER_FILE: Final = "config.toml"
+TRUSTED: Final = "trusted"
+"""The table of the user's file that pins local ones: absolute path = SHA-256 in hex."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the ledger is, and in whose name it is used."""
+    """Where the ledger is, in whose name it is used, and which modules hold the contracts."""
 
-    url: str
-    tenant: str
-    principal: str
+    url: str = URL_DEFAULT
+    tenant: str = TENANT_DEFAULT
+    principal: str = PRINCIPAL_DEFAULT
+    contracts: tuple[str, ...] = ()
+    ignored_file: str = ""
+    """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
 
-def settings(*, url: str | None = None, tenant: str | None = None, principal: str | None = None) -> Settings:
-    """What was given, else the environment (READBACK_URL, READBACK_TENANT, READBACK_PRINCIPAL), else the defaults."""
+def settings(
+    *,
+    url: str | None = None,
+    tenant: str | None = None,
+    principal: str | None = None,
+    contracts: tuple[str, ...] = (),
+) -> Settings:
+    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _CONTRACTS (names apart by commas).
+
+    Raises SettingsError for a file that is malformed or has an unknown key.
+    """
     environment = os.environ
-    return Settings(
-        url if url is not None else environment.get("READBACK_URL") or URL_DEFAULT,
-        tenant if tenant is not None else environment.get("READBACK_TENANT") or TENANT_DEFAULT,
-        principal if principal is not None else environment.get("READBACK_PRINCIPAL") or PRINCIPAL_DEFAULT,
-    )
+    named = environment.get("READBACK_CONTRACTS", "").replace(",", " ").split()
+    said: dict[str, object] = {
+        "url": url if url is not None else environment.get("READBACK_URL") or None,
+        "tenant": tenant if tenant is not None else environment.get("READBACK_TENANT") or None,
+        "principal": principal if principal is not None else environment.get("READBACK_PRINCIPAL") or None,
+        "contracts": contracts or tuple(named) or None,
+    }
+    filed = _filed()
+    given = {name: value for name, value in said.items() if value is not None}
+    return replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
+
+
+def user_folder() -> Path:
+    """The user's own configuration folder for Readback; it need not exist."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(home) / "readback"
+
+
+def _filed() -> Settings:
+    """What the files say, over the defaults."""
+    user = user_folder() / USER_FILE
+    mine = _table(user, _text(user))
+    pins = mine.pop(TRUSTED, {})
+    found = _checked(user, mine)
+    here = Path.cwd() / LOCAL_FILE
+    content = _text(here)
+    if content is None:
+        return replace(Settings(), **found)  # type: ignore[arg-type]
+    pinned = pins.get(str(here)) if isinstance(pins, dict) else None
+    if pinned != sha256_hex(content):
+        return replace(Settings(), **found, ignored_file=str(here))  # type: ignore[arg-type]
+    return replace(Settings(), **found | _checked(here, _table(here, content)))  # type: ignore[arg-type]
+
+
+def _text(path: Path) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: {error.strerror}.", remedy="Correct its rights, or remove it."
+        ) from error
+    if len(content) > FILE_MAX_BYTES:
+        raise SettingsError(f"The settings file {path} is over {FILE_MAX_BYTES} bytes.", remedy="Make it smaller.")
+    return content
+
+
+def _table(path: Path, content: bytes | None) -> dict[str, object]:
+    if content is None:
+        return {}
+    import tomllib  # most processes have no settings file
+
+    try:
+        return dict(tomllib.loads(content.decode()))
+    except ValueError as error:
+        raise SettingsError(
+            f"The settings file {path} is no TOML: {error}.", remedy="Correct the file, or remove it."
+        ) from error
+
+
+def _checked(path: Path, table: Mapping[str, object]) -> dict[str, object]:
+    known = {field.name for field in fields(Settings)} - {"ignored_file"}
+    for name, value in table.items():
+        if name not in known:
+            raise SettingsError(
+                f"The settings file {path} has the unknown key {name!r}.",
+                remedy=f"Its keys are: {', '.join(sorted(known))}; in the user's own file also [{TRUSTED}].",
+            )
+        listed = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        if not (listed if name == "contracts" else isinstance(value, str)):
+            wanted = "a list of texts" if name == "contracts" else "a text"
+            raise SettingsError(f"The key {name!r} of {path} is not {wanted}.", remedy="Correct the file.")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}

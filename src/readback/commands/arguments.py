@@ -1,0 +1,82 @@
+"""The arguments of `readback run`: text from the shell becomes what the action's schema takes, and nothing is guessed.
+
+The rule, which `readback run --help` prints: `--arg k=v` is text where the parameter takes text, and JSON where it does
+not; `--arg-json k=JSON` is always JSON. So "7" stays text for a `str` and becomes a number for an `int`, and a
+parameter that takes both gets text unless --arg-json says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from readback.canon import Json, MalformedJsonError, ReadbackError, parse_json
+from readback.domain.errors import ArgumentError
+
+DEPTH_MAX: Final = 8
+
+
+def read_arguments(schema: Mapping[str, Json], texts: Iterable[str], jsons: Iterable[str]) -> dict[str, Json]:
+    """The values by name. `schema`: JSON Schema of the action's arguments. Raises ArgumentError with all problems.
+
+    A name that the action does not have is passed on as text: binding refuses it, and says what there is.
+    """
+    properties = schema.get("properties")
+    shapes = properties if isinstance(properties, dict) else {}
+    read: dict[str, Json] = {}
+    problems: list[dict[str, str]] = []
+    for pair, as_json in [*((t, False) for t in texts), *((j, True) for j in jsons)]:
+        name, sign, text = pair.partition("=")
+        if not sign or not name:
+            problems.append({"argument": name, "reason": f"{pair!r} is not of the form name=value."})
+            continue
+        if name in read:
+            problems.append({"argument": name, "reason": "It is given twice."})
+            continue
+        try:
+            read[name] = text if not as_json and takes_text(shapes.get(name, {})) else parse_json(text)
+        except MalformedJsonError as error:
+            wanted = "It is not JSON" if as_json else "It takes no text, and this is not JSON"
+            problems.append({"argument": name, "reason": f"{wanted}: {error.message}"})
+    if problems:
+        raise ArgumentError("These arguments cannot be read.", details={"problems": problems})
+    return read
+
+
+def read_object(option: str, text: str | None) -> dict[str, Json] | None:
+    """The JSON object of an option, None where it is not given. Raises ArgumentError."""
+    if text is None:
+        return None
+    try:
+        value = parse_json(text)
+    except ReadbackError as error:
+        raise ArgumentError(f"{option} is not JSON: {error.message}", remedy=f"Pass {option} a JSON object.") from error
+    if not isinstance(value, dict):
+        raise ArgumentError(f"{option} is not a JSON object.", remedy=f"Pass {option} a JSON object.")
+    return value
+
+
+def takes_text(shape: Json, root: Json = None, depth: int = 0) -> bool:
+    """Whether a JSON Schema can be met by some text. One that says nothing of types can."""
+    if not isinstance(shape, dict) or depth > DEPTH_MAX:
+        return True
+    root = shape if root is None else root
+    reference = shape.get("$ref")
+    if isinstance(reference, str):
+        return takes_text(_referred(root, reference), root, depth + 1)
+    for key in ("anyOf", "oneOf"):
+        options = shape.get(key)
+        if isinstance(options, list):
+            return any(takes_text(option, root, depth + 1) for option in options)
+    constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
+    if isinstance(constants, list):
+        return any(isinstance(constant, str) for constant in constants)
+    types = shape.get("type")
+    return types is None or types == "string" or (isinstance(types, list) and "string" in types)
+
+
+def _referred(root: Json, reference: str) -> Json:
+    found = root
+    for part in reference.removeprefix("#/").split("/"):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found

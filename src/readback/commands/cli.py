@@ -1,0 +1,129 @@
+"""The entry point of `readback`: names the commands, imports the one that is asked for, and turns failures into words.
+
+It decides nothing about actions. What a command answers goes to stdout (in words, or as one JSON value with --json);
+progress, warnings and errors go to stderr. The exit codes are those of EXIT_CODES, and no others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+import click
+
+COMMANDS: Final = {
+    "demo": ("readback.commands.launch:demo", "The main job on real local systems, some of which lie."),
+    "run": ("readback.commands.run:run", "One verified action."),
+    "list": ("readback.commands.list_actions:list_actions", "The newest actions."),
+    "show": ("readback.commands.show:show", "A picture of one action."),
+    "explain": ("readback.commands.explain:explain", "Why an action ended so, and what may be done now."),
+    "resume": ("readback.commands.resume:resume", "Go on, once, with all that is due."),
+    "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
+    "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
+    "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),
+    "bench": ("readback.commands.launch:bench", "How fast it is here."),
+    "version": ("readback.commands.version:version", "Versions of what is installed."),
+}
+"""Where each command lives, and its line in the list: so that `--help` imports none of them."""
+
+EXIT_CODES: Final = """\b
+Exit codes: 0 verified or done; 1 refuted, failed, partial, rolled back or
+abandoned, or a check that found a fault; 2 bad usage or input; 3 undetermined
+or pending; 4 held for review or approval; 5 verifier, contract or settings
+error; 6 store error. Of several actions: the first of 6, 5, 4, 3, 1, 0."""
+
+
+class Cli(click.Group):
+    """A group that imports a command when it is called, and ends every failure with its documented exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from readback.contracts.problems import did_you_mean
+
+            ctx.fail(f"There is no command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> NoReturn:
+        arguments = list(sys.argv[1:] if args is None else args)
+        sys.exit(self.answer(arguments))
+
+    def answer(self, arguments: list[str]) -> int:
+        """Runs one command line and returns its exit code."""
+        as_json = "--json" in arguments
+        for stream in (sys.stdout, sys.stderr):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(arguments, prog_name="readback", standalone_mode=False)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read us has gone: nothing more can be said there, not even by the interpreter at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 1
+        except click.exceptions.Exit as leaving:
+            return leaving.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            return _interrupted()
+        except Exception as error:  # tidy: boundary -- the outermost one: whatever was raised ends in words and a code
+            return _failed(error, as_json=as_json)
+        return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception, *, as_json: bool) -> int:
+    from readback.canon.fault import ReadbackError
+    from readback.commands import failures
+
+    if isinstance(error, click.ClickException):
+        return failures.misused(error, as_json=as_json)
+    if isinstance(error, ReadbackError):
+        return failures.fail(error, as_json=as_json)
+    return failures.crashed(error, as_json=as_json)
+
+
+def _interrupted() -> int:
+    print("Interrupted. What was recorded stays; `readback resume` goes on with it.", file=sys.stderr)
+    return 3
+
+
+@click.group(
+    cls=Cli,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
+@click.version_option(None, "--version", package_name="readback", message="readback %(version)s")
+@click.pass_context
+def main(context: click.Context) -> int | None:
+    """Readback: an agent's action is done when the state it was meant to produce has been read back.
+
+    What a command answers goes to stdout, as one JSON value with --json; progress and errors go to stderr.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    print(context.get_help(), file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Draws the picture of one action. Every value from outside passes through `safe` or `value`, and none is markup.
+
+Called by `show`. It chooses what stands where and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from readback.canon import Json
+from readback.commands.telling import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
+from readback.commands.terminal import NONE, mark, moment, safe, span, value
+from readback.domain.outcome import Outcome
+from readback.domain.predicate import Truth
+
+FIELDS_MAX: Final = 40
+DEPTH_MAX: Final = 4
+CELL_MAX_CHARACTERS: Final = 120
+HASH_SHOWN: Final = 12
+TIME_OF_DAY: Final = len("2026-01-01 ")
+EVENTS_MAX: Final = 200
+COLUMNS: Final = ("intended", "requested", "observed", "before", "authoritative")
+
+Picture = dict[str, Any]
+
+
+def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
+    """The whole picture, from what matters most to what only an auditor asks for."""
+    console.print(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
+    console.print(Text(f"  {outcome.message}"))
+    console.print(_facts(_summary(outcome, picture)))
+    _section(console, "Postconditions", _postconditions(picture["postconditions"]))
+    _section(console, "States side by side", _side_by_side(picture["states"]))
+    _section(console, "Identity of what was read", _identity(picture["identity"]))
+    _section(console, "Readings", _readings(picture["readings"]))
+    _section(console, "Discrepancy", _facts(_discrepancy(picture["discrepancy"])))
+    _section(console, "Decision", _facts(_decision(picture["decision"])))
+    _section(console, f"Lifecycle, from {picture['events'][0]['at']}", _lifecycle(picture["events"]))
+    _section(console, "Record", _facts(_record(outcome, picture)))
+    _section(console, "What the model may be told", Text(safe_lines(picture["said"]["model"])))
+
+
+def safe_lines(text: str) -> str:
+    """Our own text of several lines, each of them safe."""
+    return "\n".join(f"  {safe(line, 2000)}" for line in text.split("\n"))
+
+
+def _section(console: Console, title: str, body: Table | Text | None) -> None:
+    if body is None or (isinstance(body, Table) and not body.rows):
+        return
+    console.print()
+    console.print(Text(title, style="bold"))
+    console.print(body)
+
+
+def _grid(*names: str) -> Table:
+    table = Table(box=None, pad_edge=True, show_edge=False, header_style="dim", show_header=any(names))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    table = _grid("", "")
+    for name, said in pairs:
+        if said:
+            table.add_row(Text(name, style="dim"), Text(said))
+    return table
+
+
+def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
+    level = picture["level"]
+    status = picture["status"]
+    repeat = "allowed" if outcome.may_repeat else "not allowed"
+    return [
+        ("state", plain(outcome.state)),
+        ("verdict", verdict_text(outcome.verdict, outcome.why)),
+        ("discrepancy", plain(outcome.discrepancy.value) if outcome.discrepancy else "none"),
+        ("attribution", plain(outcome.attribution)),
+        ("trust level", f"{level['number']} ({level['means']})"),
+        ("record", ", ".join(f"{name} {said}" for name, said in status.items())),
+        ("repetition", repeat),
+        ("contested", "a later reading contradicts this outcome" if outcome.contested else ""),
+        ("parts", _parts(outcome)),
+        ("code", safe(outcome.code)),
+        ("detail", safe(outcome.detail)),
+        ("due", moment(outcome.due_us) if outcome.due_us is not None else ""),
+        ("hold", safe(outcome.hold)),
+        ("review", safe(outcome.review)),
+        ("incident", safe(outcome.incident)),
+        ("compensation", safe(outcome.compensation)),
+    ]
+
+
+def _parts(outcome: Outcome) -> str:
+    if not outcome.parts_done and not outcome.parts_open:
+        return ""
+    done, open_ = ", ".join(outcome.parts_done) or "none", ", ".join(outcome.parts_open) or "none"
+    return safe(f"done: {done}; open: {open_}")
+
+
+def _postconditions(found: list[Picture]) -> Table:
+    table = _grid("", "name", "postcondition", "values", "reason")
+    for each in found:
+        name = f"{each['group']}: {each['name']}" if each["group"] else each["name"]
+        values = "\n".join(f"{safe(path, 80)} = {value(v, CELL_MAX_CHARACTERS)}" for path, v in each["values"])
+        sign = mark(MARK_OF_TRUTH[Truth(each["truth"])])
+        said = f"{plain(each['truth'])}: {safe(each['reason'])}" if each["reason"] else plain(each["truth"])
+        table.add_row(sign, Text(safe(name)), Text(safe(each["source"])), Text(values), Text(said))
+    return table
+
+
+def _side_by_side(states: dict[str, Json]) -> Table:
+    """One row a field, one column a state; a column that has nothing is left out."""
+    flat = {name: _flat(states[name]) for name in COLUMNS}
+    shown = [name for name in COLUMNS if flat[name]]
+    table = _grid("field", *shown)
+    fields = list(dict.fromkeys(field for name in shown for field in flat[name]))
+    for field in fields[:FIELDS_MAX]:
+        cells = [Text(flat[name].get(field, "")) for name in shown]
+        table.add_row(Text(field or "(value)", style="dim"), *cells)
+    if len(fields) > FIELDS_MAX:
+        table.add_row(Text(f"and {len(fields) - FIELDS_MAX} more: --json has them"), *("" for _ in shown))
+    return table
+
+
+def _flat(state: Json, path: str = "", depth: int = 0) -> dict[str, str]:
+    """Fields by their dotted path, each value on one line."""
+    if state is None and not path:
+        return {}
+    if isinstance(state, dict) and state and depth < DEPTH_MAX and not _is_mark(state):
+        found: dict[str, str] = {}
+        for key, below in state.items():
+            found |= _flat(below, f"{path}.{safe(key, 40)}" if path else safe(key, 40), depth + 1)
+        return found
+    return {path: _mark_text(state) if _is_mark(state) else value(state, CELL_MAX_CHARACTERS)}
+
+
+def _is_mark(state: Json) -> bool:
+    return isinstance(state, dict) and len(state) == 1 and next(iter(state)).startswith("$")
+
+
+def _mark_text(state: Json) -> str:
+    assert isinstance(state, dict)
+    return f"({safe(next(iter(state)).removeprefix('$'))})"
+
+
+def _identity(found: list[Picture]) -> Table:
+    table = _grid("", "key", "expected", "found")
+    for each in found:
+        try:
+            sign = mark(MARK_OF_TRUTH[Truth(each["truth"])])
+        except ValueError:
+            sign = mark(NONE)  # the source offers no such value
+        expected, actual = value(each["expected"], CELL_MAX_CHARACTERS), value(each["actual"], CELL_MAX_CHARACTERS)
+        table.add_row(sign, Text(safe(each["key"])), Text(expected), Text(actual))
+    return table
+
+
+def _readings(found: list[Picture]) -> Table:
+    table = _grid("role", "source", "reader", "consistency", "independence", "shows", "as of", "took", "seq")
+    for each in found[:EVENTS_MAX]:
+        as_of = moment(each["source_as_of"]) if each["source_as_of"] else ""
+        version = f"version {each['source_version']}" if each["source_version"] is not None else ""
+        table.add_row(
+            *(Text(safe(plain(each[name]))) for name in ("role", "source", "reader", "consistency", "independence")),
+            Text(safe(_shows(each))),
+            Text(safe(" ".join(part for part in (as_of, version) if part) or "not said")),
+            Text(span(each["finished"] - each["started"])),
+            Text(str(each["seq"])),
+        )
+    return table
+
+
+def _shows(reading: Picture) -> str:
+    if reading["fault"] != "none":
+        return f"{plain(reading['fault'])}: {reading['error']}"
+    parts = [plain(reading["presence"])]
+    parts += ["incomplete"] if not reading["complete"] else []
+    parts += ["of another target: content withheld"] if reading["withheld"] else []
+    parts += [f"stamp {reading['stamp']}"] if reading["stamp"] else []
+    parts += [f"author {reading['author']}"] if reading["author"] else []
+    return ", ".join(parts)
+
+
+def _discrepancy(found: Picture | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    return [
+        ("class", f"{found['class']} ({found['code']}, severity {found['severity']} of 11)"),
+        ("means", found["definition"]),
+        ("usual recovery", found["recovery"]),
+    ]
+
+
+def _decision(found: Picture | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    table = found["table"][:HASH_SHOWN]
+    whose = "" if found["ours"] is None else " (ours)" if found["ours"] else " (of the specification)"
+    other = "" if found["table_is_present_one"] else "; another table than the present one, so its words are not here"
+    return [
+        ("row", f"{safe(found['row'])}{whose}"),
+        ("finding", plain(found["finding"])),
+        ("condition", safe(found["condition"])),
+        ("decided", plain(found["action"])),
+        ("because", safe(found["rationale"])),
+        ("table", f"version {safe(table)}{other}"),
+    ]
+
+
+def _lifecycle(events: list[Picture]) -> Table:
+    table = _grid("version", "time", "after", "event", "states", "note", "seq", "leaf")
+    for each in events[:EVENTS_MAX]:
+        table.add_row(
+            str(each["version"]),
+            each["at"][TIME_OF_DAY:],
+            f"+{span(each['delta_us'])}" if each["delta_us"] >= 0 else span(each["delta_us"]),
+            Text(plain(each["kind"])),
+            Text(" > ".join(plain(state) for state in each["path"])),
+            Text(_note(each)),
+            str(each["seq"]),
+            each["leaf"][:HASH_SHOWN],
+        )
+    return table
+
+
+def _note(event: Picture) -> str:
+    """What is worth a word in the timeline, by the kind of the event."""
+    d = event["data"]
+    match event["kind"]:
+        case "attempted":
+            said = f"attempt {d['attempt']}, at most {span(d['timeout'])}"
+        case "observed":
+            said = f"tool: {d.get('status')}" + (f" ({d['code']})" if d.get("code") else "")
+        case "read":
+            said = f"{d['role']}: {_shows(d)}"
+        case "judged":
+            said = f"{verdict_text(str(d['verdict']), str(d['why']))}, {d['row']}: {plain(d['recovery'])}"
+        case "rejected":
+            said = f"{d.get('code', '')}: {d.get('detail', '')}"
+        case "held":
+            said = f"{d.get('hold', '')}: {d.get('detail', '')}"
+        case _:
+            words = [f"{name} {d[name]}" for name in ("how", "status", "by", "action", "owner", "error") if d.get(name)]
+            said = ", ".join(words)
+    return safe(said, CELL_MAX_CHARACTERS)
+
+
+def _record(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
+    key, context, lease = picture["key"], picture["context"], picture["lease"]
+    contract = picture["contract"]
+    made_for = ", ".join(f"{name} {said}" for name, said in context.items() if said and name not in ("schema",))
+    kind = f"{plain(contract.get('kind', ''))}, {plain(contract.get('side_effect', ''))}" if contract else ""
+    held = f"{lease['owner']}, fence {lease['fence']}" + (" (gone)" if lease["owner_is_gone"] else "") if lease else ""
+    return [
+        ("id", outcome.id),
+        ("operation", safe(outcome.operation)),
+        ("tenant", safe(outcome.tenant)),
+        ("principal", safe(outcome.principal)),
+        ("contract", safe(f"{outcome.contract} {outcome.contract_version}, {picture['contract_hash'][:HASH_SHOWN]}")),
+        ("kind", safe(kind)),
+        ("attempts", str(outcome.attempts)),
+        ("key", safe(f"{key['text']} ({key['status'] or 'not reserved'})")),
+        ("stamp", safe(outcome.stamp)),
+        ("made for", safe(made_for)),
+        ("lease", safe(held)),
+        ("ledger head", outcome.ledger_entry),
+    ]

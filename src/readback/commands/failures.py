@@ -1,0 +1,114 @@
+"""How a command ends when it cannot go on: message and remedy on stderr, an object on stdout with --json, an exit code.
+
+Called by the entry point alone. Expected errors bring their own words; anything else is a crash, which is said in one
+line unless READBACK_DEBUG is set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Final
+
+import click
+
+from readback.canon import Json, ReadbackError, json_value
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.outcome import Outcome
+
+EXIT_USAGE: Final = 2
+EXIT_INTERNAL: Final = 5
+EXIT_STORE: Final = 6
+MESSAGE_MAX_CHARACTERS: Final = 4000
+PROBLEMS_SHOWN_MAX: Final = 20
+
+
+def fail(error: ReadbackError, *, as_json: bool) -> int:
+    """An error that was foreseen: what is wrong, what to do next, and its own exit code."""
+    note(f"Error: {safe(error.message, MESSAGE_MAX_CHARACTERS)}")
+    for line in problem_lines(error):
+        note(f"  - {line}")
+    if error.remedy:
+        note(f"Next: {safe(error.remedy, MESSAGE_MAX_CHARACTERS)}")
+    if as_json:
+        print_json({"error": described(error)})
+    return error.exit_code
+
+
+def described(error: ReadbackError) -> dict[str, Json]:
+    """The error as data."""
+    outcome = getattr(error, "outcome", None)
+    said: dict[str, Json] = {
+        "code": error.code,
+        "message": error.message,
+        "remedy": error.remedy,
+        "details": {str(key): plain(value) for key, value in error.details.items()},
+        "exit_code": error.exit_code,
+    }
+    if isinstance(outcome, Outcome):
+        said["outcome"] = outcome.as_json()
+    return said
+
+
+def plain(value: object) -> Json:
+    """A detail as JSON; what has no JSON form is shown as text."""
+    try:
+        return json_value(value)
+    except ReadbackError:
+        return safe(repr(value))
+
+
+def problem_lines(error: ReadbackError) -> list[str]:
+    """The single faults of an error that collects them."""
+    problems = error.details.get("problems")
+    if not isinstance(problems, list):
+        return []
+    lines = [_problem(each) for each in problems[:PROBLEMS_SHOWN_MAX]]
+    if len(problems) > PROBLEMS_SHOWN_MAX:
+        lines.append(f"and {len(problems) - PROBLEMS_SHOWN_MAX} more")
+    return lines
+
+
+def _problem(problem: object) -> str:
+    if not isinstance(problem, dict):
+        return safe(problem)
+    where = ".".join(str(problem[key]) for key in ("contract", "argument", "name", "key") if problem.get(key))
+    reason = problem.get("reason") or problem.get("message") or problem.get("problem") or ""
+    return safe(f"{where}: {reason}" if where else reason or problem)
+
+
+def misused(error: click.ClickException, *, as_json: bool) -> int:
+    """The command line was written wrongly; nothing was done."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message()
+    help_line = "Run `readback --help`."
+    if context is not None:
+        note(context.get_usage())
+        help_line = f"Run `{context.command_path} --help`."
+    note(f"Error: {safe(message, MESSAGE_MAX_CHARACTERS)}")
+    note(f"Next: {help_line}")
+    if as_json:
+        said = {"code": "input.usage", "message": message, "remedy": help_line, "details": {}, "exit_code": EXIT_USAGE}
+        print_json({"error": said})
+    return EXIT_USAGE
+
+
+def crashed(error: BaseException, *, as_json: bool) -> int:
+    """Ours: a bug. One line, unless READBACK_DEBUG asks for the whole trace."""
+    kind = type(error).__name__
+    if os.environ.get("READBACK_DEBUG"):
+        traceback.print_exception(error, file=sys.stderr)
+    note(f"Error: Readback failed unexpectedly: {kind}: {safe(error)}")
+    remedy = "Please report this; with READBACK_DEBUG=1 the whole trace is shown. The ledger holds what was done."
+    note(f"Next: {remedy}")
+    if as_json:
+        said = {
+            "code": "internal",
+            "message": f"{kind}: {safe(error)}",
+            "remedy": remedy,
+            "details": {},
+            "exit_code": EXIT_INTERNAL,
+        }
+        print_json({"error": said})
+    return EXIT_INTERNAL

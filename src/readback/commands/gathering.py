@@ -1,0 +1,202 @@
+"""Everything that the ledger knows of one action, as plain data: what `show` draws and `show --json` prints.
+
+It stands on the ledger alone: neither the contract's code nor any system of record is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from readback.canon import Json, parse_json
+from readback.commands.terminal import moment
+from readback.domain.action import Action
+from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
+from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.idempotency import key_text
+from readback.domain.outcome import Outcome
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.state import status
+from readback.domain.verdict import Level
+from readback.lifecycle import attend
+from readback.ports.store import LedgerStore, StoredEvent
+from readback.sdk.driver_steps import Parked
+from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.session import Session
+
+LEVELS: Final = {
+    Level.RAW: "raw tool output",
+    Level.NORMALISED: "normalised observation",
+    Level.VERIFIED: "read back",
+    Level.RECONCILED: "reconciled",
+    Level.AUDIT_CONFIRMED: "confirmed by audit",
+}
+WITHHELD: Final = {"$withheld": True}
+
+
+def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, dict[str, Json]]:
+    """The outcome, and the picture around it. Raises NotFoundError, StoreCorruptError."""
+    action_id = session.action_id(id_or_stamp)
+    driver = SyncDriver(session.store, session.runtime)
+    try:
+        outcome = driver.drive(attend.look(action_id, session.scope.tenant))
+    finally:
+        driver.close()
+    assert not isinstance(outcome, Parked)
+    return outcome, picture(session, outcome)
+
+
+def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
+    """See this module."""
+    store, action = session.store, session.fold(outcome.id)
+    stored = store.events(outcome.id)
+    opened = [open_envelope(each.envelope) for each in stored]
+    request = _object(_evidence(store, action.tenant, action.request_ref))
+    judgement = _object(_evidence(store, action.tenant, action.judgement.ref))
+    first = opened[0].event.data
+    return {
+        "outcome": outcome.as_json(),
+        "said": {"user": outcome.message, "model": outcome.for_model()},
+        "states": {
+            "intended": request.get("intended"),
+            "requested": request.get("requested"),
+            "observed": outcome.observation.body if outcome.observation is not None else None,
+            "before": _read(action.before, outcome.before),
+            "authoritative": _read(action.reading, outcome.authoritative),
+        },
+        "postconditions": judgement.get("ensure") or [],
+        "identity": judgement.get("identity") or [],
+        "readings": [_reading(each, one) for each, one in zip(stored, opened, strict=True) if _is_reading(one)],
+        "discrepancy": _discrepancy(outcome.discrepancy),
+        "decision": _decision(action),
+        "status": _status(outcome),
+        "level": {"number": int(outcome.level), "means": LEVELS[outcome.level]},
+        "key": _key(store, action),
+        "context": {name: first.get(name) for name in ("schema", "wrapper", "break_glass")} | action.context,
+        "contract": _object(_evidence(store, action.tenant, action.contract_ref)),
+        "contract_hash": action.contract_hash,
+        "times": _times(action),
+        "lease": _lease(session, outcome.id),
+        "events": _events(stored, opened),
+    }
+
+
+def _events(stored: list[StoredEvent], opened: list[Opened]) -> list[Json]:
+    found: list[Json] = []
+    before = opened[0].event.at_us
+    for entry, one in zip(stored, opened, strict=True):
+        event = one.event
+        found.append(
+            {
+                "seq": entry.seq,
+                "version": entry.version,
+                "kind": event.kind.value,
+                "at_us": event.at_us,
+                "at": moment(event.at_us),
+                "delta_us": event.at_us - before,
+                "path": [state.value for state in event.path],
+                "data": event.data,
+                "refs": dict(event.refs),
+                "previous": one.previous,
+                "leaf": entry.leaf.hex(),
+            }
+        )
+        before = event.at_us
+    return found
+
+
+def _is_reading(opened: Opened) -> bool:
+    return opened.event.kind is EventKind.READ
+
+
+def _reading(stored: StoredEvent, opened: Opened) -> dict[str, Json]:
+    return {"seq": stored.seq, "digest": opened.event.refs.get("reading", ""), **opened.event.data}
+
+
+def _read(taken: dict[str, Json] | None, value: Json) -> Json:
+    """What a reading brought; a mark where its content is somebody else's and was not kept."""
+    return dict(WITHHELD) if taken is not None and taken.get("withheld") else value
+
+
+def _discrepancy(found: Discrepancy | None) -> Json:
+    if found is None:
+        return None
+    row = DISCREPANCIES[found]
+    return {
+        "class": found.value,
+        "code": found.code,
+        "definition": row.definition,
+        "recovery": row.typical_recovery,
+        "severity": row.severity,
+    }
+
+
+def _decision(action: Action) -> Json:
+    judgement = action.judgement
+    if not judgement.row:
+        return None
+    same_table = judgement.table == DEFAULT_TABLE.version
+    row = DEFAULT_TABLE.row(judgement.row) if same_table else None
+    return {
+        "row": judgement.row,
+        "finding": judgement.finding,
+        "action": judgement.recovery,
+        "condition": row.label if row is not None else "",
+        "rationale": row.rationale if row is not None else "",
+        "ours": row.ours if row is not None else None,
+        "opens_review": row.opens_review if row is not None else None,
+        "opens_incident": row.opens_incident if row is not None else None,
+        "table": judgement.table,
+        "table_is_present_one": same_table,
+    }
+
+
+def _status(outcome: Outcome) -> dict[str, Json]:
+    attempted = outcome.attempts > 0 and (outcome.observation is None or outcome.observation.dispatched)
+    row = status(outcome.state, attempted=attempted)
+    return {
+        "execution": row.execution.value,
+        "verification": row.verification.value,
+        "reconciliation": row.reconciliation.value,
+    }
+
+
+def _key(store: LedgerStore, action: Action) -> dict[str, Json]:
+    record = store.key(action.tenant, action.key_hash)
+    return {
+        "text": key_text(action.key_hash),
+        "hash": action.key_hash,
+        "request_hash": action.request_hash,
+        "status": record.status if record is not None else None,
+        "holder": record.action_id if record is not None else None,
+        "expires_us": record.expires_us if record is not None else None,
+    }
+
+
+def _times(action: Action) -> dict[str, Json]:
+    return {
+        "proposed_us": action.created_us,
+        "validated_us": action.validated_us,
+        "executed_us": action.executed_us,
+        "verified_us": action.verified_us,
+        "reconciled_us": action.reconciled_us,
+        "updated_us": action.updated_us,
+        "due_us": action.due_us,
+    }
+
+
+def _lease(session: Session, action_id: str) -> Json:
+    stored = session.store.projection(action_id)
+    if stored is None or not stored.projection.lease_owner:
+        return None
+    owner = stored.projection.lease_owner
+    gone = session.runtime.is_gone(owner)
+    return {"owner": owner, "until_us": stored.projection.lease_until_us, "fence": stored.fence, "owner_is_gone": gone}
+
+
+def _evidence(store: LedgerStore, tenant: str, digest: str) -> Json:
+    found = store.evidence(tenant, digest) if digest else None
+    return None if found is None else parse_json(found.body)
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}

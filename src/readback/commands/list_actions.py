@@ -1,0 +1,117 @@
+"""`readback list`: the newest actions of a tenant, from their projections. It reads no evidence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import reading, settings_of
+from readback.commands.telling import plain
+from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
+from readback.config import Settings
+from readback.domain.state import State, exit_code
+from readback.domain.verdict import Verdict
+from readback.ports.store import ActionFilter, StoredProjection
+from readback.sdk.session import Session
+
+LIMIT_MAX: Final = 10_000
+SECONDS: Final = len("2026-01-01 00:00:00")
+TENANTS_LOOKED_AT_MAX: Final = 20
+
+
+@click.command("list")
+@click.option("--state", type=click.Choice([s.value for s in State]), help="Only actions in this state.")
+@click.option("--contract", default="", metavar="NAME", help="Only actions of this contract.")
+@click.option("--run", "run_id", default="", metavar="ID", help="Only actions of this run.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")
+@options.ledger
+@options.as_json
+def list_actions(
+    state: str | None,
+    contract: str,
+    run_id: str,
+    limit: int,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """List the newest actions of the tenant, newest first."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        page = session.page(state or "", contract, run_id, "", limit)
+        if as_json:
+            print_json([_row(stored) for stored in page])
+            return 0
+        if not page:
+            _nothing(session, settings, filtered=bool(state or contract or run_id))
+            return 0
+        _draw(page)
+        if len(page) == limit:
+            note(f"The newest {limit} are shown; --limit shows more.")
+    return 0
+
+
+def _row(stored: StoredProjection) -> dict[str, Json]:
+    p = stored.projection
+    return {
+        "id": p.action_id,
+        "at_us": p.created_us,
+        "at": moment(p.created_us),
+        "updated_us": p.updated_us,
+        "contract": p.contract,
+        "contract_version": p.contract_version,
+        "target": p.target,
+        "operation": p.operation,
+        "state": p.state,
+        "verdict": p.verdict,
+        "discrepancy": p.discrepancy or None,
+        "row": p.row,
+        "hold": p.hold,
+        "due_us": p.due_us,
+        "tenant": p.tenant,
+        "principal": p.principal,
+        "run": p.run,
+        "stamp": p.stamp,
+        "version": stored.version,
+        "exit_code": exit_code(State(p.state), held=bool(p.hold)),
+    }
+
+
+def _draw(page: list[StoredProjection]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("", "id", "when", "contract", "target", "state", "verdict", "discrepancy"):
+        table.add_column(name, no_wrap=name in ("", "id", "when"), overflow="fold")
+    for stored in page:
+        p = stored.projection
+        verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
+        failed = exit_code(State(p.state), held=bool(p.hold)) == 1
+        texts = (
+            moment(p.created_us)[:SECONDS],
+            p.contract,
+            p.target,
+            plain(p.state),
+            plain(p.verdict),
+            plain(p.discrepancy),
+        )
+        sign = mark(OK if verified else BAD if failed else OPEN)
+        table.add_row(sign, p.action_id, *(Text(safe(text, 120)) for text in texts))
+    console().print(table)
+
+
+def _nothing(session: Session, settings: Settings, *, filtered: bool) -> None:
+    """Says why the list is empty, and where there is something."""
+    if filtered:
+        note(f"No action of tenant {safe(settings.tenant)} matches.")
+        return
+    note(f"Tenant {safe(settings.tenant)} has no actions in {safe(settings.url)}.")
+    others = {s.projection.tenant for s in session.store.page(ActionFilter(limit=TENANTS_LOOKED_AT_MAX))}
+    if others:
+        named = ", ".join(safe(name, 80) for name in sorted(others))
+        note(f"Next: pass --tenant; there are actions of: {named}.")

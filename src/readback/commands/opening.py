@@ -1,0 +1,123 @@
+"""Opens what a command needs: settings, the ledger for reading or for working, and the contracts.
+
+Used by the modules of single commands. A command that only looks opens the ledger read-only, so that a mistyped address
+is an error and not a new, empty ledger.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from readback import bootstrap
+from readback.commands.terminal import note, safe
+from readback.config import LOCAL_FILE, USER_FILE, Settings, user_folder
+from readback.domain.errors import UsageError
+from readback.sdk.session import Session
+
+if TYPE_CHECKING:
+    from readback.contracts.registry import Registry
+    from readback.ports.runtime import Runtime
+    from readback.sdk.action import ActionDefinition
+
+
+def settings_of(
+    url: str | None = None, tenant: str | None = None, principal: str | None = None, modules: tuple[str, ...] = ()
+) -> Settings:
+    """The settings in force; says so where a file in the working folder is left alone."""
+    found = bootstrap.settings(url=url, tenant=tenant, principal=principal, contracts=modules)
+    if found.ignored_file:
+        pins = user_folder() / USER_FILE
+        note(f"Warning: {safe(found.ignored_file)} is ignored: {safe(pins)} does not pin its SHA-256 ({LOCAL_FILE}).")
+    return found
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Session]:
+    """A session that looks and changes nothing. Raises StoreError where there is no ledger."""
+    session = _session(settings, read_only=True)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+@contextmanager
+def working(settings: Settings, registry: Registry | None, runtime: Runtime | None = None) -> Iterator[Session]:
+    """A session that goes on with actions of the contracts that were loaded."""
+    session = _session(settings, read_only=False, runtime=runtime)
+    try:
+        if registry is not None:
+            for plan in registry.load().values():
+                session.know(plan)
+        yield session
+    finally:
+        session.close()
+
+
+def _session(settings: Settings, *, read_only: bool, runtime: Runtime | None = None) -> Session:
+    return Session.open(
+        settings.url,
+        tenant=settings.tenant,
+        principal=settings.principal,
+        run="",
+        plan="",
+        task_state="",
+        boundary="",
+        trace="",
+        budget=None,
+        break_glass="",
+        actions=(),
+        runtime=runtime,
+        store=bootstrap.store(settings.url, read_only=read_only),
+    )
+
+
+def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
+    """The contracts of the modules that are named, all compiled and checked before anything runs.
+
+    None where no module is named and none is `needed`. Raises UsageError, and ContractError with all faults.
+    """
+    if not settings.contracts:
+        if not needed:
+            return None
+        raise UsageError(
+            "No contracts are named.",
+            remedy="Pass --contracts package.module, or set READBACK_CONTRACTS.",
+        )
+    from readback.contracts.registry import registry_of
+
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # last, so that no file in the working folder stands in for an installed package
+    registry = registry_of(settings.contracts)
+    registry.load()
+    return registry
+
+
+def action_named(registry: Registry, name: str) -> ActionDefinition[Any]:
+    """The action with this contract name. Raises NotFoundError."""
+    from readback.sdk.action import ActionDefinition
+
+    found = registry.get(name)
+    if not isinstance(found, ActionDefinition):
+        raise UsageError(f"The contract {name!r} cannot be run from the command line.", remedy="Run it from Python.")
+    return found
+
+
+def again_with(settings: Settings, *, contracts: bool = False) -> str:
+    """The options that name the same ledger and tenant in the next command, as far as they are not the defaults.
+
+    `contracts`: that command needs the contracts too.
+    """
+    import shlex
+
+    plain = Settings()
+    given = [("--url", settings.url, plain.url), ("--tenant", settings.tenant, plain.tenant)]
+    said = [f"{option} {shlex.quote(value)}" for option, value, default in given if value != default]
+    if contracts:
+        said += [f"--contracts {shlex.quote(module)}" for module in settings.contracts or ("MODULE",)]
+    return "".join(f" {each}" for each in said)

@@ -1,0 +1,42 @@
+"""Options that several commands share, each with its environment variable in its help.
+
+Used by the modules of single commands. Values are read by `config.settings`, so that the order flag, environment, file,
+default is the same for the command line and for Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def ledger(command: F) -> F:
+    """Which ledger, and for whom."""
+    for option in (
+        click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local)."),
+        click.option("--tenant", metavar="ID", help="Whose actions (READBACK_TENANT; else default)."),
+        click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db)."),
+    ):
+        command = option(command)
+    return command
+
+
+def contracts(command: F) -> F:
+    """Where the contracts are."""
+    return click.option(
+        "--contracts",
+        "modules",
+        metavar="MODULE",
+        multiple=True,
+        help="A Python module with actions, as package.module; may be repeated (READBACK_CONTRACTS, apart by commas). "
+        "The working folder is searched after everything that is installed.",
+    )(command)
+
+
+def as_json(command: F) -> F:
+    """The machine's answer."""
+    return click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value on stdout.")(command)

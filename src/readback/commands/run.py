@@ -1,0 +1,157 @@
+"""`readback run`: one verified action from the shell.
+
+It proposes and runs through the same engine as Python does. An interrupt or a SIGTERM while it waits leaves the action
+in the ledger and says so; one while the tool is called is recorded as a cancelled call first.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.arguments import read_arguments, read_object
+from readback.commands.opening import action_named, again_with, load_contracts, settings_of, working
+from readback.commands.telling import lines
+from readback.commands.terminal import note, print_json
+from readback.config import Settings
+from readback.domain.errors import NotFoundError, UnknownOutcomeError
+from readback.domain.outcome import Outcome
+from readback.lifecycle import attend
+from readback.sdk.driver_steps import Parked
+from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import Session
+
+EXIT_NOTHING_DONE = 1
+EXIT_OPEN = 3
+
+
+@click.command("run")
+@click.argument("tool")
+@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see below); may be repeated.")
+@click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated.")
+@click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
+@click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Answer pending after so long.")
+@click.option("--intended", metavar="JSON", help="The goal as a JSON object, where it is more than the request.")
+@click.option("--step", default="", metavar="ID", help="The plan's step that it serves.")
+@options.contracts
+@options.ledger
+@options.as_json
+def run(
+    tool: str,
+    texts: tuple[str, ...],
+    jsons: tuple[str, ...],
+    operation: str | None,
+    wait: float | None,
+    intended: str | None,
+    step: str,
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Run the action TOOL once, read back what it did, and answer what may be believed.
+
+    \b
+    --arg k=v       v is text where the parameter takes text, and JSON where it
+                    does not: a str keeps "7", an int gets 7.
+    --arg-json k=v  v is JSON, always; for null, or where both would do.
+
+    Without --wait it waits until the outcome is settled. Every contract of the modules is checked before it acts.
+    """
+    settings = settings_of(url, tenant, principal, modules)
+    registry = load_contracts(settings, needed=True)
+    assert registry is not None
+    definition = action_named(registry, tool)
+    arguments = read_arguments(definition.arguments.schema, texts, jsons)
+    goal = read_object("--intended", intended)
+    with working(settings, registry) as session, sigterm_interrupts():
+        proposal = definition(**arguments)
+        return _run(session, settings, proposal, (operation, wait, goal, step), as_json=as_json)
+
+
+def _run(
+    session: Session,
+    settings: Settings,
+    proposal: Proposal,
+    how: tuple[str | None, float | None, dict[str, Json] | None, str],
+    *,
+    as_json: bool,
+) -> int:
+    operation, wait, goal, step = how
+    ticket = attend.Ticket()
+    driver = SyncDriver(session.store, session.runtime)
+    try:
+        request = session.request(proposal, operation, goal, step)
+        work = attend.begin(session.engine, request, session.scope, session.plan_of, ticket)
+        told = driver.drive(work, session.give_up_us(wait))
+    except UnknownOutcomeError as error:
+        session.raise_alarm(error)
+        raise
+    except KeyboardInterrupt:
+        return _interrupted(session, driver, ticket, settings, as_json=as_json)
+    finally:
+        if not proposal.used:
+            proposal.mark_run()  # refused: the error says so, a warning about an unused proposal would only confuse
+        driver.close()
+    outcome = look(session, driver, ticket.action_id) if isinstance(told, Parked) else told
+    return tell(outcome, settings, as_json=as_json)
+
+
+def look(session: Session, driver: SyncDriver, action_id: str) -> Outcome:
+    """The outcome as the ledger tells it now."""
+    told = driver.drive(attend.look(action_id, session.scope.tenant))
+    assert not isinstance(told, Parked)
+    return told
+
+
+def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
+    """The answer, and where to go on from it."""
+    if as_json:
+        print_json(outcome.as_json())
+    else:
+        print("\n".join(lines(outcome)))
+    if not outcome.verified:
+        note(f"Next: readback explain {outcome.id}{again_with(settings)}")
+    return outcome.exit_code
+
+
+def _interrupted(
+    session: Session, driver: SyncDriver, ticket: attend.Ticket, settings: Settings, *, as_json: bool
+) -> int:
+    """Ctrl-C: what is in the ledger stands, and a worker goes on with it."""
+    try:
+        outcome = look(session, driver, ticket.action_id) if ticket.action_id else None
+    except NotFoundError:
+        outcome = None
+    if outcome is None:
+        note("Interrupted before anything was executed; nothing was recorded.")
+        if as_json:
+            said = {"code": "interrupted", "message": "Interrupted before anything was executed.", "remedy": ""}
+            print_json({"error": {**said, "details": {}, "exit_code": EXIT_NOTHING_DONE}})
+        return EXIT_NOTHING_DONE
+    note(f"Interrupted. The action {outcome.id} is in the ledger as {outcome.state.value}, and is not forgotten:")
+    note(f"Next: readback resume{again_with(settings, contracts=True)}")
+    code = tell(outcome, settings, as_json=as_json)
+    return code if outcome.settled else EXIT_OPEN
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Inside the block SIGTERM ends a wait as Ctrl-C does: what is in hand is made durable first."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,71 @@
+"""An outcome in a few lines, the same after `run`, `resume` and `worker`. It says what may be believed, no more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from readback.commands.terminal import BAD, NONE, OK, OPEN, safe
+from readback.domain.discrepancy import DISCREPANCIES
+from readback.domain.outcome import Outcome
+from readback.domain.predicate import Truth
+from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED
+from readback.domain.verdict import Verdict
+
+MARK_OF_TRUTH: Final = {Truth.HOLDS: OK, Truth.VIOLATED: BAD, Truth.UNDETERMINED: OPEN}
+MARK_OF_EXIT: Final = {EXIT_VERIFIED: OK, EXIT_FAILED: BAD}
+VALUES_SHOWN_MAX: Final = 8
+
+
+def verdict_text(verdict: str, why: str) -> str:
+    """The verdict with what keeps it open."""
+    words = verdict.replace("_", " ")
+    return f"{words} ({why.replace('_', ' ')})" if why else words
+
+
+def mark_of(outcome: Outcome) -> str:
+    """Verified, not verified, or open: by the exit code that it gives."""
+    if outcome.verdict is Verdict.NOT_CHECKED and outcome.exit_code != EXIT_FAILED:
+        return NONE
+    return MARK_OF_EXIT.get(outcome.exit_code, OPEN)
+
+
+def headline(outcome: Outcome) -> str:
+    """One line: state, contract, target."""
+    state = outcome.state.value.upper().replace("_", " ")
+    return f"{state}  {safe(outcome.contract)} on {safe(outcome.target)}"
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """What is known of an outcome, a line each."""
+    said = [headline(outcome), f"  {outcome.message}"]
+    said.append(f"  verdict: {verdict_text(outcome.verdict, outcome.why)}; attribution: {plain(outcome.attribution)}")
+    if outcome.discrepancy is not None:
+        row = DISCREPANCIES[outcome.discrepancy]
+        said.append(f"  discrepancy: {outcome.discrepancy.value} ({outcome.discrepancy.code}): {row.definition}")
+    for each in outcome.postconditions:
+        if each.truth is not Truth.HOLDS:
+            values = ", ".join(f"{safe(path, 80)} = {_value(v)}" for path, v in each.values[:VALUES_SHOWN_MAX])
+            said.append(
+                f"  {each.truth.value}: {safe(each.name)}: {safe(each.source)}" + (f"  [{values}]" if values else "")
+            )
+    if outcome.row:
+        said.append(f"  decision: {outcome.row}: {plain(outcome.recovery)}")
+    if outcome.detail:
+        said.append(f"  detail: {safe(outcome.detail)}")
+    if outcome.code:
+        said.append(f"  code: {safe(outcome.code)}")
+    replay = ", replayed" if outcome.replayed else ""
+    said.append(f"  id: {outcome.id}, operation: {safe(outcome.operation)}{replay}")
+    return said
+
+
+def plain(word: str) -> str:
+    """A word of a vocabulary, as people write it."""
+    return str(word).replace("_", " ")
+
+
+def _value(found: object) -> str:
+    from readback.commands.failures import plain as as_json
+    from readback.commands.terminal import value
+
+    return value(as_json(found))

@@ -1,0 +1,53 @@
+"""`readback version`: what is installed. It imports nothing heavy, not even the store."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+
+import click
+
+from readback import __version__
+from readback.commands import options
+from readback.commands.terminal import print_json
+from readback.domain.outcome import OUTCOME_FORMAT
+from readback.domain.recovery import DEFAULT_TABLE
+
+
+def versions() -> dict[str, object]:
+    """The versions that a report of a fault needs."""
+    apsw = _installed("apsw")
+    return {
+        "readback": __version__,
+        "python": platform.python_version(),
+        "sqlite": ".".join(apsw.split(".")[:3]) if apsw else "",
+        "apsw": apsw,
+        "expressions": _installed("cel-expr-python"),
+        "recovery_table": DEFAULT_TABLE.version,
+        "outcome_format": OUTCOME_FORMAT,
+    }
+
+
+def _installed(package: str) -> str:
+    try:
+        return installed(package)
+    except PackageNotFoundError:
+        return ""
+
+
+@click.command("version")
+@options.as_json
+def version(as_json: bool) -> None:
+    """Versions of Readback and of what it stands on.
+
+    The version of the recovery table is the hash of its rows: with the same table the same finding always leads to the
+    same decision. SQLite is the one that comes with the apsw package.
+    """
+    found = versions()
+    if as_json:
+        print_json(found)
+        return
+    print(f"readback {found['readback']}")
+    for name in ("python", "sqlite", "expressions", "recovery_table"):
+        print(f"  {name.replace('_', ' ')}: {found[name] or 'not installed'}")
