@@ -191,6 +191,16 @@ def test_a_reading_is_as_strong_as_its_weakest_part() -> None:
     assert terms.timeout_us == 13_000_000
 
 
+def test_a_reader_that_knows_better_at_run_time_does_not_speak_for_the_probes() -> None:
+    @reader(source="orders-db", consistency="session", independence="other_client")
+    def row(ctx: Context) -> Reading:
+        return Reading.of({"status": "shipped"}, consistency="strong")
+
+    weak = with_invariant(probed(True), consistency="session")
+    assert read(compiled((), readers=[row], ensure=weak)).consistency is Consistency.SESSION
+    assert read(compiled((), readers=[row], ensure=with_invariant(probed(True)))).consistency is Consistency.STRONG
+
+
 def test_an_invariant_stays_out_of_the_frame() -> None:
     contract = compiled(ensure=with_invariant(probed(True)), may_change=["status"]).contract
     assert contract.may_change == ("status", INVARIANTS_KEY)

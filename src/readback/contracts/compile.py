@@ -24,7 +24,7 @@ from readback.domain.errors import ContractError, ContractFieldError, EnvelopePr
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, depth
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
-from readback.ports.acting import Hands
+from readback.ports.acting import Hand, Hands
 from readback.ports.predicates import Predicate, PredicateEngine
 
 READER_TIMEOUT_US = 10 * SECOND_US
@@ -64,7 +64,13 @@ def compile_contract(
         fails_when=fails_when,
         expected_version=expected,
         revive=parts.arguments.revive,
-        hands=Hands(parts.execute, tuple(each.hand for each in readers), parts.find, parts.lookup, parts.rollback),
+        hands=Hands(
+            parts.execute,
+            tuple(Hand(each.name, each.look, each.is_async) for each in readers),
+            parts.find,
+            parts.lookup,
+            parts.rollback,
+        ),
         compensation=parts.compensation,
     )
 
@@ -98,17 +104,11 @@ def _with_invariants(options: Options, readers: tuple[Reader, ...], problems: Pr
         reason = "A probe stands beside a record, and a deleted one leaves none; say the invariant as an expression."
         problems.add("ensure", ContractFieldError(reason))
     try:
-        if not readers:
-            first = probes[0]
-            hand = probes_alone(probes)
-            alone = Reader(hand, "", first.consistency, first.independence, "0s")
-            return (_weakened(alone, probes, problems),)
-        return tuple(
-            _weakened(replace(each, hand=with_probes(each.hand, probes)), probes, problems) for each in readers
-        )
+        whole = [with_probes(each, probes) for each in readers] if readers else [probes_alone(probes)]
     except ContractFieldError as error:
         problems.add("ensure", error)
         return readers
+    return tuple(_weakened(each, probes, problems) for each in whole)
 
 
 def _probes(conditions: Mapping[str, object]) -> list[Invariant]:
@@ -125,7 +125,13 @@ def _weakened(reader: Reader, probes: tuple[Invariant, ...], problems: Problems)
     """A reading with probes beside it is as strong as its weakest part, and takes as long as all of them."""
     parts = [_terms(reader, problems)]
     for probe in probes:
-        asked = Reader(reader.hand, probe.source, probe.consistency, probe.independence, probe.timeout)
+        asked = replace(
+            reader,
+            source=probe.source,
+            consistency=probe.consistency,
+            independence=probe.independence,
+            timeout=probe.timeout,
+        )
         parts.append(_terms(asked, problems, f"ensure.{probe.name}"))
     return replace(
         reader,
@@ -137,7 +143,7 @@ def _weakened(reader: Reader, probes: tuple[Invariant, ...], problems: Problems)
 
 
 def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
-    name = reader.hand.name
+    name = reader.name
     key = key or f"readers.{name}"
     timeout = READER_TIMEOUT_US
     if reader.timeout is not None:
@@ -173,11 +179,11 @@ def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: Parts
         for name in each.parameters or ():
             if name not in names:
                 reason = f"It takes {name!r}, which this action does not have.{did_you_mean(name, names)}"
-                problems.add(f"readers.{each.hand.name}", ContractFieldError(reason))
+                problems.add(f"readers.{each.name}", ContractFieldError(reason))
         if each.parameters is None and each.function is not None:
             why = accepts(each.function, names)
             if why:
-                problems.add(f"readers.{each.hand.name}", ContractFieldError(why))
+                problems.add(f"readers.{each.name}", ContractFieldError(why))
     for name in options.key_fields:
         if name not in names:
             reason = f"The action has no argument {name!r}.{did_you_mean(name, names)}"

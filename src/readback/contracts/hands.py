@@ -18,6 +18,7 @@ from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
 from readback.ports.acting import Hand
 
+Look = Callable[[Context, Mapping[str, object]], object]
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 
 
@@ -30,7 +31,9 @@ class Reader:
     are (`stamp=` or `created_after_dispatch=`). `timeout` None means ten seconds. `function` is its author's own.
     """
 
-    hand: Hand
+    name: str
+    look: Look
+    is_async: bool
     source: str
     consistency: object
     independence: object
@@ -55,11 +58,7 @@ class Parts:
 
 def hand(function: Callable[..., object], name: str = "") -> Hand:
     """A hand that passes all arguments by name."""
-
-    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
-        return function(ctx, **arguments)
-
-    return Hand(name or _name(function), call, is_async(function))
+    return Hand(name or _name(function), _passing_all(function), is_async(function))
 
 
 def reader_of(
@@ -74,16 +73,25 @@ def reader_of(
     shared: bool = False,
 ) -> Reader:
     """A reader from a function. `shared`: it takes only the arguments it names, so that several actions may use it."""
-    made = hand(function, name)
-    if not shared:
-        return Reader(made, source, consistency, independence, timeout, attributes, None, function)
-    names = tuple(inspect.signature(function).parameters)[1:]
+    names = tuple(inspect.signature(function).parameters)[1:] if shared else None
+    look = _passing_all(function) if names is None else _passing(function, names)
+    called = name or _name(function)
+    asks = is_async(function)
+    return Reader(called, look, asks, source, consistency, independence, timeout, attributes, names, function)
 
-    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+
+def _passing_all(function: Callable[..., object]) -> Look:
+    def look(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return function(ctx, **arguments)
+
+    return look
+
+
+def _passing(function: Callable[..., object], names: tuple[str, ...]) -> Look:
+    def look(ctx: Context, arguments: Mapping[str, object]) -> object:
         return function(ctx, **{each: arguments[each] for each in names})
 
-    picked = Hand(made.name, call, made.is_async)
-    return Reader(picked, source, consistency, independence, timeout, attributes, names, function)
+    return look
 
 
 def reader(

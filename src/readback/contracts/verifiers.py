@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from readback.canon import Json
-from readback.contracts.hands import is_async
+from readback.contracts.hands import Reader, is_async
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderTypeError
 from readback.domain.reading import Presence, Reading
-from readback.ports.acting import Hand
+from readback.domain.side_effect import Consistency
 
 INVARIANTS_KEY: Final = "$invariants"
 INVARIANT_TIMEOUT: Final = "10s"
@@ -97,40 +97,47 @@ def invariant_check(
     return {name: Invariant(name, "", condition, source, consistency, independence, timeout)}
 
 
-def with_probes(reader: Hand, probes: tuple[Invariant, ...]) -> Hand:
+def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
     """A reader that also runs the probes. Raises ContractFieldError where some are async and some are not."""
     if any(is_async(_probe(each)) is not reader.is_async for each in probes):
         raise ContractFieldError(
             "A reader and the probes of its invariants are all async or all plain functions, not mixed."
         )
+    look = reader.look
     if reader.is_async:
 
-        async def call_async(ctx: Context, arguments: Mapping[str, object]) -> object:
-            seen = await cast("Awaitable[object]", reader.call(ctx, arguments))
+        async def look_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+            seen = await cast("Awaitable[object]", look(ctx, arguments))
             if not _takes_probes(seen):
                 return seen
             found = {p.name: await cast("Awaitable[object]", _probe(p)(ctx)) for p in probes}
-            return _beside(seen, found)
+            return _beside(seen, found, probes)
 
-        return Hand(reader.name, call_async, True)
+        return replace(reader, look=look_async)
 
-    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
-        seen = reader.call(ctx, arguments)
-        return _beside(seen, {p.name: _probe(p)(ctx) for p in probes}) if _takes_probes(seen) else seen
+    def look_both(ctx: Context, arguments: Mapping[str, object]) -> object:
+        seen = look(ctx, arguments)
+        if not _takes_probes(seen):
+            return seen
+        return _beside(seen, {p.name: _probe(p)(ctx) for p in probes}, probes)
 
-    return Hand(reader.name, call)
+    return replace(reader, look=look_both)
 
 
-def probes_alone(probes: tuple[Invariant, ...]) -> Hand:
+def probes_alone(probes: tuple[Invariant, ...]) -> Reader:
     """A reader that looks at nothing but the invariants: for contracts that have no target to read."""
     empty = Reading.of({})
-    if all(is_async(_probe(each)) for each in probes):
+    asks = all(is_async(_probe(each)) for each in probes)
 
-        async def nothing(ctx: Context, arguments: Mapping[str, object]) -> object:
-            return empty
+    async def nothing_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return empty
 
-        return with_probes(Hand("invariants", nothing, True), probes)
-    return with_probes(Hand("invariants", lambda ctx, arguments: empty), probes)
+    def nothing(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return empty
+
+    first = probes[0]
+    look = nothing_async if asks else nothing
+    return with_probes(Reader("invariants", look, asks, "", first.consistency, first.independence, "0s"), probes)
 
 
 def _probe(invariant: Invariant) -> Callable[[Context], object]:
@@ -143,7 +150,7 @@ def _takes_probes(seen: object) -> bool:
     return isinstance(seen, Reading) and seen.presence is Presence.PRESENT
 
 
-def _beside(seen: object, found: dict[str, object]) -> Reading:
+def _beside(seen: object, found: dict[str, object], probes: tuple[Invariant, ...]) -> Reading:
     assert isinstance(seen, Reading)
     if not isinstance(seen.value, dict):
         raise ReaderTypeError("A reading with invariants beside it has to be an object.")
@@ -154,4 +161,7 @@ def _beside(seen: object, found: dict[str, object]) -> Reading:
         if not isinstance(answer, bool):
             raise ReaderTypeError(f"The probe of the invariant {name!r} answered {type(answer).__name__}.")
         told[name] = answer
-    return replace(seen, value={**seen.value, INVARIANTS_KEY: told})
+    said = seen.consistency  # what a reader says of itself at run time does not hold for the probes
+    if said is not None:
+        said = min([said, *(Consistency(str(each.consistency)) for each in probes)], key=lambda level: level.rank)
+    return replace(seen, value={**seen.value, INVARIANTS_KEY: told}, consistency=said)

@@ -9,18 +9,29 @@ import sys
 import warnings
 from collections.abc import Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
-from readback.lifecycle.plan import Request
-
-if TYPE_CHECKING:
-    from readback.sdk.action import ActionDefinition
+from readback.lifecycle.plan import Plan, Request
 
 
 class UnusedProposalWarning(RuntimeWarning):
     """A proposal was dropped without being run: the action it names has not happened."""
+
+
+class Definition(Protocol):
+    """What is proposed: an action by its name and its plan."""
+
+    @property
+    def name(self) -> str:
+        """The contract's name."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled contract with its hands."""
+        ...
 
 
 class Proposal:
@@ -36,7 +47,7 @@ class Proposal:
 
     def __init__(
         self,
-        definition: ActionDefinition[Any],
+        definition: Definition,
         arguments: Mapping[str, object],
         requested: Mapping[str, Json],
         *,
