@@ -27,10 +27,8 @@ from typing import (
 )
 
 from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.compile import compile_contract
 from readback.contracts.hands import Parts, Reader, accepts, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
-from readback.contracts.verifiers import Invariant
 from readback.domain.context import Context
 from readback.domain.contract import Contract
 from readback.domain.errors import ContractError, ContractFieldError, UsageError
@@ -42,6 +40,7 @@ from readback.ports.acting import Hand
 from readback.sdk.proposal import Proposal
 
 if TYPE_CHECKING:
+    from readback.contracts.verifiers import Invariant
     from readback.sdk.evaluation import Evaluated
 
 _LOADING = RLock()
@@ -313,6 +312,7 @@ class ActionDefinition(Generic[P]):
 
     def _load(self) -> tuple[Plan, ArgumentSchema]:
         from readback.bootstrap import predicate_engine
+        from readback.contracts.compile import compile_contract
 
         with _LOADING:
             if self._loaded is not None:
