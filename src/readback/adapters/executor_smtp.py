@@ -1,0 +1,261 @@
+"""Acts by mail: submits one message over SMTP, with the stamp in a header of its own.
+
+Constructed by users and called inside actions. It must not verify, and never says "sent": a 250 means that a server
+took the message over, which is acceptance. Everything that goes into a header is refused if it could end one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from readback.canon import Json
+from readback.canon.limits import STRING_MAX_BYTES
+from readback.domain.context import Context
+from readback.domain.errors import (
+    ArgumentError,
+    HeaderInjectionError,
+    NotDispatchedError,
+    OversizeError,
+    ToolError,
+    ToolTimeoutError,
+    UsageError,
+)
+from readback.domain.observation import one_line
+
+if TYPE_CHECKING:
+    import smtplib
+    import ssl
+    from email.message import EmailMessage
+
+STAMP_HEADER: Final = "X-Readback-Stamp"
+TIMEOUT_DEFAULT_S: Final = 30.0
+RECIPIENTS_MAX: Final = 100
+HEADER_VALUE_MAX_CHARACTERS: Final = 900
+"""One header line; a mail's lines end at 998."""
+
+Security: TypeAlias = Literal["tls", "starttls", "none"]
+Secret: TypeAlias = str | Callable[[], str]
+"""A password, or what fetches it when it is needed."""
+
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,189}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_STAMP: Final = re.compile(r"[\x21-\x7e]{1,256}")
+_OURS: Final = frozenset({"from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version"})
+
+
+class SmtpExecutor:
+    """A submission server. Safe from any thread: each message has a connection of its own.
+
+    `security` is "tls" (from the first byte), "starttls" or "none", and is never lowered to what the server offers.
+    `sole`: an action sends one message here and does nothing else, so that a failure before the message was handed
+    over proves that nothing was sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        *,
+        security: Security = "tls",
+        user: str | None = None,
+        password: Secret | None = None,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        local_hostname: str = "localhost",
+        tls: ssl.SSLContext | None = None,
+        sole: bool = False,
+    ) -> None:
+        if security not in ("tls", "starttls", "none"):
+            raise UsageError(f"{name!r} takes the security tls, starttls or none, not {security!r}.")
+        self.name = name
+        self._address = (host, port)
+        self._security = security
+        self._user = user
+        self._password = password
+        self._timeout_s = timeout_s
+        self._local_hostname = local_hostname
+        self._tls = tls
+        self._sole = sole
+
+    def send(
+        self,
+        ctx: Context,
+        *,
+        sender: str,
+        to: Sequence[str],
+        subject: str,
+        text: str,
+        headers: Mapping[str, str] | None = None,
+        stamp_header: str = STAMP_HEADER,
+    ) -> dict[str, Json]:
+        """Submits one plain text message. Answers with what the server said, whatever that was.
+
+        `status` is accepted, partial (some recipients were refused) or refused; with `accepted`, `refused` (code and
+        reply for each address), `code`, `reply` and `message_id`, which is made from the stamp. Raises
+        HeaderInjectionError or ArgumentError before anything is sent; ToolTimeoutError or ToolError where no reply
+        came, since the message may have been taken over.
+        """
+        recipients = _addresses(sender, to)
+        message = _message(ctx, sender, recipients, subject, text, {**(headers or {}), stamp_header: ctx.stamp})
+        content = message.as_bytes()
+        answer: dict[str, Json] = {"message_id": str(message["Message-ID"]), "stamp": ctx.stamp}
+        with self._session() as smtp:
+            with self._before_dispatch():
+                said, refused = _envelope(smtp, sender, recipients)
+            if len(refused) < len(recipients):
+                said = self._hand_over(smtp, content)
+        code, reply = said
+        accepted: list[Json] = [each for each in recipients if code == 250 and each not in refused]
+        word = "refused" if not accepted else "partial" if refused else "accepted"
+        told: dict[str, Json] = {each: {"code": no, "reply": _line(why)} for each, (no, why) in refused.items()}
+        answer |= {"status": word, "code": code, "reply": _line(reply), "accepted": accepted, "refused": told}
+        return answer
+
+    def _hand_over(self, smtp: smtplib.SMTP, content: bytes) -> tuple[int, bytes]:
+        """The message itself. From here on its effect is open unless the server replies."""
+        import smtplib
+
+        try:
+            return smtp.data(content)
+        except smtplib.SMTPDataError as error:
+            return error.smtp_code, error.smtp_error if isinstance(error.smtp_error, bytes) else b""
+        except (smtplib.SMTPException, OSError) as error:
+            if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
+                raise ToolTimeoutError(f"{self.name!r} took the message and did not reply in time.") from error
+            raise ToolError(
+                f"{self.name!r} broke off after it was handed the message: {error}",
+                remedy="Its effect is being read back.",
+                code="tool.connection-lost",
+            ) from error
+
+    @contextmanager
+    def _session(self) -> Iterator[smtplib.SMTP]:
+        import smtplib
+
+        with self._before_dispatch():
+            smtp = self._connect()
+        try:
+            yield smtp
+        finally:
+            with suppress(smtplib.SMTPException, OSError):  # The reply is there; a farewell adds nothing to it.
+                smtp.quit()
+            smtp.close()
+
+    def _connect(self) -> smtplib.SMTP:
+        import smtplib
+        import ssl
+
+        host, port = self._address
+        tls = None if self._security == "none" else self._tls or ssl.create_default_context()
+        if self._security == "tls":
+            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
+                host, port, self._local_hostname, timeout=self._timeout_s, context=tls
+            )
+        else:
+            smtp = smtplib.SMTP(host, port, self._local_hostname, timeout=self._timeout_s)
+        try:
+            if self._security == "starttls":
+                smtp.starttls(context=tls)
+            smtp.ehlo_or_helo_if_needed()
+            if self._user is not None:
+                smtp.login(self._user, self._password() if callable(self._password) else self._password or "")
+        except BaseException:
+            smtp.close()
+            raise
+        return smtp
+
+    @contextmanager
+    def _before_dispatch(self) -> Iterator[None]:
+        """What fails here fails before the message was handed over."""
+        import smtplib
+
+        try:
+            yield
+        except (smtplib.SMTPException, OSError) as error:
+            said = f"{self.name!r} could not be given the message: {type(error).__name__}: {error}"
+            if self._sole:
+                raise NotDispatchedError(said) from error
+            raise ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable") from error
+
+
+_Reply: TypeAlias = tuple[int, bytes]
+
+
+def _envelope(smtp: smtplib.SMTP, sender: str, recipients: list[str]) -> tuple[_Reply, dict[str, _Reply]]:
+    """The last reply, and those of the recipients that were refused; a refused sender refuses them all."""
+    said = smtp.mail(sender)
+    if said[0] != 250:
+        return said, dict.fromkeys(recipients, said)
+    refused = {}
+    for address in recipients:
+        said = smtp.rcpt(address)
+        if said[0] not in (250, 251):
+            refused[address] = said
+    return said, refused
+
+
+def _message(
+    ctx: Context, sender: str, recipients: list[str], subject: str, text: str, headers: Mapping[str, str]
+) -> EmailMessage:
+    from email.message import EmailMessage
+    from email.policy import SMTP
+    from email.utils import formatdate
+
+    if not _STAMP.fullmatch(ctx.stamp):
+        raise HeaderInjectionError("The stamp holds what cannot stand in a header.")
+    _one_header_line("Subject", subject)
+    message = EmailMessage(policy=SMTP.clone(cte_type="7bit", max_line_length=998))
+    message["From"], message["To"], message["Subject"] = sender, ", ".join(recipients), subject
+    message["Date"] = formatdate(localtime=False)
+    # The same for every attempt of one action: a receiver that has it already may drop the second one.
+    mark = sha256(f"{ctx.tenant}\n{ctx.stamp}".encode()).hexdigest()[:32]
+    message["Message-ID"] = f"<{mark}@{sender.rpartition('@')[2]}>"
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise HeaderInjectionError(f"{name!r} cannot be the name of a header.")
+        if name.lower() in _OURS or name in message:
+            raise ArgumentError(f"The header {name!r} is set from the message's own parts.")
+        _one_header_line(name, value)
+        message[name] = value
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ArgumentError("The text is not Unicode text.") from error
+    if size > STRING_MAX_BYTES:
+        raise OversizeError(f"The text has {size} bytes, over {STRING_MAX_BYTES}.")
+    message.set_content(text)
+    return message
+
+
+def _addresses(sender: str, to: Sequence[str]) -> list[str]:
+    """The recipients, each once. Plain addresses only: a display name is one more place to smuggle from."""
+    if isinstance(to, str) or not to:
+        raise ArgumentError("`to` is a list of at least one address.")
+    recipients = list(dict.fromkeys(to))
+    if len(recipients) > RECIPIENTS_MAX:
+        raise OversizeError(f"A message goes to at most {RECIPIENTS_MAX} recipients.")
+    for address in (sender, *recipients):
+        _no_control("an address", address)
+        if not _ADDRESS.fullmatch(address) or ".." in address or address.endswith((".", "-")):
+            raise ArgumentError(f"{address!r} is no plain mail address.")
+    return recipients
+
+
+def _no_control(where: str, value: str) -> None:
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in value):
+        raise HeaderInjectionError(f"What is meant for {where} holds a line break or another control character.")
+
+
+def _one_header_line(name: str, value: str) -> None:
+    _no_control(f"the header {name}", value)
+    if len(value) > HEADER_VALUE_MAX_CHARACTERS:
+        raise OversizeError(f"The header {name} has over {HEADER_VALUE_MAX_CHARACTERS} characters.")
+
+
+def _line(reply: bytes) -> str:
+    return one_line(reply.decode("utf-8", "replace"))

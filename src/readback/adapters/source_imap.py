@@ -1,0 +1,320 @@
+"""A mailbox as a system of record: finds the messages that bear a stamp, over IMAP, and changes nothing.
+
+Constructed by users (or from a contract file) and called inside reader functions. It must not send or mark anything:
+folders are examined, messages are peeked at, and each reading has a session of its own, so that none shows an old
+view. What a message in these folders proves is said by `proves`: that it was submitted, or that it was delivered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from readback.canon import CanonError, Json
+from readback.domain.context import Context
+from readback.domain.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.reading import Reading
+
+if TYPE_CHECKING:
+    import imaplib
+    import ssl
+    from email.message import EmailMessage
+
+STAMP_HEADER: Final = "X-Readback-Stamp"
+TIMEOUT_DEFAULT_S: Final = 10.0
+CANDIDATES_MAX: Final = 50
+"""Messages of one folder that a search may bring; with more, the look was not a whole one."""
+HEADER_MAX_BYTES: Final = 65_536
+MESSAGE_MAX_BYTES: Final = 10_485_760
+"""A larger message is shown without the hash of its body."""
+
+Security: TypeAlias = Literal["tls", "starttls", "none"]
+Proof: TypeAlias = Literal["submitted", "delivered"]
+Secret: TypeAlias = str | Callable[[], str]
+"""A password, or what fetches it when it is needed."""
+
+_SENDERS_FOLDER: Final = re.compile(r"(?:^|[./])(?:sent\b.*|outbox|drafts)$", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_QUOTABLE: Final = re.compile(r"[\x20-\x7e]{1,512}")
+_UID: Final = re.compile(rb"\bUID (\d+)")
+_SIZE: Final = re.compile(rb"\bRFC822\.SIZE (\d+)")
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What one look brought. `unseen`: why it was not a look at everything; `instead`: why it was none."""
+
+    found: list[Reading] = field(default_factory=list)
+    unseen: str = ""
+    instead: Reading | None = None
+
+
+class ImapSource:
+    """Some folders of one user's mailbox. Safe from any thread.
+
+    `proves` is "delivered" for the recipient's own folders and "submitted" for the sender's: a folder of sent mail
+    cannot prove delivery, and is refused with it. `security` is never lowered to what the server offers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        *,
+        user: str,
+        password: Secret,
+        proves: Proof,
+        folders: Sequence[str] = ("INBOX",),
+        security: Security = "tls",
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        if not name or not folders:
+            raise UsageError("A source needs a name, and at least one folder to look into.")
+        if security not in ("tls", "starttls", "none"):
+            raise UsageError(f"{name!r} takes the security tls, starttls or none, not {security!r}.")
+        if proves not in ("submitted", "delivered"):
+            raise ContractFieldError(f"{name!r} proves either submitted or delivered, not {proves!r}.")
+        senders = [folder for folder in folders if _SENDERS_FOLDER.search(folder)]
+        if proves == "delivered" and senders:
+            raise ContractFieldError(
+                f"{name!r} looks into {senders}, the sender's own copies, which prove no delivery.",
+                remedy='Look into the recipient\'s folders, or say proves="submitted".',
+            )
+        self.name = name
+        self._address = (host, port)
+        self._user = user
+        self._password = password
+        self._proves = proves
+        self._folders = [(folder, _quoted(folder)) for folder in folders]
+        self._security = security
+        self._timeout_s = timeout_s
+        self._tls = tls
+
+    def by_stamp(self, ctx: Context, *, header: str = STAMP_HEADER) -> Reading:
+        """The message that bears the context's stamp in this header, exactly.
+
+        Its value: `folder`, `mailbox` (whose it is), `from`, `to`, `subject`, `stamp`, `message_id`, `size`,
+        `body_sha256` (of the decoded text with line feeds, without those at its end), `copies` found, `proves`.
+        Absent only where every folder could be examined whole.
+        """
+        looked = self._look(ctx.stamp, header)
+        if looked.instead is not None:
+            return looked.instead
+        if not looked.found:
+            return Reading.not_visible(looked.unseen) if looked.unseen else Reading.absent()
+        first = looked.found[0]
+        assert isinstance(first.value, dict)
+        return replace(
+            first, value={**first.value, "copies": len(looked.found)}, complete=first.complete and not looked.unseen
+        )
+
+    def find(self, ctx: Context, *, header: str = STAMP_HEADER) -> list[Reading]:
+        """Every message with the stamp, each as `by_stamp` shows it, without `copies`.
+
+        Raises ReaderFailedError where not everything could be looked at.
+        """
+        looked = self._look(ctx.stamp, header)
+        why = looked.instead.detail if looked.instead is not None else looked.unseen
+        if why:
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: {why}")
+        return looked.found
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where the mailbox cannot be opened."""
+        import imaplib
+
+        try:
+            with self._session() as imap:
+                imap.noop()
+        except (_LoginError, imaplib.IMAP4.error, OSError) as error:
+            raise ReaderFailedError(f"Source {self.name!r} does not answer: {error}") from error
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def _look(self, stamp: str, header: str) -> _Looked:
+        import imaplib
+
+        if not _TOKEN.fullmatch(header):
+            raise UsageError(f"{header!r} cannot be the name of a header.")
+        sought = _quoted(stamp)
+        looked = _Looked()
+        try:
+            with self._session() as imap:
+                for folder, quoted in self._folders:
+                    self._folder(imap, folder, quoted, header, stamp, sought, looked)
+        except _LoginError as error:
+            looked.instead = Reading.not_visible(f"{self.name}: {error}")
+        except (imaplib.IMAP4.error, OSError) as error:
+            # A session that breaks has shown nothing: what it did show until then may not be all.
+            looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {error}")
+        return looked
+
+    def _folder(
+        self,
+        imap: imaplib.IMAP4,
+        folder: str,
+        quoted: str,
+        header: str,
+        stamp: str,
+        sought: str,
+        looked: _Looked,
+    ) -> None:
+        status, said = imap.select(quoted, readonly=True)
+        if status != "OK":
+            looked.unseen = f"the folder {folder!r} could not be examined: {said}"
+            return
+        validity = imap.response("UIDVALIDITY")[1]
+        status, found = imap.uid("SEARCH", "HEADER", header, sought)
+        if status != "OK":
+            looked.unseen = f"the folder {folder!r} could not be searched: {found}"
+            return
+        uids = (found[0] or b"").split() if found else []
+        if len(uids) > CANDIDATES_MAX:
+            looked.unseen = f"the search in {folder!r} brought over {CANDIDATES_MAX} messages"
+            uids = uids[:CANDIDATES_MAX]
+        for uid in uids:
+            size, head = self._fetched(imap, uid, f"(UID RFC822.SIZE BODY.PEEK[HEADER]<0.{HEADER_MAX_BYTES}>)")
+            if head is None:
+                looked.unseen = f"a message of {folder!r} was gone before it could be read"
+                continue
+            # The search looks for a part of the text; only the whole is ours.
+            if stamp in _header_values(head, header):
+                whole = self._fetched(imap, uid, "(UID BODY.PEEK[])")[1] if size <= MESSAGE_MAX_BYTES else None
+                version = f"{_text_of(validity)}:{uid.decode()}"
+                looked.found.append(self._reading(folder, stamp, version, size, head, whole))
+            elif len(head) >= HEADER_MAX_BYTES:
+                looked.unseen = f"a message of {folder!r} has too long a header to be read whole"
+
+    def _fetched(self, imap: imaplib.IMAP4, uid: bytes, what: str) -> tuple[int, bytes | None]:
+        """Size and literal of one message; None where it is not shown. Servers tell of others in between."""
+        status, parts = imap.uid("FETCH", uid.decode("ascii"), what)
+        if status != "OK":
+            return 0, None
+        for index, part in enumerate(parts):
+            if not isinstance(part, tuple):
+                continue
+            after = parts[index + 1] if index + 1 < len(parts) else b""
+            told = part[0] + b" " + (after if isinstance(after, bytes) else b"")
+            number, size = _UID.search(told), _SIZE.search(told)
+            if number is not None and number[1] == uid:
+                return int(size[1]) if size else 0, part[1]
+        return 0, None
+
+    def _reading(self, folder: str, stamp: str, version: str, size: int, head: bytes, whole: bytes | None) -> Reading:
+        message = _parsed(head)
+        value: dict[str, Json] = {
+            "folder": folder,
+            "mailbox": self._user,
+            "from": ", ".join(_addresses_in(message, "From")),
+            "to": [*_addresses_in(message, "To")],
+            "subject": str(message.get("Subject", "")),
+            "stamp": stamp,
+            "message_id": str(message.get("Message-ID", "")),
+            "size": size,
+            "proves": self._proves,
+        }
+        digest = None if whole is None else _body_hash(_parsed(whole))
+        if digest is not None:
+            value["body_sha256"] = digest
+        try:
+            return Reading.of(value, version=version, stamp=stamp, complete=digest is not None)
+        except CanonError as error:
+            raise ReaderTypeError(f"A message in {self.name!r} has no JSON form: {error.message}") from error
+
+    # --- the session -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _session(self) -> Iterator[imaplib.IMAP4]:
+        import imaplib
+
+        imap = self._connected()
+        try:
+            try:
+                password = self._password() if callable(self._password) else self._password
+                if not _QUOTABLE.fullmatch(password):
+                    raise UsageError(f"The password of {self.name!r} holds what IMAP cannot quote.")
+                imap.login(_quoted(self._user), password)
+            except imaplib.IMAP4.abort:
+                raise
+            except imaplib.IMAP4.error as error:
+                if "[UNAVAILABLE]" in str(error):
+                    raise
+                raise _LoginError(f"the login was refused: {error}") from error
+            yield imap
+        finally:
+            with suppress(imaplib.IMAP4.error, OSError):  # A farewell adds nothing to what was read.
+                imap.logout()
+            with suppress(OSError):
+                imap.shutdown()
+
+    def _connected(self) -> imaplib.IMAP4:
+        import imaplib
+        import ssl
+
+        host, port = self._address
+        if self._security == "none":
+            return imaplib.IMAP4(host, port, timeout=self._timeout_s)
+        tls = self._tls or ssl.create_default_context()
+        if self._security == "tls":
+            return imaplib.IMAP4_SSL(host, port, ssl_context=tls, timeout=self._timeout_s)
+        imap = imaplib.IMAP4(host, port, timeout=self._timeout_s)
+        try:
+            imap.starttls(tls)
+        except BaseException:
+            imap.shutdown()
+            raise
+        return imap
+
+
+class _LoginError(Exception):
+    """These credentials are not let in: what the mailbox holds is hidden from us."""
+
+
+def _quoted(text: str) -> str:
+    """An IMAP quoted string, which cannot end before its end."""
+    if not _QUOTABLE.fullmatch(text):
+        raise UsageError(f"{text!r} cannot be asked over IMAP; folders are named in modified UTF-7.")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _parsed(raw: bytes) -> EmailMessage:
+    from email import message_from_bytes
+    from email.policy import default
+
+    return message_from_bytes(raw, policy=default)
+
+
+def _header_values(head: bytes, header: str) -> list[str]:
+    return [str(value).strip() for value in _parsed(head).get_all(header, [])]
+
+
+def _addresses_in(message: EmailMessage, header: str) -> Iterator[str]:
+    from email.utils import getaddresses
+
+    for _, address in getaddresses([str(value) for value in message.get_all(header, [])]):
+        if address:
+            yield address
+
+
+def _body_hash(message: EmailMessage) -> str | None:
+    """Of the text as a reader sees it: decoded, with line feeds, without those at its end."""
+    body = message.get_body(("plain", "html"))
+    if body is None:
+        return None
+    try:
+        text = body.get_content()
+    except (LookupError, ValueError):
+        return None  # An encoding that nobody knows: there is no text to speak of.
+    plain = str(text).replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+    return sha256(plain.encode("utf-8", "replace")).hexdigest()
+
+
+def _text_of(response: object) -> str:
+    first = response[0] if isinstance(response, list) and response else None
+    return first.decode("ascii", "replace") if isinstance(first, bytes) else ""
