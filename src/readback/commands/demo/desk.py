@@ -1,0 +1,133 @@
+"""The order desk's connections: what acts on the demo's systems, and, apart from it, what reads them.
+
+Opened once by whoever runs the contracts (`main`, and the worker in a process of its own), and used inside them.
+Executors and sources are the built-in ones; nothing here verifies, and no executor shares a client with a source.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from readback.sdk.systems import (
+    FileExecutor,
+    FileSource,
+    HttpExecutor,
+    HttpSource,
+    ImapSource,
+    SmtpExecutor,
+    SqlExecutor,
+    SqlSource,
+)
+
+TENANT = "acme"
+AGENT = "agent:desk"
+TOOL_TIMEOUT_S = 1.5
+"""How long the desk's tools wait for an answer, in seconds."""
+
+DAYBOOK = """
+CREATE TABLE daybook (
+    tenant TEXT, order_id TEXT, cents INTEGER, stamp TEXT, PRIMARY KEY (tenant, order_id)
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the systems are, in a form that can be handed to another process."""
+
+    orders_url: str
+    orders_db: str
+    smtp: tuple[str, int]
+    imap: tuple[str, int]
+    mailboxes: tuple[str, ...]
+    mail_password: str
+    work: str
+    overheard: str
+    """The file into which every answer of a tool is noted as it comes, for the naive agent and for the count."""
+
+    def as_text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Addresses:
+        """The addresses that `as_text` wrote."""
+        given = json.loads(text)
+        pairs = {name: tuple(given[name]) for name in ("smtp", "imap", "mailboxes")}
+        return cls(**{**given, **pairs})
+
+
+class Desk:
+    """All connections of the desk; open between `open` and `close`."""
+
+    shop: HttpExecutor
+    """Acts on the order service, with our key and our stamp in the headers of each request."""
+    records: HttpSource
+    """Reads the order service, by a client of its own."""
+    database: SqlSource
+    """Reads the database behind the order service: all tenants, whatever the service says."""
+    post: SmtpExecutor
+    """Sends the shop's mail."""
+    mailboxes: dict[str, ImapSource]
+    """Reads the recipients' own mailboxes, by address: what is there was delivered."""
+    folder: FileExecutor
+    files: FileSource
+    daybook: SqlExecutor
+    daybook_rows: SqlSource
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self.overheard = Path()
+
+    def open(self, addresses: Addresses) -> None:
+        """Connects to systems that are running. Nothing is sent yet."""
+        work, enter = Path(addresses.work), self._stack.enter_context
+        ours = {"X-Tenant": TENANT}
+        self.shop = enter(
+            HttpExecutor(
+                addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=TOOL_TIMEOUT_S
+            )
+        )
+        # A 404 of the shop is believed where the same credentials are shown another order, the canary.
+        self.records = enter(
+            HttpSource("order-service", addresses.orders_url, headers=ours, canary="/orders/o-1", timeout_s=2.0)
+        )
+        self.database = SqlSource("order-database", _opens(Path(addresses.orders_db)))
+        self.post = SmtpExecutor("post", *addresses.smtp, security="none", timeout_s=TOOL_TIMEOUT_S)
+        self.mailboxes = {each: _mailbox(addresses, each) for each in addresses.mailboxes}
+        self.folder, self.files = FileExecutor(work), FileSource("work-folder", work)
+        connect = _opens(work / "daybook.db")
+        self.daybook, self.daybook_rows = SqlExecutor("daybook", connect), SqlSource("daybook", connect)
+        self._work = work
+        self.overheard = Path(addresses.overheard)
+
+    def prepare(self) -> None:
+        """Makes the daybook, in which one order of yesterday is entered already."""
+        db = sqlite3.connect(self._work / "daybook.db")
+        try:
+            db.execute(DAYBOOK)
+            db.execute("INSERT INTO daybook VALUES (?, 'o-30', 4100, 'yesterday')", [TENANT])
+            db.commit()
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._stack.close()
+
+
+def _mailbox(addresses: Addresses, user: str) -> ImapSource:
+    password = addresses.mail_password
+    return ImapSource(user, *addresses.imap, user=user, password=password, proves="delivered", security="none")
+
+
+def _opens(path: Path) -> Callable[[], sqlite3.Connection]:
+    return lambda: sqlite3.connect(path, timeout=5, check_same_thread=False)
+
+
+desk = Desk()
+"""The one desk of this process."""

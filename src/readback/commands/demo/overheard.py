@@ -1,0 +1,80 @@
+"""What the tools answered, noted as it comes: all that a naive agent goes by.
+
+`overheard` stands below each `@action` of the demo's contracts. It passes everything on unchanged; Readback knows
+nothing of it. The notes also tell how often each tool was really called, which is how the demo counts effects that
+a second call of ours would have caused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from readback import Context
+from readback.commands.demo.desk import desk
+
+P = ParamSpec("P")
+R = TypeVar("R")
+TEXT_MAX = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One answer of one call. `status`: the HTTP status, where it was a response; `raised`: the exception's name."""
+
+    stamp: str
+    tool: str
+    attempt: int
+    status: int | None = None
+    text: str = ""
+    raised: str = ""
+
+
+def overheard(function: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Context, P], R]:
+    """Decorator: the tool's answer, or what it raised, is noted and passed on."""
+
+    @wraps(function)
+    def listening(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        tool = getattr(function, "__name__", "tool")
+        try:
+            answer = function(ctx, *args, **kwargs)
+        except Exception as error:
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            _note(Heard(ctx.stamp, tool, ctx.attempt, None, str(error)[:TEXT_MAX], " ".join(kinds)))
+            raise
+        _note(_of(ctx, tool, answer))
+        return answer
+
+    return listening
+
+
+def _of(ctx: Context, tool: str, answer: object) -> Heard:
+    status = getattr(answer, "status_code", None)
+    if isinstance(status, int):
+        text = str(getattr(answer, "text", ""))
+        return Heard(ctx.stamp, tool, ctx.attempt, status, text[:TEXT_MAX])
+    answer = getattr(answer, "answer", answer)  # a transaction that was left open says what its statement said
+    text = answer if isinstance(answer, str) else json.dumps(answer, default=str)
+    return Heard(ctx.stamp, tool, ctx.attempt, None, text[:TEXT_MAX])
+
+
+def _note(heard: Heard) -> None:
+    """One write of one line, so that threads and processes do not tear each other's."""
+    line = json.dumps(asdict(heard)).encode() + b"\n"
+    file = os.open(desk.overheard, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, line)
+    finally:
+        os.close(file)
+
+
+def all_heard(path: Path) -> list[Heard]:
+    """Everything that was noted, in the order in which it came."""
+    if not path.exists():
+        return []
+    return [Heard(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
