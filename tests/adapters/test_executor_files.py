@@ -271,7 +271,6 @@ def test_a_link_that_is_put_in_after_the_path_was_resolved_is_not_followed(
     assert os.listdir(outside) == []
 
 
-@pytest.mark.requirement("CLASS-ephemeral-write")
 def test_a_workspace_is_marked_dirty_until_somebody_has_looked(root: Path, work: FileExecutor) -> None:
     assert work.dirty is False
     work.mark_dirty(CTX, "a rollback could not be verified")

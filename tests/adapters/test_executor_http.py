@@ -72,7 +72,6 @@ def test_the_marks_cannot_be_overridden(web: Web, shop: HttpExecutor) -> None:
     assert web.asked == []
 
 
-@pytest.mark.requirement("HS-10", "L12")
 @pytest.mark.parametrize(
     ("said", "status"),
     [
@@ -102,7 +101,6 @@ def test_an_answer_over_the_limit_is_cut(web: Web, shop: HttpExecutor) -> None:
     assert normalise(response, 1).reference is None, "a cut answer is no structured one"
 
 
-@pytest.mark.requirement("HS-05")
 def test_a_service_that_does_not_answer_in_time_is_a_timeout(web: Web) -> None:
     web.answers["/o"] = Said(hang=True)
     with HttpExecutor(web.url, timeout_s=0.05, sole=True) as shop, pytest.raises(ToolTimeoutError) as caught:
@@ -120,7 +118,6 @@ def test_a_connection_that_breaks_leaves_the_effect_open(web: Web) -> None:
     assert len(web.asked) == 1, "it was sent again"
 
 
-@pytest.mark.requirement("TRUTH-verdict-9")
 def test_a_connection_that_never_stood_proves_nothing_unless_the_request_is_the_only_one() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

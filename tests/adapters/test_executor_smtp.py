@@ -60,7 +60,7 @@ def _send(post: SmtpExecutor, stamp: str, **changes: Any) -> dict[str, Any]:
     return dict(post.send(_ctx(stamp), stamp_header="X-Stamp", **{**message, **changes}))
 
 
-@pytest.mark.requirement("HS-03", "TRUTH-keys-stamp")
+@pytest.mark.requirement("TRUTH-keys-stamp")
 def test_a_message_is_accepted_with_its_stamp_and_never_called_sent(systems: Systems, post: SmtpExecutor) -> None:
     answer = _send(post, "e-1", subject="Grüße: an order", text="It left.\n.\nTomorrow, für dich.\n")
     assert (answer["status"], answer["code"], answer["stamp"]) == ("accepted", 250, "e-1")
@@ -93,7 +93,6 @@ def test_where_every_recipient_is_refused_nothing_is_handed_over(systems: System
     assert systems.truth.mails(stamp="e-5", folder="Sent") == []
 
 
-@pytest.mark.requirement("L12")
 @pytest.mark.parametrize(
     ("fault", "code", "landed"), [("refuse", 554, 0), ("tempfail", 451, 0), ("error_after_commit", 451, 1)]
 )
@@ -108,7 +107,6 @@ def test_a_refusal_is_evidence_and_the_message_may_have_landed(
     assert len(systems.truth.mails(stamp=f"e-6-{fault}")) == landed
 
 
-@pytest.mark.requirement("HS-05", "L10")
 @pytest.mark.parametrize(("fault", "landed"), [("timeout_before", 0), ("timeout_after", 1)])
 def test_a_server_that_does_not_reply_leaves_the_effect_open(systems: Systems, fault: str, landed: int) -> None:
     systems.fault(fault, system="mail", match={"stamp": f"e-7-{fault}"})
@@ -180,7 +178,6 @@ def test_a_header_of_the_callers_own_goes_along(systems: Systems, post: SmtpExec
     assert sum("X-Stamp: e-11\n" in each and "X-Order: o-17\n" in each for each in found) == 1
 
 
-@pytest.mark.requirement("TRUTH-verdict-9")
 def test_a_server_that_is_not_there_proves_nothing_unless_the_message_is_the_only_act() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

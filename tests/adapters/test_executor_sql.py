@@ -89,7 +89,6 @@ def _unreachable() -> sqlite3.Connection:
     raise ConnectionRefusedError("nobody listens")
 
 
-@pytest.mark.requirement("TRUTH-verdict-9")
 def test_an_open_failure_proves_nothing_unless_the_call_is_the_only_one() -> None:
     with pytest.raises(ToolError) as caught:
         SqlExecutor("bank", _unreachable).execute(CTX, "select 1")

@@ -90,7 +90,6 @@ def test_a_file_source_keeps_the_rules_of_sources(rule: Rule, root: Path) -> Non
             root.chmod(0o700)
 
 
-@pytest.mark.requirement("CLASS-ephemeral-write")
 def test_a_file_is_shown_with_its_size_and_hash(root: Path, work: FileSource) -> None:
     (root / "a").mkdir()
     (root / "a" / "b.txt").write_bytes(b"hello")
@@ -328,7 +327,6 @@ def test_a_file_that_is_written_while_it_is_read_shows_nothing(
     assert getattr(work, look)("a").presence is Presence.PRESENT
 
 
-@pytest.mark.requirement("TRUTH-kind-frame", "L33")
 def test_a_manifest_shows_every_hidden_change(root: Path, work: FileSource) -> None:
     (root / "sub" / "deep").mkdir(parents=True)
     (root / "sub" / "a").write_text("1")

@@ -198,7 +198,7 @@ def test_the_canary_is_asked_with_the_same_credentials(web: Web) -> None:
     assert first.headers["Cache-Control"] == second.headers["Cache-Control"] == "no-cache"
 
 
-@pytest.mark.requirement("L14", "HS-08")
+@pytest.mark.requirement("L14")
 def test_a_strong_reading_asks_past_caches_and_a_kept_answer_is_known_as_one(web: Web, orders: HttpSource) -> None:
     web.answers["/o"] = Said(body=ORDER, headers={"Age": "12"})
     assert orders.get(CTX, "/o").consistency is Consistency.CACHED
@@ -347,7 +347,6 @@ def test_a_search_that_brings_no_list_is_a_verifier_error(web: Web, orders: Http
         orders.all(CTX, "/search")
 
 
-@pytest.mark.requirement("TRUTH-source-lookup")
 @pytest.mark.parametrize(
     ("said", "found"),
     [

@@ -169,7 +169,6 @@ def test_a_stamp_is_matched_whole(systems: Systems, inbox: ImapSource) -> None:
     assert inbox.by_stamp(_ctx("i-5"), header=HEADER).presence is Presence.ABSENT
 
 
-@pytest.mark.requirement("DISC-duplicate-side-effect")
 def test_every_copy_is_found(systems: Systems, inbox: ImapSource) -> None:
     systems.fault("duplicate", system="mail", match={"stamp": "i-6"})
     _send(systems, "i-6")
@@ -287,7 +286,7 @@ def test_a_header_that_is_cut_may_hold_the_stamp(
     assert inbox.by_stamp(_ctx("i-16"), header=HEADER).presence is Presence.NOT_VISIBLE
 
 
-@pytest.mark.requirement("L26", "HS-14")
+@pytest.mark.requirement("L26")
 def test_an_outage_is_no_absence(systems: Systems, inbox: ImapSource) -> None:
     systems.fault("outage", system="mail", match={"stamp": "i-17"})
     _send(systems, "i-17")

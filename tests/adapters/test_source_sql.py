@@ -221,8 +221,6 @@ def test_a_file_that_is_no_database_is_a_verifier_error(path: Path, orders: SqlS
 class OtherDriverError(Exception):
     """As `psycopg.OperationalError` presents itself: by name and by SQLSTATE."""
 
-    __name__ = "OperationalError"
-
     def __init__(self, sqlstate: str | None) -> None:
         super().__init__(f"state {sqlstate}")
         self.sqlstate = sqlstate
