@@ -82,6 +82,9 @@ def misused(error: click.ClickException, *, as_json: bool) -> int:
     """The command line was written wrongly; nothing was done."""
     context = getattr(error, "ctx", None)
     message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        note(message)
+        message, context = "A command is missing.", None
     help_line = "Run `readback --help`."
     if context is not None:
         note(context.get_usage())

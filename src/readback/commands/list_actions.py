@@ -18,6 +18,7 @@ from readback.ports.store import ActionFilter, StoredProjection
 from readback.sdk.session import Session
 
 LIMIT_MAX: Final = 10_000
+WORD_WIDTH: Final = len("undetermined")
 SECONDS: Final = len("2026-01-01 00:00:00")
 TENANTS_LOOKED_AT_MAX: Final = 20
 
@@ -86,8 +87,10 @@ def _draw(page: list[StoredProjection]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("", "id", "when", "contract", "target", "state", "verdict", "discrepancy"):
-        table.add_column(name, no_wrap=name in ("", "id", "when"), overflow="fold")
+    for name in ("", "id", "when"):
+        table.add_column(name, no_wrap=True)
+    for name in ("contract", "target", "state", "verdict", "discrepancy"):
+        table.add_column(name, overflow="fold", min_width=WORD_WIDTH)
     for stored in page:
         p = stored.projection
         verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED

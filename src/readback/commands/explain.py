@@ -1,0 +1,159 @@
+"""`readback explain`: why an action ended as it did, and what may be done now, in plain sentences.
+
+It stands on the ledger alone. Every sentence is from a table or names a recorded value; nothing is inferred here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.meanings import CODES, MEANINGS, WHY_OPEN
+from readback.commands.opening import again_with, reading, settings_of
+from readback.commands.telling import headline, mark_of, plain, verdict_text
+from readback.commands.terminal import console, mark, moment, print_json, safe, value
+from readback.config import Settings
+from readback.domain.observation import ObservationStatus
+from readback.domain.outcome import Outcome
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Attribution, Verdict
+
+Picture = dict[str, Any]
+VALUES_SHOWN_MAX = 8
+
+
+@click.command("explain")
+@click.argument("action", metavar="ID")
+@options.ledger
+@options.as_json
+def explain(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Explain why the action ended so, and what may be done now, with the exact next commands."""
+    from readback.commands.gathering import outcome_and_picture
+
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        outcome, picture = outcome_and_picture(session, action)
+    told = explained(outcome, picture, settings)
+    if as_json:
+        print_json(told)
+        return 0
+    out = console()
+    from rich.text import Text
+
+    out.print(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
+    for title, key in (("Why", "why"), ("Now", "now"), ("Next commands", "commands")):
+        said = told[key]
+        if isinstance(said, list) and said:
+            out.print(Text(f"\n{title}", style="bold"))
+            # Not folded: a command has to stay on one line to be copied, and a sentence to be searched for.
+            out.print(Text("\n".join(f"  {line}" for line in said)), soft_wrap=True)
+    return 0
+
+
+def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[str, Json]:
+    """The sentences, as data."""
+    meaning = MEANINGS[outcome.state]
+    where, work = again_with(settings), again_with(settings, contracts=True)
+    commands: list[Json] = [line.format(id=outcome.id, where=where, work=work) for line in meaning.commands]
+    return {
+        "id": outcome.id,
+        "state": outcome.state.value,
+        "verdict": outcome.verdict.value,
+        "row": outcome.row,
+        "may_repeat": outcome.may_repeat,
+        "message": outcome.message,
+        "why": [*_what_happened(outcome, picture), meaning.means, *_judgement(outcome, picture)],
+        "now": [*_now(outcome, picture, meaning.now)],
+        "commands": commands,
+        "exit_code": outcome.exit_code,
+    }
+
+
+def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
+    """The tool's part, as evidence."""
+    at = moment(picture["times"]["proposed_us"])
+    said = [f"{safe(outcome.contract)} was asked for on {safe(outcome.target)} at {at}."]
+    if outcome.attempts == 0:
+        said.append("Nothing was called.")
+        return said
+    seen = outcome.observation
+    if seen is None or seen.status is ObservationStatus.NONE:
+        said.append("It was attempted, and no answer of the tool is on record: the process may have died in the call.")
+    else:
+        detail = f": {safe(seen.detail).rstrip('.')}" if seen.detail else ""
+        said.append(
+            f"The tool answered {plain(seen.status.value)} ({safe(seen.code)}){detail}. That is evidence, not truth."
+        )
+    if outcome.attempts > 1:
+        said.append(f"It was attempted {outcome.attempts} times under one key.")
+    return said
+
+
+def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
+    """The verdict, what it stands on, and the row that followed from it."""
+    said: list[str] = []
+    if outcome.code:
+        said.append(CODES.get(outcome.code, f"Its code is {safe(outcome.code)}."))
+    if outcome.verdict is not Verdict.NOT_CHECKED or outcome.attempts:
+        said.append(f"The verdict is {verdict_text(outcome.verdict, outcome.why)}. {WHY_OPEN[outcome.why]}".rstrip())
+    said += [_sentence(each) for each in picture["postconditions"] if each["truth"] != Truth.HOLDS.value]
+    for each in picture["identity"]:
+        if each["truth"] == Truth.VIOLATED.value:
+            expected, actual = value(each["expected"]), value(each["actual"])
+            said.append(
+                f"What was read is of another {safe(each['key'])}: {expected} was expected, {actual} was found."
+            )
+    found = picture["discrepancy"]
+    if found:
+        said.append(f"The discrepancy is {plain(found['class'])}: {found['definition']}")
+    if outcome.attribution is not Attribution.UNKNOWN:
+        said.append(f"The state is attributed to: {plain(outcome.attribution)}.")
+    if outcome.parts_open:
+        said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
+    if outcome.contested:
+        said.append("A later reading contradicts this outcome: it no longer stands.")
+    if outcome.detail:
+        said.append(f"Detail: {safe(outcome.detail)}")
+    return said + _decision(picture["decision"])
+
+
+def _sentence(found: Picture) -> str:
+    values = ", ".join(f"{safe(path, 80)} is {value(v)}" for path, v in found["values"][:VALUES_SHOWN_MAX])
+    because = f" ({safe(found['reason'])})" if found["reason"] else ""
+    seen = f"; {values}" if values else ""
+    return f"Postcondition {safe(found['name'])!r} is {plain(found['truth'])}{because}: {safe(found['source'])}{seen}."
+
+
+def _decision(found: Picture | None) -> list[str]:
+    if found is None:
+        return []
+    because = f" {found['rationale']}" if found["rationale"] else ""
+    whose = "" if found["ours"] is None else " of ours" if found["ours"] else " of the specification"
+    return [f"Row {safe(found['row'])}{whose} decided: {plain(found['action'])}.{because}"]
+
+
+def _now(outcome: Outcome, picture: Picture, advice: str) -> list[str]:
+    said = [advice]
+    if outcome.code == "approval.required":
+        said = ["Run it from Python with `break_glass` and a reason, or leave it; an approval cannot be given here."]
+    if outcome.may_repeat:
+        said.append("The operation may be asked for again under its id: nothing of this attempt exists or can appear.")
+    elif not outcome.verified:
+        said.append(
+            "Repeating it is not allowed; the same operation id answers with this outcome and executes nothing."
+        )
+    if outcome.due_us is not None:
+        said.append(f"It is looked at again at {moment(outcome.due_us)}, by whoever runs then.")
+    lease = picture["lease"]
+    if lease:
+        gone = "is gone; the next process takes it over" if lease["owner_is_gone"] else "works on it now"
+        said.append(f"Process {safe(lease['owner'])} {gone}.")
+    if outcome.incident:
+        said.append(f"An incident was opened: {safe(outcome.incident)}.")
+    if outcome.compensation:
+        said.append(f"Its reversal is action {safe(outcome.compensation)}.")
+    said.append(f"A user may be told only: {outcome.message}")
+    return said

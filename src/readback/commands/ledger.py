@@ -1,0 +1,124 @@
+"""`readback ledger verify`: the whole log recomputed. It opens the ledger read-only and repairs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import settings_of
+from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.domain.errors import UsageError
+from readback.lifecycle.audit import AuditReport, Fault, audit
+
+EXIT_FAULT = 1
+PROGRESS_EVERY = 500
+_LEAF = re.compile("[0-9a-f]{64}")
+
+
+@click.group("ledger")
+def ledger() -> None:
+    """Check the ledger."""
+
+
+@ledger.command("verify")
+@click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
+@click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
+@options.as_json
+def verify(url: str | None, head: str | None, as_json: bool) -> int:
+    """Recompute every hash, fold every action again, and compare everything that follows from the entries.
+
+    \b
+    Checked: places without gaps, leaf hashes, canonical envelopes, versions and
+    links of each action, its projection, its evidence's digests, its request
+    and key, its idempotency record, and the store's own files.
+
+    Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end
+    looks sound from inside: keep the head that is printed somewhere else, and pass it as --head later.
+    """
+    kept = _head(head)
+    settings = settings_of(url)
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        with _progress(enabled=not as_json) as step:
+            report = audit(store, step, kept)
+            report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
+    finally:
+        store.close()
+    if as_json:
+        print_json(_described(report, settings.url))
+    else:
+        _tell(report, settings.url)
+    return 0 if report.ok else EXIT_FAULT
+
+
+def _head(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    seq, colon, leaf = text.partition(":")
+    if not colon or not seq.isascii() or not seq.isdigit() or not _LEAF.fullmatch(leaf):
+        raise UsageError(f"{text!r} is no head of a log.", remedy="Pass it as `ledger verify` printed it: SEQ:LEAF.")
+    return int(seq), leaf
+
+
+def _described(report: AuditReport, url: str) -> dict[str, Json]:
+    return {
+        "ok": report.ok,
+        "url": url,
+        "events": report.events,
+        "actions": report.actions,
+        "evidence": report.evidence,
+        "keys": report.keys,
+        "head": {"seq": report.head_seq, "leaf": report.head_leaf},
+        "faults": [asdict(fault) for fault in report.faults],
+        "faults_total": report.faults_total,
+        "truncation": report.truncation,
+    }
+
+
+def _tell(report: AuditReport, url: str) -> None:
+    from rich.text import Text
+
+    out = console()
+    word = "sound" if report.ok else f"{report.faults_total} faults"
+    out.print(Text.assemble(mark(OK if report.ok else BAD), " ", (f"The ledger {safe(url)}: {word}", "bold")))
+    counted = f"{report.events} entries, {report.actions} actions, {report.evidence} pieces of evidence"
+    out.print(Text(f"  {counted}, {report.keys} idempotency records"))
+    if report.faults:
+        first = report.faults[0]
+        out.print(Text(f"  first: entry {first.seq or '-'}: {first.code}: {safe(first.what)}"), soft_wrap=True)
+    for fault in report.faults[1:]:
+        out.print(Text(f"  also:  entry {fault.seq or '-'}: {fault.code}: {safe(fault.what)}"), soft_wrap=True)
+    hidden = report.faults_total - len(report.faults)
+    if hidden:
+        out.print(Text(f"  and {hidden} more"))
+    out.print(Text(f"  head: {report.head_seq}:{report.head_leaf}"), soft_wrap=True)
+    out.print(Text(f"  {report.truncation}"))
+    if not report.ok:
+        note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
+
+
+@contextmanager
+def _progress(*, enabled: bool) -> Iterator[Callable[[int], None]]:
+    """A counter on stderr where that is a terminal, and nothing where it is not."""
+    err = console(stderr=True) if enabled else None
+    if err is None or not err.is_terminal:
+        yield _quiet
+        return
+    with err.status("reading the ledger") as shown:
+
+        def step(done: int) -> None:
+            if done % PROGRESS_EVERY == 0:
+                shown.update(f"reading the ledger: {done} done")
+
+        yield step
+
+
+def _quiet(done: int) -> None:
+    """No terminal, no progress."""

@@ -1,0 +1,157 @@
+"""What each state means to a person, and what may be done in it: a table, read by `explain`.
+
+The words for users and models are `domain.reporting`'s; these are for the operator at the keyboard. `{id}` and
+`{where}` stand for the action and for the options that name its ledger; `{work}` for those and the contracts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from readback.domain.state import State
+from readback.domain.verdict import Why
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """`now`: what may be done; `commands`: the exact next ones, if any helps."""
+
+    means: str
+    now: str
+    commands: tuple[str, ...] = ()
+
+
+_RESUME: Final = "readback resume{work}"
+_WORKER: Final = "readback worker{work}"
+_SHOW: Final = "readback show {id}{where}"
+_S = State
+
+MEANINGS: Final = MappingProxyType(
+    {
+        _S.PROPOSED: Meaning("It is proposed and nothing has been called.", "Nothing happened yet.", (_SHOW,)),
+        _S.VALIDATED: Meaning(
+            "It passed its checks and nothing has been called, or another attempt under the same key is due.",
+            "Let it go on; do not propose it again.",
+            (_RESUME,),
+        ),
+        _S.EXECUTING: Meaning(
+            "An attempt is durable and its call may be in flight; or the process that made it died in it.",
+            "Do not repeat it. Whoever goes on with it reads what became of it, and never calls blindly again.",
+            (_RESUME, _WORKER),
+        ),
+        _S.ACCEPTED: Meaning(
+            "The target took the request in and has not finished it. That is no completion.",
+            "Wait; verification goes on as long as a process stays with it.",
+            (_RESUME, _WORKER),
+        ),
+        _S.PENDING: Meaning(
+            "The tool has answered, or gone silent, and no reading has settled it yet.",
+            "Wait; do not repeat it. Verification goes on as long as a process stays with it.",
+            (_RESUME, _WORKER),
+        ),
+        _S.COMMITTED: Meaning(
+            "A reading shows an effect that is not judged yet.", "Let verification go on.", (_RESUME, _WORKER)
+        ),
+        _S.PARTIALLY_COMMITTED: Meaning(
+            "Some of the required effects are there and others are not. That is no success.",
+            "Leave recovery to the table, or settle the open parts by hand; do not repeat the whole action.",
+            (_RESUME, _SHOW),
+        ),
+        _S.RECONCILED_SUCCESS: Meaning(
+            "Every postcondition held over what the system of record said, read by another path than the call.",
+            "It is done; go on with what depends on it.",
+        ),
+        _S.RECONCILIATION_FAILED: Meaning(
+            "The system of record contradicts a postcondition, finally. Recovery is under way.",
+            "Let recovery go on.",
+            (_RESUME, _SHOW),
+        ),
+        _S.FAILED: Meaning(
+            "There is no verified change as intended, and no recovery is left to do.",
+            "Correct the cause that is named above.",
+            (_SHOW,),
+        ),
+        _S.VERIFICATION_TIMEOUT: Meaning(
+            "The deadline passed before any reading settled it. That is neither success nor failure.",
+            "Let recovery go on; do not repeat it.",
+            (_RESUME, _WORKER),
+        ),
+        _S.UNKNOWN: Meaning(
+            "Nobody can say whether it took effect. It is kept so, and its key blocks a second execution.",
+            "Do not repeat it. Readings go on slowly while a process stays with it; a signal wakes the next one.",
+            (_RESUME, _WORKER, _SHOW),
+        ),
+        _S.COMPENSATING: Meaning(
+            "Its effect is being reversed by an action of its own.",
+            "Let the reversal be verified.",
+            (_RESUME, _WORKER),
+        ),
+        _S.COMPENSATED: Meaning(
+            "Its effect was reversed by another action, and that reversal was read back.",
+            "The world is as before in what the reversal's postconditions say. A new intention needs a new operation.",
+            (_SHOW,),
+        ),
+        _S.COMPENSATION_FAILED: Meaning(
+            "The reversal failed or left the state inconsistent.",
+            "A person has to recover the state by hand; do not repeat it.",
+            (_SHOW,),
+        ),
+        _S.FORWARD_RECOVERY: Meaning(
+            "What remains is being completed, since what was done cannot be taken back.",
+            "Let it go on.",
+            (_RESUME, _WORKER),
+        ),
+        _S.ROLLED_BACK: Meaning(
+            "The local boundary was dropped or put back before anyone saw it; the target was read as unchanged.",
+            "Correct the cause; no durable change was made.",
+            (_SHOW,),
+        ),
+        _S.REVIEW_REQUIRED: Meaning(
+            "No automatic path is safe: a person has to decide. Its key blocks a second execution.",
+            "Compare the readings with the system of record, and settle the matter there; do not repeat the action.",
+            (_SHOW, "readback list --state review_required{where}"),
+        ),
+        _S.ABANDONED: Meaning(
+            "It was stopped by a person, with its discrepancy on record.",
+            "Nothing more happens. A new intention needs a new operation.",
+            (_SHOW,),
+        ),
+    }
+)
+"""Every state; a test holds it total."""
+
+WHY_OPEN: Final = MappingProxyType(
+    {
+        Why.NONE: "",
+        Why.PROPAGATING: "The readings do not agree with the postconditions yet, and the change may still arrive.",
+        Why.TIMEOUT: "A reader did not answer in its time.",
+        Why.UNREACHABLE: "The system of record could not be reached.",
+        Why.STALE: "The reading may be older than the action, so it settles nothing.",
+        Why.INCOMPLETE: "The reading lacks what a postcondition needs, or does not prove that it saw everything.",
+        Why.VERIFIER_ERROR: "Verification itself broke: look at the reader or the expression that is named.",
+        Why.UNVERIFIABLE: "The contract says that no system of record can confirm it.",
+        Why.OUT_OF_SCOPE: "The reading was of another tenant or target: the reader is at fault, and it was not kept.",
+        Why.CONFLICTING: "Several sources were asked, and they disagree.",
+        Why.UNATTRIBUTED: "The state is there, and nothing shows that it is this action's doing.",
+        Why.SETTLING: "Everything holds, and it has to hold for some time, or a duplicate may still appear.",
+    }
+)
+"""Why a verdict is open; a test holds it total."""
+
+CODES: Final = MappingProxyType(
+    {
+        "approval.required": "A critical mutation waits for an approval, and nobody has given one; nothing was called.",
+        "source.unavailable": "The system of record could not be read beforehand, so nothing was called.",
+        "reader.out-of-scope": "The reader brought another target's record beforehand, so nothing was called.",
+        "version.unknown": "The target's version could not be told, so nothing was called.",
+        "version.stale": "The target has moved on since it was planned, so nothing was called.",
+        "precondition": "A precondition of the contract did not hold, so nothing was called.",
+        "cancelled": "It was cancelled before it was executed.",
+        "contract.changed": (
+            "Its contract has changed since it began, so nobody could go on with it by the terms that it began with."
+        ),
+    }
+)
+"""Why something was not executed, or not gone on with."""

@@ -1,0 +1,326 @@
+"""Audit: the whole log read again. Hashes are recomputed, actions are folded again, and everything is compared.
+
+Called by `ledger verify`, by the demo and by tests after every crash. It reads through the store port, changes nothing,
+and holds no more than one action at a time. What it finds it names; it repairs nothing. Without a head that was kept
+elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
+
+Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
+digests, request and key recomputed. 4. its idempotency record. 5. what the store itself finds (the caller adds it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from readback.canon import Json, ReadbackError, envelope_bytes, parse_json
+from readback.domain.action import Action
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.idempotency import key_hash, key_status, request_hash
+from readback.domain.kind import Kind
+from readback.domain.state import TERMINAL
+from readback.ledger.leaf import leaf_hash
+from readback.lifecycle.execute import STAMP_PREFIX
+from readback.lifecycle.projection import projection_of
+from readback.lifecycle.resume import fold
+from readback.lifecycle.run import KEY_KEPT_US, REDACTED
+from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
+
+FAULTS_KEPT_MAX: Final = 100
+MEDIA: Final = "application/json"
+LOOKS_MAX: Final = 5
+"""An action that is moved on while it is looked at is looked at again, so often."""
+DIGESTS_KEPT_MAX: Final = 4096
+"""Evidence that many actions share (their contract) is not read again for each of them."""
+TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
+
+LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
+"""Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `seq` 0: of no single entry; `code` is stable."""
+
+    code: str
+    what: str
+    seq: int = 0
+    action_id: str = ""
+    version: int = 0
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """What was read and what was found. `head`: the place and leaf hash of the last entry, to be kept elsewhere."""
+
+    events: int = 0
+    actions: int = 0
+    evidence: int = 0
+    keys: int = 0
+    head_seq: int = 0
+    head_leaf: str = ""
+    faults: list[Fault] = field(default_factory=list)
+    faults_total: int = 0
+    truncation: str = TRUNCATION
+
+    @property
+    def ok(self) -> bool:
+        """Nothing that can be seen from inside is wrong."""
+        return self.faults_total == 0
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        for fault in faults:
+            self.faults_total += 1
+            if len(self.faults) < FAULTS_KEPT_MAX:
+                self.faults.append(fault)
+
+
+def nobody(done: int) -> None:
+    """Hears of progress, and does nothing."""
+
+
+def audit(
+    store: LedgerStore, progress: Callable[[int], None] = nobody, kept: tuple[int, str] | None = None
+) -> AuditReport:
+    """Reads everything. `progress` is called with the number of entries and actions done.
+
+    `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
+    Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
+    """
+    report = AuditReport()
+    folded = 0
+    met = kept is None
+    for stored in store.scan():  # 1
+        report.add(check_entry(stored, report.head_seq))
+        if stored.version == 1 and store.projection(stored.action_id) is None:
+            what = f"Action {stored.action_id} has entries and no projection."
+            report.add([Fault("projection.missing", what, stored.seq, stored.action_id)])
+        met = met or (stored.seq, stored.leaf.hex()) == kept
+        report.events += 1
+        report.head_seq, report.head_leaf = stored.seq, stored.leaf.hex()
+        progress(report.events)
+    if kept is not None:
+        report.truncation = f"checked against the head that was kept at entry {kept[0]}; not beyond it"
+        if not met:
+            report.add([Fault("log.head", f"Entry {kept[0]} with the leaf hash that was kept is not in the log.")])
+    seen: dict[tuple[str, str], None] = {}
+    for stored_projection in store.projections():
+        folded += _audit_action(store, stored_projection, report, seen)
+        progress(report.events + report.actions)
+    if folded != report.events and report.ok:
+        what = f"The log has {report.events} entries and the actions {folded}: some belong to none."
+        report.add([Fault("log.orphan", what)])
+    return report
+
+
+# --- 1. entries ---
+
+
+def check_entry(stored: StoredEvent, previous_seq: int) -> Iterator[Fault]:
+    """One entry by itself: its place in the log, its canonical envelope, its columns and its leaf hash."""
+
+    def fault(code: str, what: str) -> Fault:
+        return Fault(code, what, stored.seq, stored.action_id, stored.version)
+
+    if stored.seq != previous_seq + 1:
+        yield fault("log.gap", f"Entry {stored.seq} follows entry {previous_seq}.")
+    if leaf_hash(stored.envelope) != stored.leaf:
+        yield fault("entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
+    try:
+        opened = open_envelope(stored.envelope)
+        canonical = envelope_bytes(parse_json(stored.envelope)) == stored.envelope
+    except ReadbackError as error:
+        yield fault("entry.envelope", f"Entry {stored.seq} cannot be read: {error.message}")
+        return
+    if not canonical:
+        yield fault("entry.envelope", f"Entry {stored.seq} is not in canonical form.")
+    columns = {
+        "action_id": (stored.action_id, opened.action_id),
+        "version": (stored.version, opened.version),
+        "kind": (stored.kind, opened.event.kind.value),
+        "at_us": (stored.at_us, opened.event.at_us),
+    }
+    for name, (column, sealed) in columns.items():
+        if column != sealed:
+            yield fault("entry.column", f"Entry {stored.seq} has {name} {column!r} beside a sealed {sealed!r}.")
+
+
+# --- 2. actions ---
+
+
+def _audit_action(
+    store: LedgerStore, held: StoredProjection, report: AuditReport, seen: dict[tuple[str, str], None]
+) -> int:
+    """One action; how many of the entries that were scanned are its own."""
+    report.actions += 1
+    action_id = held.projection.action_id
+    for _ in range(LOOKS_MAX):
+        events = store.events(action_id)
+        again = store.projection(action_id)
+        if again is not None and again.version == held.version:
+            held = again  # a wake may have moved its due time meanwhile
+            break
+        held = again or held
+    else:
+        events = [each for each in events if each.version <= held.version]
+    if events and events[0].seq > report.head_seq:
+        return 0  # begun after the scan
+    report.add(_check_folded(store, held, events, report, seen))
+    return sum(1 for each in events if each.seq <= report.head_seq)
+
+
+def _check_folded(
+    store: LedgerStore,
+    held: StoredProjection,
+    events: list[StoredEvent],
+    report: AuditReport,
+    seen: dict[tuple[str, str], None],
+) -> Iterator[Fault]:
+    projection = held.projection
+    last = events[-1] if events else None
+
+    def fault(code: str, what: str) -> Fault:
+        return Fault(code, what, last.seq if last else 0, projection.action_id, held.version)
+
+    try:
+        action = fold(events)
+        opened = [open_envelope(each.envelope) for each in events]
+    except ReadbackError as error:
+        yield fault("action.fold", f"The entries of action {projection.action_id} cannot be true: {error.message}")
+        return
+    except (KeyError, ValueError, TypeError) as error:
+        yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
+        return
+    if action is None:
+        yield fault("action.empty", f"Action {projection.action_id} has a projection and no entries.")
+        return
+    yield from (fault("projection.column", what) for what in _differences(held, action))
+    yield from (fault("action.identity", what) for what in _recomputed(action, opened[0]))
+    yield from (fault("evidence", what) for what in _evidence(store, action, opened, report, seen))
+    yield from (fault("key", what) for what in _key(store, action, report))
+
+
+def _differences(held: StoredProjection, action: Action) -> Iterator[str]:
+    """Each column of the projection against the same column folded again."""
+    wanted = projection_of(action)
+    for column in fields(Projection):
+        found, folded = getattr(held.projection, column.name), getattr(wanted, column.name)
+        if column.name in LEASED or found == folded:
+            continue
+        # A signal brings a due time forward, and decides nothing: only a later one, or none, loses an action.
+        if column.name == "due_us" and found is not None and folded is not None and found < folded:
+            continue
+        yield f"Action {action.id} has {column.name} {found!r}, and its entries say {folded!r}."
+    if held.version != action.version:
+        yield f"Action {action.id} has version {held.version}, and {action.version} entries."
+
+
+def _recomputed(action: Action, first: Opened) -> Iterator[str]:
+    """Ids that are made of others, made again."""
+    if first.event.kind is not EventKind.PROPOSED:
+        yield f"Action {action.id} does not begin with a proposal."
+    if action.stamp != STAMP_PREFIX + action.id:
+        yield f"Action {action.id} bears the stamp {action.stamp!r}."
+    if action.contract_ref != action.contract_hash:
+        yield f"Action {action.id} keeps another contract than the one that it names."
+
+
+# --- 3. evidence ---
+
+
+def _evidence(
+    store: LedgerStore, action: Action, opened: list[Opened], report: AuditReport, seen: dict[tuple[str, str], None]
+) -> Iterator[str]:
+    for one in opened:
+        for name, digest in one.event.refs.items():
+            at = (action.tenant, digest)
+            if at in seen:
+                continue
+            report.evidence += 1
+            what = f"The {name} of action {action.id}, version {one.version}"
+            try:
+                found = store.evidence(action.tenant, digest)
+            except StoreCorruptError as error:
+                yield f"{what}: {error.message}"
+                continue
+            if found is None:
+                yield f"{what} ({digest}) is not there."
+            elif found.media != MEDIA:
+                yield f"{what} is kept as {found.media!r}."
+            elif len(seen) < DIGESTS_KEPT_MAX:
+                seen[at] = None
+    yield from _request(store, action)
+
+
+def _request(store: LedgerStore, action: Action) -> Iterator[str]:
+    """Request hash and key against the request and the contract that were kept, as far as nothing was redacted."""
+    request, contract = _loaded(store, action, action.request_ref), _loaded(store, action, action.contract_ref)
+    requested = request.get("requested")
+    if not isinstance(requested, dict) or _redacted(requested):
+        return
+    if request_hash(Kind(action.kind), action.target, requested) != action.request_hash:
+        yield f"Action {action.id} has another request than its request hash says."
+    named = contract.get("key_fields")
+    keys = {key_hash(action.tenant, action.contract, action.operation)}
+    if isinstance(named, list) and named:
+        keys.add(key_hash(action.tenant, action.contract, {str(n): requested.get(str(n)) for n in named}))
+    if action.key_hash not in keys:
+        yield f"Action {action.id} has another key than its tenant, contract and operation make."
+
+
+def _loaded(store: LedgerStore, action: Action, digest: str) -> dict[str, Json]:
+    try:
+        found = store.evidence(action.tenant, digest)
+        body = parse_json(found.body) if found is not None else None
+    except (StoreCorruptError, ReadbackError) as error:
+        if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
+            raise
+        return {}  # named already, by its digest
+    return body if isinstance(body, dict) else {}
+
+
+def _redacted(value: Json) -> bool:
+    if isinstance(value, dict):
+        return REDACTED in value or any(_redacted(below) for below in value.values())
+    return isinstance(value, list) and any(_redacted(below) for below in value)
+
+
+# --- 4. idempotency ---
+
+
+def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[str]:
+    if action.attempts == 0:
+        return
+    record = store.key(action.tenant, action.key_hash)
+    if record is None:
+        yield f"Action {action.id} was attempted, and its idempotency record is not there."
+        return
+    report.keys += 1
+    if record.action_id != action.id:
+        yield from _taken_over(store, action, record)
+        return
+    status, expires_us = "PENDING", 0
+    if action.durable_key_change:
+        settled = key_status(action.state, may_repeat=action.may_repeat)
+        status = settled.value
+        expires_us = 0 if status == "PENDING" else action.updated_us + KEY_KEPT_US
+    wanted = KeyRecord(
+        action.tenant, action.key_hash, action.request_hash, action.id, status, action.created_us, expires_us
+    )
+    for column in fields(KeyRecord):
+        found, folded = getattr(record, column.name), getattr(wanted, column.name)
+        if found != folded:
+            yield f"The idempotency record of action {action.id} has {column.name} {found!r}; it has to be {folded!r}."
+
+
+def _taken_over(store: LedgerStore, action: Action, record: KeyRecord) -> Iterator[str]:
+    """The key is a later action's: that has to be one of the same key, and this one has to have let it go."""
+    other = store.projection(record.action_id)
+    if other is None:
+        yield f"The idempotency record of action {action.id} names {record.action_id}, which is not there."
+    elif other.projection.key_hash != action.key_hash or other.projection.tenant != action.tenant:
+        yield f"The idempotency record of action {action.id} names {record.action_id}, which has another key."
+    elif action.state not in TERMINAL:
+        yield f"The idempotency record of action {action.id} was given to {record.action_id} while it was open."

@@ -1,0 +1,39 @@
+"""What the events of one action amount to, as the store's projection: derived from the fold alone.
+
+Used by audit, which compares it with what the store holds, and by escalate, which has no contract to ask. A run derives
+its own with the contract at hand; that both agree is what the audit shows.
+"""
+
+from __future__ import annotations
+
+from readback.domain.action import Action
+from readback.ports.store import Projection
+
+
+def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int = 0) -> Projection:
+    """The projection that the events of this action demand."""
+    return Projection(
+        action_id=action.id,
+        tenant=action.tenant,
+        principal=action.principal,
+        run=str(action.context.get("run", "")),
+        contract=action.contract,
+        contract_version=action.contract_version,
+        contract_hash=action.contract_hash,
+        kind=action.kind,
+        side_effect=action.side_effect,
+        target=action.target,
+        operation=action.operation,
+        key_hash=action.key_hash,
+        stamp=action.stamp,
+        state=action.state.value,
+        hold=action.hold,
+        verdict=action.judgement.verdict,
+        discrepancy=action.judgement.discrepancy,
+        row=action.judgement.row,
+        created_us=action.created_us,
+        updated_us=action.updated_us,
+        due_us=action.due_us,
+        lease_owner=lease_owner,
+        lease_until_us=lease_until_us,
+    )
