@@ -15,9 +15,10 @@ from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.escalate import escalate
 from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.report import outcome_of, outcome_of_run
-from readback.lifecycle.resume import PlanOf, revive
+from readback.lifecycle.report import outcome_after, outcome_of
+from readback.lifecycle.resume import PlanOf, changed, not_loaded, revive
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
 
@@ -39,7 +40,7 @@ def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket:
     ended = yield from _noting(engine.run(request, scope), ticket)
     if isinstance(ended, Finished):
         ticket.action_id = ended.run.action.id
-        return outcome_of_run(ended.run)
+        return (yield from outcome_after(ended.run))
     ticket.action_id = ended.action_id
     return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=isinstance(ended, Existing)))
 
@@ -69,8 +70,9 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
         if action.due_us is not None and action.due_us <= begun.now_us and plans(action.contract) is not None:
             ended = yield from go_on(engine, action_id, tenant, plans)
             if isinstance(ended, Finished):
-                outcome = outcome_of_run(ended.run)
-                return outcome if not replayed else (yield from outcome_of(ended.run.action, replayed=True))
+                if replayed:
+                    return (yield from outcome_of(ended.run.action, replayed=True))
+                return (yield from outcome_after(ended.run))
         due = action.due_us if action.due_us is not None else begun.now_us
         yield Wait(action_id, max(due, begun.now_us + LOOK_AGAIN_US))
 
@@ -113,8 +115,20 @@ def settled(action: Action) -> bool:
 def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
     """Goes on with a due action until it would have to wait: what a worker does with it.
 
-    An action whose contract is not here, or is another one now, is left as it is: the caller is told by the error.
+    An action whose contract is another one now goes to review; one whose contract is not here is left as it is, and
+    the caller is told by NotFoundError. What is not due is left alone.
     """
+    action = yield from find(action_id, tenant)
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    if action.due_us is None:
+        return
+    plan = plans(action.contract)
+    if plan is None:
+        raise not_loaded(action)
+    if plan.contract.hash != action.contract_hash:
+        yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
+        return
     work = go_on(engine, action_id, tenant, plans)
     answer: Answer | None = None
     while True:

@@ -271,9 +271,9 @@ class Engine:
 
     def _later(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:
         action = run.action
-        if action.state is S.UNKNOWN:
+        if action.state is S.UNKNOWN and now_us >= when.deadline_us:
             return (), late_due(action, when, now_us)
-        if now_us < when.deadline_us:
+        if now_us < when.deadline_us:  # a lost attempt too is verified within its window, and not left unknown
             due = poll_due(run.contract, action, when, now_us)
             holding = action.held_since_us
             if holding and decision.result.why is Why.SETTLING:

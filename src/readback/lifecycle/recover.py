@@ -143,11 +143,13 @@ def record_judgement(
         "review": review or (result.finding.value if row.opens_review else ""),
         "incident": result.finding.value if row.opens_incident else "",
     }
-    ref = run.keep("judgement", judgement_json(result, run.contract.redact))
+    judgement = judgement_json(result, run.contract.redact)
+    run.shown = judgement["ensure"]
+    ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
 
 
-def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> Json:
+def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict[str, Json]:
     """Each postcondition with its values, and each identity key: what `show` draws, less what is redacted."""
     return {
         "ensure": [

@@ -7,6 +7,7 @@ against each other.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
@@ -17,7 +18,7 @@ from readback.domain.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle.run import Run
+from readback.lifecycle.run import Run, redacted
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
 
@@ -40,9 +41,22 @@ def outcome_of_run(run: Run) -> Outcome:
     action, contract = run.action, run.contract
     terms: dict[str, Json] = {"tell": list(contract.tell), "proves": contract.proves}
     last = run.checks[-1] if run.checks and action.reading_ref else None
-    authoritative = last.taken.reading.value if last is not None else None
-    before = run.before.taken.reading.value if run.before is not None and action.before_ref else None
-    return _outcome(action, terms, authoritative, before, run.observation, _judged(run), False)
+    hidden = contract.redact
+    authoritative = redacted(last.taken.reading.value, "authoritative", hidden) if last is not None else None
+    before = None
+    if run.before is not None and action.before_ref:
+        before = redacted(run.before.taken.reading.value, "before", hidden)
+    observation = run.observation if action.observation is not None else None
+    if observation is not None and observation.body is not None:
+        observation = replace(observation, body=redacted(observation.body, "observed", hidden))
+    return _outcome(action, terms, authoritative, before, observation, _postconditions(run.shown), False)
+
+
+def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
+    """The outcome of a run that has ended: what is not at hand, since nothing was judged here, comes from the store."""
+    if run.shown is None and run.action.judgement.ref:
+        return (yield from outcome_of(run.action))
+    return outcome_of_run(run)
 
 
 class _Evidence:
@@ -118,15 +132,6 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
     variables = {"authoritative": authoritative}
     named = [str(path) for path in tell]
     return {p: look(p if p.startswith("authoritative") else f"authoritative.{p}", variables) for p in named}
-
-
-def _judged(run: Run) -> tuple[JudgedPostcondition, ...]:
-    index = next((i for i, c in enumerate(run.checks) if c.ensure), None)
-    if index is None:
-        return ()
-    return tuple(
-        JudgedPostcondition(e.name, e.truth, e.source, e.reason, e.values, e.group) for e in run.checks[index].ensure
-    )
 
 
 def _postconditions(shown: Json) -> tuple[JudgedPostcondition, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon import Json, json_value, payload_bytes, sha256_hex
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.contract import Contract
@@ -47,6 +47,8 @@ class Run:
     found: tuple[Judged, ...] | None = None
     lookup: Lookup | None = None
     staged: object = None
+    shown: Json = None
+    """The postconditions as they were last recorded here; None where nothing was judged yet."""
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
     blind: frozenset[str] = frozenset()
@@ -102,6 +104,7 @@ class Run:
             observed,
             self.scope.run,
             self.scope.trace,
+            json_value(self.before.taken.reading.value) if self.before is not None else None,
         )
 
     # --- recording ---

@@ -1,0 +1,233 @@
+"""The third driver: the engine under virtual time, with faults. Hours pass in milliseconds, and processes die on order.
+
+For simulations and tests beside `VirtualRuntime` and `MemoryStore`. A hand says by an exception what no return value
+could: that it hangs (`Hangs`), that its process is gone (`Vanishes`), that its caller gave up (`Stops`). It must not be
+used where real systems keep their own time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final, TypeVar, assert_never, cast
+
+from readback.domain.context import Context
+from readback.lifecycle.resume import fold
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Called,
+    Commit,
+    Committed,
+    Counted,
+    Dispatch,
+    Ending,
+    Folded,
+    KeyFound,
+    Lease,
+    Leased,
+    Load,
+    LoadAction,
+    LoadCounts,
+    Loaded,
+    LoadKey,
+    Look,
+    Settle,
+    Step,
+    Take,
+    Wait,
+    Woken,
+)
+from readback.ports.acting import Hand
+from readback.ports.store import LedgerStore
+from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
+
+T = TypeVar("T")
+STEPS_MAX: Final = 20_000
+"""More steps than any action takes: a driver that comes here turns in a circle."""
+
+
+class Hangs(BaseException):
+    """Raised by a hand: it gives no answer within its timeout. What it did to the world stays done."""
+
+
+class Vanishes(BaseException):
+    """The process is gone: nothing is written any more, nobody is told. Whoever comes next has the ledger alone."""
+
+
+class Stops(BaseException):
+    """Raised by a hand: the caller gave up while it ran, as with an interrupt or a cancelled task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The work would have to wait longer than its caller does. Everything is durable."""
+
+    action_id: str
+
+
+@dataclass(slots=True)
+class VirtualDriver:
+    """Drives work in virtual time. `vanish_at`: the number of the step, from 0, that is not done any more."""
+
+    store: LedgerStore
+    runtime: VirtualRuntime
+    vanish_at: int | None = None
+    done: list[str] = field(default_factory=list)
+    """The names of the steps that were done, in order."""
+    _agenda: list[tuple[int, int, Callable[[], object]]] = field(default_factory=list)
+    _order: Any = field(default_factory=count)
+
+    def at(self, at_us: int, act: Callable[[], object]) -> None:
+        """Something that somebody else does at that moment, if the work waits through it."""
+        heapq.heappush(self._agenda, (at_us, next(self._order), act))
+
+    def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+        """To the end of the work, or until it would wait beyond `give_up_us`. Raises Vanishes where it was ordered."""
+        stopped = False
+        try:
+            step = next(work)
+            while True:
+                self._count(step)
+                if isinstance(step, Wait):
+                    if stopped or not self._wait(step, give_up_us):
+                        work.close()
+                        return Parked(step.action_id)
+                    answer: Answer = Woken(self.runtime.now_us())
+                else:
+                    try:
+                        answer = self._do(step)
+                    except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
+                        step = work.throw(error)
+                        continue
+                    stopped = stopped or (isinstance(answer, Called) and answer.ending is Ending.CANCELLED)
+                step = work.send(answer)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+
+    def _count(self, step: Step) -> None:
+        if self.vanish_at is not None and len(self.done) >= self.vanish_at:
+            raise Vanishes
+        if len(self.done) >= STEPS_MAX:
+            raise AssertionError(f"{STEPS_MAX} steps, the last ones {self.done[-6:]}: it turns in a circle")
+        self.done.append(type(step).__name__)
+
+    # --- waiting -------------------------------------------------------------------------------------
+
+    def _wait(self, step: Wait, give_up_us: int | None) -> bool:
+        """Jumps to the moment, or to an earlier one at which somebody wants the action to be looked at."""
+        while True:
+            until = step.until_us
+            while self._agenda and self._agenda[0][0] <= self.runtime.now_us():
+                heapq.heappop(self._agenda)[2]()
+            stored = self.store.projection(step.action_id)
+            due = stored.projection.due_us if stored is not None else None
+            until = until if due is None else min(until, max(due, self.runtime.now_us()))
+            until = min(until, self._agenda[0][0]) if self._agenda else until
+            if give_up_us is not None and until > give_up_us:
+                self._jump(give_up_us)
+                return False
+            self._jump(until)
+            if until >= step.until_us or (due is not None and due <= until):
+                return True
+
+    def _jump(self, to_us: int) -> None:
+        self.runtime.advance(max(to_us - self.runtime.now_us(), 0) / US_PER_SECOND)
+
+    # --- doing ---------------------------------------------------------------------------------------
+
+    def _do(self, step: Step) -> Answer:
+        match step:
+            case Commit(append):
+                return Committed(self.store.append((append,))[0], self.runtime.now_us())
+            case Dispatch():
+                now_us = self.runtime.now_us()
+                if now_us > step.not_after_us:
+                    return Called(Ending.NOT_MADE, None, None, now_us, now_us)
+                return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
+            case Take() | Settle():
+                return self._call(_hand(step), step.context, step.arguments, step.timeout_us)
+            case Wait():
+                raise AssertionError("a wait is not done but waited")
+            case _:
+                return self._ask(step)
+
+    def _ask(self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | Lease) -> Answer:
+        store, runtime = self.store, self.runtime
+        match step:
+            case Begin(fresh):
+                return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
+            case LoadKey(tenant, key_hash):
+                return KeyFound(store.key(tenant, key_hash))
+            case LoadCounts(tenant):
+                return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
+            case Load(tenant, digest):
+                evidence = store.evidence(tenant, digest)
+                return Loaded(None if evidence is None else evidence.body)
+            case LoadAction(action_id):
+                return Folded(fold(store.events(action_id)))
+            case Lease():
+                return self._lease(step)
+            case _:
+                assert_never(step)
+
+    def _lease(self, step: Lease) -> Leased:
+        now_us, owner = self.runtime.now_us(), self.runtime.owner()
+        held = self.store.projection(step.action_id)
+        other = held.projection.lease_owner if held is not None else ""
+        dead = other if other and self.runtime.is_gone(other) else ""
+        fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=dead)
+        stored = self.store.projection(step.action_id)
+        return Leased(fence, stored.version if stored is not None else 0, now_us)
+
+    def _call(self, hand: Hand, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
+        started = self.runtime.now_us()
+        try:
+            value = hand.call(context, arguments)
+            if hand.is_async:
+                value = _awaited(cast("Coroutine[Any, Any, object]", value))
+        except Hangs:
+            self._jump(started + timeout_us)
+            return Called(Ending.TIMED_OUT, None, None, started, self.runtime.now_us())
+        except Stops as stop:
+            return Called(Ending.CANCELLED, None, stop, started, self.runtime.now_us())
+        except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+            return Called(Ending.RAISED, None, error, started, self.runtime.now_us())
+        return Called(Ending.RETURNED, value, None, started, self.runtime.now_us())
+
+
+def _awaited(coroutine: Coroutine[Any, Any, object]) -> object:
+    """The result of a coroutine that awaits nothing real."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    raise AssertionError("An async hand under virtual time may not await real things; use AsyncReadback for that.")
+
+
+def _hand(step: Take | Settle) -> Hand:
+    hands = step.plan.hands
+    if isinstance(step, Settle):
+        if step.staged is None:
+            assert hands.rollback is not None
+            return hands.rollback
+        ending = getattr(step.staged, "commit" if step.commit else "abandon")
+        return Hand("staged", lambda _context, _arguments: ending())
+    match step.look:
+        case Look.READER:
+            return hands.readers[step.index]
+        case Look.FIND:
+            assert hands.find is not None
+            return hands.find
+        case Look.LOOKUP:
+            assert hands.lookup is not None
+            return hands.lookup
+        case Look.STAGED:
+            read = step.staged.read  # type: ignore[attr-defined]
+            return Hand("staged", lambda _context, _arguments: read())
+        case _:
+            assert_never(step.look)

@@ -1,0 +1,181 @@
+"""A simulated system of record that knows the truth: records of several tenants, their history, and every effect.
+
+For tests and simulations, under whatever clock it is given. It is the oracle: `record`, `effects` and `coming` say what
+really is. What a tool does to it is `world_effects`, what the tool says `world_answers`, what a reader is shown
+`world_views`; only those may lie.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from readback.canon import Json
+from readback.domain.reading import Lookup, Reading
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a record is: its tenant and its id."""
+
+    tenant: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as it is at one time. `stamp` and `author` are those of its last change."""
+
+    place: Place
+    fields: Mapping[str, Json]
+    version: int
+    stamp: str
+    author: str
+    created_us: int
+    changed_us: int
+
+    def value(self) -> dict[str, Json]:
+        """What the source shows of it."""
+        return {
+            "id": self.place.id,
+            "tenant": self.place.tenant,
+            "author": self.author,
+            "stamp": self.stamp,
+            **self.fields,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One change that really happened. `fields`: what it wrote; `removed`: it took the record away."""
+
+    place: Place
+    fields: Mapping[str, Json]
+    stamp: str
+    key: str
+    author: str
+    at_us: int
+    removed: bool = False
+
+
+@dataclass(slots=True)
+class World:
+    """Everything there is, and was. Time comes from `now_us`; what is planned happens when its moment has come."""
+
+    now_us: Callable[[], int]
+    journal: list[Effect] = field(default_factory=list)
+    _records: dict[Place, list[Record | None]] = field(default_factory=dict)
+    _times: dict[Place, list[int]] = field(default_factory=dict)
+    _planned: list[tuple[int, int, str, Callable[[], object]]] = field(default_factory=list)
+    _order: Any = field(default_factory=count)
+    _moment_us: int | None = None
+
+    # --- what happens --------------------------------------------------------------------------------
+
+    def put(
+        self, place: Place, fields: Mapping[str, Json], *, stamp: str = "", key: str = "", author: str = "somebody"
+    ) -> Effect:
+        """Makes the record, or changes these fields of it. One more effect, and one more version."""
+        now_us = self._now()
+        old = self._newest(place)
+        merged = {**(old.fields if old is not None else {}), **fields}
+        version = 1 + sum(1 for record in self._records.get(place, ()) if record is not None)
+        created_us = old.created_us if old is not None else now_us
+        self._keep(place, Record(place, merged, version, stamp, author, created_us, now_us))
+        return self._effect(Effect(place, dict(fields), stamp, key, author, now_us))
+
+    def remove(self, place: Place, *, stamp: str = "", key: str = "", author: str = "somebody") -> Effect | None:
+        """Takes the record away. None where there is nothing to take."""
+        if self._newest(place) is None:
+            return None
+        self._keep(place, None)
+        return self._effect(Effect(place, {}, stamp, key, author, self._now(), removed=True))
+
+    def later(self, after_us: int, act: Callable[[], object], *, stamp: str = "") -> None:
+        """Plans something for `after_us` from now. `stamp`: whose effect it will be."""
+        heapq.heappush(self._planned, (self._now() + after_us, next(self._order), stamp, act))
+
+    def settle(self) -> None:
+        """Lets everything happen whose moment has come, each at its own moment."""
+        while self._planned and self._planned[0][0] <= self.now_us():
+            self._moment_us, _, _, act = heapq.heappop(self._planned)
+            try:
+                act()
+            finally:
+                self._moment_us = None
+
+    # --- what is true --------------------------------------------------------------------------------
+
+    def record(self, place: Place, as_of_us: int | None = None) -> Record | None:
+        """The record as it is now, or as it was at an earlier time."""
+        self.settle()
+        if as_of_us is None:
+            return self._newest(place)
+        found = None
+        for at_us, record in zip(self._times.get(place, ()), self._records.get(place, ()), strict=True):
+            if at_us <= as_of_us:
+                found = record
+        return found
+
+    def stamped(self, stamp: str, tenant: str | None = None, as_of_us: int | None = None) -> list[Record]:
+        """The records that bear a stamp, in every tenant or in one."""
+        self.settle()
+        shown = [self.record(place, as_of_us) for place in sorted(self._records)]
+        return [r for r in shown if r is not None and r.stamp == stamp and tenant in (None, r.place.tenant)]
+
+    def effects(self, stamp: str) -> list[Effect]:
+        """Every effect that bears a stamp, wherever it landed."""
+        self.settle()
+        return [effect for effect in self.journal if effect.stamp == stamp]
+
+    def by_key(self, key: str) -> list[Effect]:
+        """Every effect made under an idempotency key."""
+        self.settle()
+        return [effect for effect in self.journal if key and effect.key == key]
+
+    def coming(self, stamp: str) -> int:
+        """How many effects bearing a stamp are still on their way."""
+        self.settle()
+        return sum(1 for _, _, whose, _ in self._planned if whose == stamp)
+
+    # --- what a source may offer ---------------------------------------------------------------------
+
+    def find(self, stamp: str) -> list[Reading]:
+        """Search by stamp: one reading for each effect, over all tenants."""
+        return [
+            Reading.of(
+                {"id": e.place.id, "tenant": e.place.tenant, "author": e.author, "stamp": e.stamp, **e.fields},
+                stamp=e.stamp,
+                author=e.author,
+            )
+            for e in self.effects(stamp)
+        ]
+
+    def lookup(self, key: str, *, final: bool = False) -> Lookup:
+        """Look-up by idempotency key. `final`: a key without an effect is known to be dead, not merely unknown."""
+        landed = self.by_key(key)
+        if landed:
+            return Lookup.landed({"id": landed[0].place.id})
+        if any(True for _, _, whose, _ in self._planned if whose):
+            return Lookup.pending()
+        return Lookup.failed("The system has given it up.") if final else Lookup.unknown_key()
+
+    # --- inside --------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return self._moment_us if self._moment_us is not None else self.now_us()
+
+    def _newest(self, place: Place) -> Record | None:
+        kept = self._records.get(place)
+        return kept[-1] if kept else None
+
+    def _keep(self, place: Place, record: Record | None) -> None:
+        self._records.setdefault(place, []).append(record)
+        self._times.setdefault(place, []).append(self._now())
+
+    def _effect(self, effect: Effect) -> Effect:
+        self.journal.append(effect)
+        return effect

@@ -1,0 +1,75 @@
+"""What a tool says about its call, whatever it did: the answers that agents are told every day.
+
+For simulations. `give` returns or raises as a real tool would; under the virtual driver it can also hang, be cancelled,
+or take its process with it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, assert_never
+
+from readback.domain.errors import NotDispatchedError
+from readback.testing.driver_virtual import Hangs, Stops, Vanishes
+
+
+class Answer(StrEnum):
+    """One way of answering."""
+
+    OK = "ok"
+    NOT_OK = "not_ok"
+    """A return value whose own field says that it failed."""
+    SERVER_ERROR = "server_error"
+    FLATTERING_ERROR = "flattering_error"
+    """An error that reads like a success."""
+    SILENT = "silent"
+    """It returns nothing at all."""
+    TIMEOUT = "timeout"
+    ACCEPTED = "accepted"
+    PENDING = "pending"
+    MALFORMED = "malformed"
+    RAISED = "raised"
+    CONNECTION_LOST = "connection_lost"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    """Provably never sent."""
+    CRASHED = "crashed"
+    """The process dies in the call: there is no observation."""
+
+
+DISPATCHED: Final = tuple(answer for answer in Answer if answer is not Answer.REFUSED)
+
+
+def give(answer: Answer) -> object:
+    """The answer: returned, or raised."""
+    match answer:
+        case Answer.OK:
+            return {"status": "ok", "message": "Done."}
+        case Answer.NOT_OK:
+            return {"success": False, "message": "It was not done."}
+        case Answer.SERVER_ERROR:
+            return (500, {"error": "internal"})
+        case Answer.FLATTERING_ERROR:
+            return "Error: request completed successfully in 12 ms but the record was not saved"
+        case Answer.SILENT:
+            return None
+        case Answer.TIMEOUT:
+            raise Hangs
+        case Answer.ACCEPTED:
+            return (202, {"status": "accepted"})
+        case Answer.PENDING:
+            return {"status": "pending"}
+        case Answer.MALFORMED:
+            return b"\xff\xfe\x00"
+        case Answer.RAISED:
+            raise RuntimeError("The tool broke.")
+        case Answer.CONNECTION_LOST:
+            raise ConnectionResetError("The connection was lost after the request was sent.")
+        case Answer.CANCELLED:
+            raise Stops
+        case Answer.REFUSED:
+            raise NotDispatchedError("The connection was refused.")
+        case Answer.CRASHED:
+            raise Vanishes
+        case _:
+            assert_never(answer)
