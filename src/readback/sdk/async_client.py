@@ -84,8 +84,8 @@ class AsyncReadback:
         """Acts, reads back, reconciles, recovers, and returns what may be believed.
 
         `operation` names the intent: the same name never executes twice. `wait` bounds, in seconds, how long to wait
-        for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is the goal
-        where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run, StoreError
+        for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is
+        the goal where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run, StoreError
         where the attempt could not be made durable (nothing was done), UnknownOutcomeError where its end could not.
         """
         s, ticket = self._session, attend.Ticket()

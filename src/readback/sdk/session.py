@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from readback import bootstrap
+from readback.bootstrap import fallback
+from readback.bootstrap import runtime as system_runtime
+from readback.bootstrap import settings as read_settings
+from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
@@ -64,7 +67,7 @@ class Session:
         runtime: Runtime | None,
         store: LedgerStore | None,
     ) -> Session:
-        settings = bootstrap.settings(url=url, tenant=tenant, principal=principal)
+        settings = read_settings(url=url, tenant=tenant, principal=principal)
         for name, value in {"tenant": settings.tenant, "principal": settings.principal}.items():
             _check_id(name, value)
         limits = {key: json_value(value) for key, value in (budget or {}).items()}
@@ -79,8 +82,8 @@ class Session:
             limits,
             break_glass,
         )
-        used = runtime if runtime is not None else bootstrap.runtime()
-        opened = store if store is not None else bootstrap.store(settings.url)
+        used = runtime if runtime is not None else system_runtime()
+        opened = store if store is not None else open_store(settings.url)
         session = cls(opened, used, scope)
         for definition in actions:
             session.know(definition.plan)
@@ -170,7 +173,7 @@ class Session:
         """The worst case: an effect may have landed and its record has not. Said wherever it can be said."""
         outcome = error.outcome
         record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}
-        where = bootstrap.fallback(self.store, record)
+        where = fallback(self.store, record)
         sys.stderr.write(f"readback: UNKNOWN OUTCOME: {error} Recorded at: {where}\n")
 
     def close(self) -> None:

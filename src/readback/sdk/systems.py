@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from readback import bootstrap
+import readback.bootstrap
 
 if TYPE_CHECKING:
     from readback.bootstrap import (
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> object:
     """One of the names above, when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(bootstrap, name)
+    return getattr(readback.bootstrap, name)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,7 @@
+"""`python -m bench`: what `readback bench` prints."""
+
+import sys
+
+from readback.commands.bench.main import run_bench
+
+raise SystemExit(run_bench("--json" in sys.argv))

@@ -1,0 +1,69 @@
+"""The floor: the same rows into the same tables and indexes, by a program that does nothing else.
+
+The rows are those that the engine wrote for one action, renamed for each copy. Nothing is hashed, judged or read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import apsw
+
+from readback.ports.store import Append
+
+EVENT = "insert into event values (?, ?, ?, ?, ?, ?, ?)"
+EVIDENCE = "insert or ignore into evidence (tenant, digest, media, body) values (?, ?, ?, ?)"
+KEY = "insert into idempotency values (?, ?, ?, ?, ?, ?, ?)"
+SETTLE = "update idempotency set status = ?, expires_us = ? where tenant = ? and key_hash = ? and action_id = ?"
+
+
+class Floor:
+    """Writes copies of an action's two appends."""
+
+    def __init__(self, path: Path, appends: Sequence[Append]) -> None:
+        self._db = apsw.Connection(str(path))
+        for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -65536", "temp_store = memory"):
+            list(self._db.execute(f"pragma {pragma}"))
+        columns = [str(row[1]) for row in self._db.execute("pragma table_info(action)")]
+        self._insert = f"insert into action values ({', '.join('?' * len(columns))})"
+        changing = [c for c in columns if c not in ("action_id", "tenant", "run", "contract", "stamp")]
+        assignments = ", ".join(f'"{c}" = ?' for c in changing)
+        self._update = f"update action set {assignments} where action_id = ?"
+        self._columns, self._changing, self._appends, self._seq = columns, changing, appends, 0
+
+    def continue_after(self) -> None:
+        """Goes on behind the entries that are there."""
+        self._seq = int(next(iter(self._db.execute("select coalesce(max(seq), 0) from event")))[0])
+
+    def write(self, names: Iterable[str]) -> None:
+        """Two commits for these actions: all their attempts, then all their ends."""
+        for append in self._appends:
+            self._db.execute("begin immediate")
+            for name in names:
+                self._rows(append, name)
+            self._db.execute("commit")
+
+    def _rows(self, append: Append, name: str) -> None:
+        version, at_us = append.expected_version, append.projection.updated_us
+        for event in append.events:
+            version, self._seq = version + 1, self._seq + 1
+            row = (self._seq, name, version, event.kind, at_us, event.envelope, event.leaf)
+            self._db.execute(EVENT, row)
+        values = {c: getattr(append.projection, c, None) for c in self._columns}
+        values |= {"action_id": name, "stamp": name, "key_hash": name, "version": version, "fence": 0}
+        values["ready_us"] = None if append.projection.due_us is None else append.projection.lease_until_us
+        if append.expected_version == 0:
+            self._db.execute(self._insert, tuple(values[c] for c in self._columns))
+            self._db.execute(KEY, (append.tenant, name, name, name, "PENDING", at_us, 0))
+        else:
+            self._db.execute(self._update, (*(values[c] for c in self._changing), name))
+            self._db.execute(SETTLE, ("COMPLETED", at_us, append.tenant, name, name))
+        for evidence in append.evidence:
+            shared = evidence.digest == append.projection.contract_hash
+            digest = bytes.fromhex(evidence.digest) if shared else os.urandom(32)
+            self._db.execute(EVIDENCE, (append.tenant, digest, evidence.media, evidence.body))
+
+    def close(self) -> None:
+        self._db.close()
