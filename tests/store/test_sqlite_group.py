@@ -1,0 +1,181 @@
+"""Group commit: fewer transactions than callers, nobody forgotten, and no one caller's fault the others'."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readback.adapters.store_sqlite import group as group_commit
+from readback.adapters.store_sqlite import open_sqlite_store
+from readback.adapters.store_sqlite.group import GroupCommit, Job
+from readback.domain.errors import StoreError
+from readback.ports.store import Appended, AppendResult
+from readback.testing.store_samples import sample_creation
+
+LIMIT_SECONDS = 30.0
+
+
+class Gate:
+    """A run that stops inside its first group until it is let on, so that others queue up behind it."""
+
+    def __init__(self) -> None:
+        self.inside = threading.Event()
+        self.go = threading.Event()
+        self.groups: list[list[str]] = []
+        self.raising: dict[str, BaseException] = {}
+
+    def __call__(self, group: Sequence[Job[str]]) -> None:
+        self.groups.append([job.work for job in group])
+        self.inside.set()
+        assert self.go.wait(LIMIT_SECONDS)
+        for job in group:
+            if job.work in self.raising:
+                raise self.raising[job.work]
+            job.result = job.work.upper()
+
+
+def _start(submit: Callable[[], object], answers: list[object]) -> threading.Thread:
+    def work() -> None:
+        try:
+            answers.append(submit())
+        except (StoreError, KeyboardInterrupt) as error:
+            answers.append(type(error).__name__)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def _queued(queue: GroupCommit[str], count: int) -> None:
+    """Wait until so many stand in the queue: bounded, and by turns of the other threads."""
+    for _ in range(100_000):
+        if len(queue._waiting) == count:
+            return
+        threading.Event().wait(0.0001)
+    raise AssertionError("they never queued up")
+
+
+def _led(queue: GroupCommit[str]) -> bool:
+    """Wait until somebody leads and has taken its own job; true once it is so."""
+    for _ in range(100_000):
+        if queue._leader is not None and queue._leader not in queue._waiting:
+            return True
+        threading.Event().wait(0.0001)
+    return False
+
+
+def test_who_comes_while_another_commits_shares_the_next_transaction() -> None:
+    gate = Gate()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    threads = [_start(lambda: queue.submit(Job("a")), answers)]
+    assert gate.inside.wait(LIMIT_SECONDS)
+    threads += [_start(lambda name=name: queue.submit(Job(name)), answers) for name in "bcdef"]  # type: ignore[misc]
+    _queued(queue, 5)
+    gate.go.set()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+    assert sorted(map(str, answers)) == list("ABCDEF")
+    assert [len(group) for group in gate.groups] == [1, 5]
+
+
+def test_a_transaction_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "GROUP_WEIGHT_MAX", 5)
+    gate = Gate()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    threads = [_start(lambda: queue.submit(Job("a", weight=9)), answers)]
+    assert gate.inside.wait(LIMIT_SECONDS)
+    for count, name in enumerate("bcdef", 1):
+        threads.append(_start(lambda name=name: queue.submit(Job(name, weight=2)), answers))  # type: ignore[misc]
+        _queued(queue, count)
+    gate.go.set()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+    assert gate.groups == [["a"], ["b", "c"], ["d", "e"], ["f"]]
+
+
+def test_an_interrupted_leader_leaves_nobody_waiting() -> None:
+    gate = Gate()
+    gate.raising["b"] = KeyboardInterrupt()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    threads = [_start(lambda: queue.submit(Job("a")), answers)]
+    assert gate.inside.wait(LIMIT_SECONDS)
+    for count, name in enumerate("bcd", 1):
+        threads.append(_start(lambda name=name: queue.submit(Job(name)), answers))  # type: ignore[misc]
+        _queued(queue, count)
+    gate.go.set()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+    assert sorted(map(str, answers)) == ["A", "KeyboardInterrupt", "StoreError", "StoreError"]
+    assert queue.submit(Job("e")) == "E"
+
+
+def test_closing_comes_after_who_queued_and_before_who_comes_later() -> None:
+    gate = Gate()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    last: list[int] = []
+    threads = [_start(lambda: queue.submit(Job("a")), answers)]
+    assert gate.inside.wait(LIMIT_SECONDS)
+    threads.append(_start(lambda: queue.submit(Job("b")), answers))
+    _queued(queue, 1)
+    closer = threading.Thread(
+        target=lambda: queue.close(lambda: StoreError("closed"), lambda: last.append(len(answers)))
+    )
+    closer.start()
+    _queued(queue, 2)
+    with pytest.raises(StoreError, match="closed"):
+        queue.submit(Job("c"))
+    gate.go.set()
+    for thread in (*threads, closer):
+        thread.join(LIMIT_SECONDS)
+    assert sorted(map(str, answers)) == ["A", "B"]
+    assert len(last) == 1
+    assert gate.groups == [["a"], ["b"]]
+
+
+def test_threads_share_transactions_and_one_bad_value_is_its_own_fault(tmp_path: Path) -> None:
+    """A lock held from outside makes the first wait, so that all others are in one group with the bad one."""
+    commits: list[int] = []
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        writer = store._writer
+        assert writer is not None
+
+        def committing() -> bool:
+            commits.append(1)
+            return False
+
+        writer.set_commit_hook(committing)
+        with open_sqlite_store(tmp_path / "ledger.db") as second:
+            assert second._writer is not None
+            second._writer.execute("BEGIN IMMEDIATE")
+            answers: dict[str, AppendResult | str] = {}
+
+            def work(name: str) -> None:
+                item = sample_creation(name)
+                if name == "bad":
+                    item = replace(item, projection=replace(item.projection, due_us=2**63))
+                try:
+                    answers[name] = store.append([item])[0]
+                except StoreError as error:
+                    answers[name] = error.code
+
+            threads = []
+            for place, name in enumerate(["a0", "bad", *(f"a{number}" for number in range(1, 20))]):
+                threads.append(threading.Thread(target=work, args=(name,)))
+                threads[-1].start()
+                assert _led(store._group)  # type: ignore[arg-type]
+                _queued(store._group, place)  # type: ignore[arg-type]
+            second._writer.execute("ROLLBACK")
+            for thread in threads:
+                thread.join(LIMIT_SECONDS)
+        assert answers.pop("bad") == "store.value"
+        assert len(commits) == 1 + len(answers) - 1, "the first alone, and each of the bad one's group by itself"
+        assert all(isinstance(answer, Appended) for answer in answers.values())
+        assert sorted(answer.seq for answer in answers.values() if isinstance(answer, Appended)) == list(range(1, 21))

@@ -1,0 +1,104 @@
+"""Every question that is asked while work goes on is answered from an index, however many actions there are.
+
+Time is not measured here: the plan is what decides whether it grows with the ledger.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, rows
+from readback.ports.store import ActionFilter
+from readback.testing.store_samples import sample_append, sample_creation
+
+QUESTIONS: dict[str, Callable[[SqliteStore], object]] = {
+    "due": lambda store: store.due(5, 10),
+    "due of a tenant": lambda store: store.due(5, 10, "acme"),
+    "next": lambda store: store.next_due_us(),
+    "owners": lambda store: store.owners(),
+    "events": lambda store: store.events("a1"),
+    "projection": lambda store: store.projection("a1"),
+    "key": lambda store: store.key("acme", "k"),
+    "stamp": lambda store: store.by_stamp("acme", "s"),
+    "evidence": lambda store: store.evidence("acme", "ab" * 32),
+    "count": lambda store: store.count("acme", "s", "n"),
+    "scan": lambda store: list(store.scan()),
+    "projections": lambda store: list(store.projections()),
+}
+
+
+def _page_by(fields: tuple[str, ...]) -> Callable[[SqliteStore], object]:
+    query = replace(ActionFilter(), **dict.fromkeys(fields, "x"))  # type: ignore[arg-type]
+    return lambda store: store.page(query)
+
+
+QUESTIONS |= {
+    f"page by {fields}": _page_by(fields)
+    for size in range(6)
+    for fields in itertools.combinations(("tenant", "state", "contract", "run", "before_id"), size)
+}
+
+
+def _plan(store: SqliteStore, sql: str, values: rows.Row) -> list[str]:
+    assert store._writer is not None
+    return [str(row[3]) for row in store._writer.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_it_is_answered_from_an_index(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        store.append([sample_creation("a1", due_us=1), sample_creation("a2", tenant="x")])
+        asked: list[tuple[str, rows.Row]] = []
+        answer = store._rows
+
+        def remember(sql: str, values: rows.Row = ()) -> list[rows.Row]:
+            asked.append((sql, values))
+            return answer(sql, values)
+
+        monkeypatch.setattr(store, "_rows", remember)
+        QUESTIONS[name](store)
+        assert asked
+        for sql, values in asked:
+            for step in _plan(store, sql, values):
+                assert step.startswith("SEARCH "), f"{sql}: {step}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        (rows.SELECT_HEAD, 1),
+        (rows.SELECT_HEADS, rows.LOOKED_UP_AT_ONCE),
+        (rows.SELECT_KEY, 2),
+        (rows.SELECT_KEYS, rows.LOOKED_UP_AT_ONCE + 1),
+        (rows.SETTLE_KEY, 5),
+        (rows.RELEASE, 1),
+    ],
+)
+def test_what_the_writer_looks_up_is_in_an_index(tmp_path: Path, sql: str, count: int) -> None:
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        for step in _plan(store, sql, (None,) * count):
+            assert step.startswith("SEARCH "), f"{sql}: {step}"
+
+
+def test_polling_again_and_again_touches_four_indexes_less(tmp_path: Path) -> None:
+    """An update that leaves tenant, run, contract and stamp alone does not say that it sets them."""
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        assert store._writer is not None
+        store.append([sample_creation("a1")])
+        said: list[str] = []
+
+        def trace(cursor: object, sql: str, values: object) -> bool:
+            said.append(sql)
+            return True
+
+        store._writer.exec_trace = trace
+        store.append([sample_append("a1", 1)])
+        store._writer.exec_trace = None
+    assert rows.UPDATE_ACTION in said
+    assert rows.UPDATE_ACTION_SELDOM not in said
+    assert rows.SELECT_HEAD not in said, "who wrote it last knows where it stands"
