@@ -9,7 +9,7 @@ import click
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.opening import reading, settings_of
-from readback.commands.telling import plain
+from readback.commands.telling import plain, shown_verdict, verdict_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.config import Settings
 from readback.domain.state import State, exit_code
@@ -68,7 +68,7 @@ def _row(stored: StoredProjection) -> dict[str, Json]:
         "target": p.target,
         "operation": p.operation,
         "state": p.state,
-        "verdict": p.verdict,
+        "verdict": verdict_of(p).value,
         "discrepancy": p.discrepancy or None,
         "row": p.row,
         "hold": p.hold,
@@ -100,7 +100,7 @@ def _draw(page: list[StoredProjection]) -> None:
             p.contract,
             p.target,
             plain(p.state),
-            plain(p.verdict),
+            shown_verdict(p),
             plain(p.discrepancy),
         )
         sign = mark(OK if verified else BAD if failed else OPEN)

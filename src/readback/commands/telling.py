@@ -8,8 +8,9 @@ from readback.commands.terminal import BAD, NONE, OK, OPEN, safe
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
-from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED
+from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
 from readback.domain.verdict import Verdict
+from readback.ports.store import Projection
 
 MARK_OF_TRUTH: Final = {Truth.HOLDS: OK, Truth.VIOLATED: BAD, Truth.UNDETERMINED: OPEN}
 MARK_OF_EXIT: Final = {EXIT_VERIFIED: OK, EXIT_FAILED: BAD}
@@ -57,6 +58,16 @@ def lines(outcome: Outcome) -> list[str]:
     replay = ", replayed" if outcome.replayed else ""
     said.append(f"  id: {outcome.id}, operation: {safe(outcome.operation)}{replay}")
     return said
+
+
+def verdict_of(projection: Projection) -> Verdict:
+    """The verdict that may be said: while the state is unknown nothing is refuted, whatever the last reading showed."""
+    return Verdict.UNDETERMINED if projection.state == State.UNKNOWN else Verdict(projection.verdict)
+
+
+def shown_verdict(projection: Projection) -> str:
+    """The same, in words."""
+    return plain(verdict_of(projection))
 
 
 def plain(word: str) -> str:

@@ -43,17 +43,9 @@ def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[S
     """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now."""
     plan = plans(action.contract)
     if plan is None:
-        raise NotFoundError(
-            f"Contract {action.contract!r} of action {action.id} is not loaded here.",
-            remedy="Run it where the contract is: pass the module with --contracts, or import it first.",
-        )
+        raise not_loaded(action)
     if plan.contract.hash != action.contract_hash:
-        raise ContractChangedError(
-            f"Contract {action.contract!r} changed since action {action.id} began "
-            f"(version {action.contract_version} then, {plan.contract.version} now).",
-            remedy="Load the version that it began with, or let a person decide: `readback explain "
-            f"{action.id}` says what is known.",
-        )
+        raise changed(action, plan)
     request = yield from _load(action.tenant, action.request_ref)
     if not isinstance(request, dict) or not isinstance(request.get("requested"), dict):
         raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
@@ -84,6 +76,24 @@ def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[S
         value = yield from _load(action.tenant, action.before_ref)
         run.before = judge_reading(plan, _before(action.before, value), run.variables())
     return run
+
+
+def not_loaded(action: Action) -> NotFoundError:
+    """Nobody here knows the action's contract; whoever does can go on with it."""
+    return NotFoundError(
+        f"Contract {action.contract!r} of action {action.id} is not loaded here.",
+        remedy="Run it where the contract is: pass the module with --contracts, or import it first.",
+    )
+
+
+def changed(action: Action, plan: Plan) -> ContractChangedError:
+    """An action keeps the contract that it began with; this one is another."""
+    return ContractChangedError(
+        f"Contract {action.contract!r} changed since action {action.id} began "
+        f"(version {action.contract_version} then, {plan.contract.version} now).",
+        remedy="Load the version that it began with, or let a person decide: `readback explain "
+        f"{action.id}` says what is known.",
+    )
 
 
 def _scope(action: Action) -> Scope:
@@ -145,4 +155,4 @@ def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
     return None if loaded.body is None else parse_json(loaded.body)
 
 
-__all__ = ["Judged", "PlanOf", "fold", "revive"]
+__all__ = ["Judged", "PlanOf", "changed", "fold", "not_loaded", "revive"]

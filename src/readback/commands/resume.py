@@ -1,0 +1,127 @@
+"""`readback resume`: goes on, once, with every action of the tenant that is due.
+
+One action's error never keeps the others waiting: each is named, and the exit code is the worst of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import click
+
+from readback.canon import Json, ReadbackError
+from readback.commands import options
+from readback.commands.failures import described
+from readback.commands.opening import again_with, load_contracts, settings_of, working
+from readback.commands.run import look, sigterm_interrupts
+from readback.commands.telling import lines
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
+from readback.domain.outcome import Outcome
+from readback.domain.state import EXIT_VERIFIER, worst_exit
+from readback.lifecycle import attend
+from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.session import Session
+
+PAGE: Final = 256
+
+
+@dataclass(slots=True)
+class Resumed:
+    """What one pass has come to."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    errors: list[tuple[str, ReadbackError]] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of all; an action that could not be gone on with counts as a contract's fault."""
+        said = [outcome.exit_code for outcome in self.outcomes]
+        said += [EXIT_VERIFIER if isinstance(error, InputError) else error.exit_code for _, error in self.errors]
+        return worst_exit([*said, *([3] if self.interrupted else [])])
+
+
+@click.command("resume")
+@options.contracts
+@options.ledger
+@options.as_json
+def resume(modules: tuple[str, ...], url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Go on, once, with every action of the tenant that is due, those of dead processes included.
+
+    An action whose contract has changed since it began goes to review. One whose contract is not loaded here is named
+    and left as it is. Nothing is executed twice: what was attempted is read back.
+    """
+    settings = settings_of(url, tenant, principal, modules)
+    registry = load_contracts(settings, needed=False)
+    with working(settings, registry) as session, sigterm_interrupts():
+        resumed = go_on_with_all(session, quiet=as_json)
+        if as_json:
+            print_json(_described(resumed))
+            return resumed.exit_code
+        if not resumed.outcomes and not resumed.errors:
+            print(f"Nothing is due in tenant {safe(session.scope.tenant)}.")
+        where = again_with(settings)
+        for outcome in resumed.outcomes:
+            if not outcome.verified:
+                note(f"Next: readback explain {outcome.id}{where}")
+    return resumed.exit_code
+
+
+def go_on_with_all(session: Session, *, quiet: bool) -> Resumed:
+    """Every due action once. A store that fails ends the pass, since nothing more could be recorded."""
+    resumed, seen = Resumed(), set[str]()
+    driver = SyncDriver(session.store, session.runtime)
+    try:
+        while fresh := [each for each in session.due(len(seen) + PAGE) if each not in seen]:
+            for action_id in fresh:
+                seen.add(action_id)
+                _go_on(session, driver, action_id, resumed, quiet=quiet)
+    except KeyboardInterrupt:
+        resumed.interrupted = True
+        note("Interrupted. What was recorded stays; the rest is still due.")
+    finally:
+        driver.close()
+    return resumed
+
+
+def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resumed, *, quiet: bool) -> None:
+    try:
+        driver.drive(attend.advance(session.engine, action_id, session.scope.tenant, session.plan_of))
+        outcome = look(session, driver, action_id)
+    except UnknownOutcomeError as error:
+        session.raise_alarm(error)
+        raise
+    except StoreError as error:
+        if error.code not in OF_ONE_ACTION:
+            raise
+        name_error(action_id, error)
+        resumed.errors.append((action_id, error))
+    except ReadbackError as error:
+        name_error(action_id, error)
+        resumed.errors.append((action_id, error))
+    else:
+        resumed.outcomes.append(outcome)
+        if not quiet:
+            print("\n".join(lines(outcome)))
+
+
+OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost"})
+"""Store errors that speak of one action's entries, and leave the others alone."""
+
+
+def name_error(action_id: str, error: ReadbackError) -> None:
+    """Two lines on stderr: what is wrong with this action, and what to do."""
+    note(f"Error: action {action_id}: {safe(error.message)}")
+    if error.remedy:
+        note(f"Next: {safe(error.remedy)}")
+
+
+def _described(resumed: Resumed) -> dict[str, Json]:
+    return {
+        "actions": [outcome.as_json() for outcome in resumed.outcomes],
+        "errors": [{"action": action_id, "error": described(error)} for action_id, error in resumed.errors],
+        "interrupted": resumed.interrupted,
+        "exit_code": resumed.exit_code,
+    }

@@ -1,0 +1,94 @@
+"""`readback worker`: stays, and goes on with whatever becomes due."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.failures import described
+from readback.commands.opening import load_contracts, settings_of, working
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import InputError
+from readback.domain.state import EXIT_VERIFIER, worst_exit
+
+CONCURRENCY_MAX: Final = 256
+POLL_SECONDS_MAX: Final = 3_600
+US: Final = 1_000_000
+
+
+@click.command("worker")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, CONCURRENCY_MAX),
+    default=16,
+    show_default=True,
+    help="At most so many actions at once.",
+)
+@click.option(
+    "--poll",
+    type=click.FloatRange(0.01, POLL_SECONDS_MAX),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Look for the work of others at least so often.",
+)
+@click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
+@click.option("--all-tenants", is_flag=True, help="Go on with the actions of every tenant.")
+@options.contracts
+@options.ledger
+@options.as_json
+def worker(
+    concurrency: int,
+    poll: float,
+    until_idle: bool,
+    all_tenants: bool,
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Stay, and go on with whatever is due, also with what dead processes left behind. Several workers may run.
+
+    SIGINT or SIGTERM stops it: what is in hand is finished, leases are given back, and it ends with 0. A second signal
+    cancels the calls in hand; that they were cancelled is recorded, and their effects are read back by whoever goes on.
+    With --json the answer is one object at the end.
+    """
+    from readback.commands.staying import Worker
+
+    settings = settings_of(url, tenant, principal, modules)
+    registry = load_contracts(settings, needed=True)
+    with working(settings, registry) as session:
+
+        async def stay() -> Worker:
+            one = Worker(
+                session,
+                tenant="" if all_tenants else settings.tenant,
+                concurrency=concurrency,
+                poll_us=int(poll * US),
+                until_idle=until_idle,
+                quiet=as_json,
+            )
+            whose = "every tenant" if all_tenants else f"tenant {safe(settings.tenant)}"
+            note(f"Working for {whose} on {safe(settings.url)} with {len(session.plans)} contracts.")
+            await one.stay()
+            return one
+
+        tally = asyncio.run(stay()).tally
+    errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
+    code = worst_exit([*tally.codes.values(), *errors]) if until_idle else 0
+    if as_json:
+        said: dict[str, Json] = {
+            "advanced": tally.advanced,
+            "states": dict(tally.states),
+            "errors": [{"action": a, "error": described(e)} for a, e in tally.errors.items()],
+            "exit_code": code,
+        }
+        print_json(said)
+    else:
+        note(f"Stopped. {tally.advanced} steps were made.")
+    return code
