@@ -18,7 +18,9 @@ class Context:
     `idempotency_key` stops a second execution where the tool honours it; `stamp` travels inside the artefact and is
     found there by another path. Both are the same for every attempt of one action. `strong` asks a reader to bypass
     caches and replicas. `observed` is what the tool answered (a hint, such as a provider's id; never truth), null
-    before there is an answer. `budget` holds the limits given to `Readback.open`.
+    before there is an answer. `before` is what the reading before execution showed, null before it is taken, where
+    there is none and where there was no such object: with it a reader of a source that takes no stamp can tell what is
+    newer than the attempt, after a restart too. It is a copy: what is done to it changes no judgement.
     """
 
     action_id: str
@@ -33,3 +35,4 @@ class Context:
     observed: Json = None
     run: str = ""
     trace: str = ""
+    before: Json = None
