@@ -1,0 +1,260 @@
+"""The single examinations of `readback doctor`. Each looks at one thing, changes nothing here, and returns what it saw.
+
+What has to be written is written to a temporary folder. An examination that cannot be made is a fault like any other:
+nothing is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from readback import bootstrap
+from readback.canon import Json, sha256_hex
+from readback.commands.opening import load_contracts
+from readback.commands.terminal import moment, safe, span
+from readback.commands.version import versions
+from readback.config import Settings
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.side_effect import SideEffect, depth
+from readback.ledger.leaf import leaf_hash
+from readback.ports.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
+
+PYTHON_MIN: Final = (3, 11)
+COMMITS_TIMED: Final = 20
+SLOW_COMMIT_US: Final = 50_000
+EPOCH_MIN_US: Final = 1_735_689_600_000_000
+"""1 January 2025: a clock before it is wrong."""
+CLOCK_BACK_MAX_US: Final = 60_000_000
+OVERDUE_US: Final = 60_000_000
+FAULTS_IN_A_ROW: Final = min(depth(one).repeated_mismatch_limit for one in SideEffect)
+DUE_COUNTED_MAX: Final = 10_000
+SAMPLE_EXPRESSION: Final = "authoritative.status == 'ok' && authoritative.n > 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one examination saw. `level`: ok, warning or fault; only a fault counts, with its exit code."""
+
+    name: str
+    level: str
+    said: str
+    remedy: str = ""
+    exit_code: int = 0
+    details: dict[str, Json] = field(default_factory=dict)
+
+
+Examination = Callable[[Settings], Iterator[Finding]]
+
+
+def python(settings: Settings) -> Iterator[Finding]:
+    """The interpreter and the packages that Readback stands on."""
+    found = versions()
+    if sys.version_info[:2] < PYTHON_MIN:
+        yield Finding("python", "fault", f"Python {found['python']} is too old.", "Use Python 3.11 or later.", 5)
+    else:
+        yield Finding("python", "ok", f"Python {found['python']}, Readback {found['readback']}")
+    DEFAULT_TABLE.check()
+    yield Finding("recovery table", "ok", f"total, version {DEFAULT_TABLE.version[:12]}")
+
+
+def configuration(settings: Settings) -> Iterator[Finding]:
+    """The settings in force."""
+    said = f"{safe(settings.url)}, tenant {safe(settings.tenant)}, principal {safe(settings.principal)}"
+    yield Finding("settings", "ok", said)
+    if settings.ignored_file:
+        remedy = "Pin its SHA-256 in the user's own config.toml under [trusted], or remove it."
+        yield Finding("settings", "warning", f"{safe(settings.ignored_file)} is not pinned and does not count.", remedy)
+
+
+def expressions(settings: Settings) -> Iterator[Finding]:
+    """The expression engine compiles and evaluates, and refuses what is no truth value."""
+    engine = bootstrap.predicate_engine()
+    predicate = engine.compile(SAMPLE_EXPRESSION)
+    said = predicate.evaluate(engine.bind({"authoritative": {"status": "ok", "n": 2}}))
+    if said.kind == "value" and said.value is True:
+        yield Finding("expressions", "ok", "compiled and evaluated")
+    else:
+        yield Finding("expressions", "fault", f"A true expression gave {said}.", "Install cel-expr-python again.", 5)
+
+
+def writing(settings: Settings) -> Iterator[Finding]:
+    """A ledger of our own in a temporary folder: it opens, keeps what it acknowledges, and a commit takes so long."""
+    clock = bootstrap.runtime()
+    with tempfile.TemporaryDirectory(prefix="readback-doctor-") as folder:
+        store = bootstrap.store(f"sqlite:///{folder}/doctor.db")
+        try:
+            before = clock.now_us()
+            for number in range(COMMITS_TIMED):
+                result = store.append([_sample(number, clock.now_us())])[0]
+                if not isinstance(result, Appended):
+                    yield Finding("store", "fault", "A first append was refused.", "Please report this.", 6)
+                    return
+            each_us = (clock.now_us() - before) // COMMITS_TIMED
+            kept = sum(1 for _ in store.scan())
+            damaged = bootstrap.store_damage(store)
+        finally:
+            store.close()
+    if kept != COMMITS_TIMED or damaged:
+        yield Finding("store", "fault", f"Of {COMMITS_TIMED} entries {kept} were kept.", "Check the disk.", 6)
+        return
+    details: dict[str, Json] = {"commit_us": each_us, "folder": tempfile.gettempdir()}
+    said = f"SQLite {versions()['sqlite']}; a durable commit takes {span(each_us)} in {safe(tempfile.gettempdir())}"
+    if each_us > SLOW_COMMIT_US:
+        yield Finding("store", "warning", f"{said}: that is slow.", "Put the ledger on a local disk.", 0, details)
+    else:
+        yield Finding("store", "ok", said, details=details)
+
+
+def _sample(number: int, at_us: int) -> Append:
+    name, envelope = f"doctor{number}", b'{"n":%d}' % number
+    texts = dict.fromkeys(
+        ("principal", "run", "contract", "contract_version", "contract_hash", "kind", "side_effect", "target"), ""
+    )
+    more = dict.fromkeys(("operation", "hold", "verdict", "discrepancy", "row", "lease_owner"), "")
+    projection = Projection(
+        action_id=name,
+        tenant="doctor",
+        key_hash=sha256_hex(envelope),
+        stamp=name,
+        state="proposed",
+        created_us=at_us,
+        updated_us=at_us,
+        due_us=None,
+        lease_until_us=0,
+        **texts,
+        **more,
+    )
+    return Append(name, "doctor", 0, 0, (SealedEvent("proposed", at_us, envelope, leaf_hash(envelope)),), projection)
+
+
+def clock(settings: Settings) -> Iterator[Finding]:
+    """The clock moves forward, and stands in this age."""
+    runtime = bootstrap.runtime()
+    first, second = runtime.now_us(), runtime.now_us()
+    if first < EPOCH_MIN_US or second < first:
+        yield Finding("clock", "fault", f"The clock says {moment(first)}.", "Set the machine's clock.", 5)
+    else:
+        yield Finding("clock", "ok", moment(first))
+
+
+def contracts(settings: Settings) -> Iterator[Finding]:
+    """The contracts that are named load, all of them."""
+    if not settings.contracts:
+        yield Finding("contracts", "ok", "none are named; --contracts or READBACK_CONTRACTS does that")
+        return
+    registry = load_contracts(settings, needed=True)
+    assert registry is not None
+    names: list[Json] = [*sorted(registry)]
+    yield Finding("contracts", "ok", f"{len(names)} load: {safe(', '.join(map(str, names)))}", details={"names": names})
+
+
+def ledger(settings: Settings) -> Iterator[Finding]:
+    """The ledger that the settings name: its file, and what is waiting in it. It is not created."""
+    path = _file_of(settings.url)
+    if path is not None and not path.exists():
+        yield from _place_for(path)
+        return
+    if path is not None:
+        yield from _rights(path)
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        yield Finding("ledger", "ok", f"{safe(settings.url)} opens, with the schema of this release")
+        yield from _clock_against(store)
+        yield from _waiting(store, settings)
+        yield from _leases(store)
+        yield from _counters(store, settings)
+    finally:
+        store.close()
+
+
+def _file_of(url: str) -> Path | None:
+    prefix = "sqlite:///"
+    return Path(unquote(url.removeprefix(prefix))).absolute() if url.startswith(prefix) else None
+
+
+def _place_for(path: Path) -> Iterator[Finding]:
+    if not path.parent.is_dir():
+        error = f"The folder {safe(path.parent)} does not exist."
+        yield Finding("ledger", "fault", error, "Create the folder, or give another --url.", 6)
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        error = f"The folder {safe(path.parent)} cannot be written by this user."
+        yield Finding("ledger", "fault", error, "Give the user the right to write there, or give another --url.", 6)
+    else:
+        yield Finding("ledger", "ok", f"{safe(path)} does not exist yet; the first action creates it")
+
+
+def _rights(path: Path) -> Iterator[Finding]:
+    mode = path.stat().st_mode
+    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
+        said = f"{safe(path)} or its folder cannot be written by this user."
+        yield Finding("permissions", "fault", said, "Give the user the right to read and write both.", 6)
+    elif mode & (stat.S_IRWXG | stat.S_IRWXO):
+        said = f"{safe(path)} has mode {stat.S_IMODE(mode):03o}: others may read or write it."
+        yield Finding("permissions", "warning", said, f"Run: chmod 600 {safe(path)}")
+    else:
+        yield Finding("permissions", "ok", f"mode {stat.S_IMODE(mode):03o}")
+
+
+def _clock_against(store: LedgerStore) -> Iterator[Finding]:
+    """Entries from the future: this machine's clock, or another's, is wrong."""
+    newest = store.page(ActionFilter(limit=1))
+    now_us = bootstrap.runtime().now_us()
+    if newest and newest[0].projection.updated_us > now_us + CLOCK_BACK_MAX_US:
+        at = moment(newest[0].projection.updated_us)
+        yield Finding("clock", "warning", f"The ledger has entries of {at}, which is later than now.", "Check clocks.")
+
+
+def _waiting(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
+    now_us = bootstrap.runtime().now_us()
+    due = store.due(now_us, DUE_COUNTED_MAX)
+    overdue = store.due(now_us - OVERDUE_US, DUE_COUNTED_MAX)
+    next_us = store.next_due_us()
+    details: dict[str, Json] = {"due": len(due), "overdue": len(overdue), "next_due_us": next_us}
+    if overdue:
+        said = f"{len(overdue)} actions have been due for more than {span(OVERDUE_US)}, and nobody goes on with them."
+        yield Finding("work", "warning", said, "Run `readback resume` or a `readback worker`.", 0, details)
+    else:
+        coming = f", the next at {moment(next_us)}" if next_us is not None else ""
+        yield Finding("work", "ok", f"{len(due)} actions are due{coming}", details=details)
+
+
+def _leases(store: LedgerStore) -> Iterator[Finding]:
+    runtime = bootstrap.runtime()
+    owners = store.owners()
+    gone = [owner for owner in owners if runtime.is_gone(owner)]
+    details: dict[str, Json] = {"owners": [*owners], "gone": [*gone]}
+    if gone:
+        said = f"{len(gone)} processes that are gone still hold leases."
+        yield Finding("leases", "warning", said, "Run `readback resume`: it takes their work over.", 0, details)
+    else:
+        yield Finding("leases", "ok", f"{len(owners)} processes hold leases", details=details)
+
+
+def _counters(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
+    counts = store.counts(settings.tenant)
+    details: dict[str, Json] = {"counts": [[subject, name, value] for subject, name, value in counts]}
+    failing = [count for count in counts if count[2] >= FAULTS_IN_A_ROW]
+    for subject, name, value in failing:
+        said = f"{safe(subject)}: {value} times {name.replace('_', ' ')} in a row"
+        yield Finding("counters", "warning", said, "Look at that reader or contract: `readback list`.", 0, details)
+    if not failing:
+        yield Finding("counters", "ok", "no contract and no source keeps failing", details=details)
+
+
+EXAMINATIONS: Final[dict[str, Examination]] = {
+    "python": python,
+    "settings": configuration,
+    "clock": clock,
+    "expressions": expressions,
+    "store": writing,
+    "contracts": contracts,
+    "ledger": ledger,
+}

@@ -1,0 +1,87 @@
+"""`readback doctor`: is this installation sound? It changes nothing here, and creates nothing in the working folder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.canon import Json, ReadbackError
+from readback.commands import options
+from readback.commands.checkup import EXAMINATIONS, Examination, Finding
+from readback.commands.failures import problem_lines
+from readback.commands.opening import settings_of
+from readback.commands.terminal import BAD, OK, OPEN, console, mark, print_json, safe
+from readback.config import Settings
+from readback.domain.state import worst_exit
+
+MARKS: Final = {"ok": OK, "warning": OPEN, "fault": BAD}
+
+
+@click.command("doctor")
+@options.contracts
+@options.ledger
+@options.as_json
+def doctor(modules: tuple[str, ...], url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Examine this installation: Python, settings, clock, expressions, store, contracts, and the ledger's waiting work.
+
+    Exit code 0 where no fault is found; warnings do not count. What has to be written goes to a temporary folder.
+    """
+    settings = settings_of(url, tenant, principal, modules)
+    findings = examine(settings)
+    code = worst_exit(finding.exit_code for finding in findings if finding.level == "fault")
+    if as_json:
+        print_json({"sound": code == 0, "findings": [_described(finding) for finding in findings], "exit_code": code})
+    else:
+        _tell(findings)
+    return code
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Every examination, whatever the others found."""
+    found: list[Finding] = []
+    for name, examination in EXAMINATIONS.items():
+        found += _made(name, examination, settings)
+    return found
+
+
+def _made(name: str, examination: Examination, settings: Settings) -> list[Finding]:
+    """One examination; an error in it is what it found."""
+    found: list[Finding] = []
+    try:
+        found.extend(examination(settings))
+    except ReadbackError as error:
+        said = "; ".join([error.message, *problem_lines(error)[1:]])
+        details: dict[str, Json] = {"code": error.code}
+        found.append(Finding(name, "fault", said, error.remedy, error.exit_code, details))
+    except OSError as error:
+        found.append(Finding(name, "fault", f"{type(error).__name__}: {error}", "Correct the rights or the disk.", 6))
+    except ImportError as error:
+        found.append(Finding(name, "fault", f"{error}", "Install Readback again with all it depends on.", 5))
+    return found
+
+
+def _described(finding: Finding) -> dict[str, Json]:
+    return {
+        "name": finding.name,
+        "level": finding.level,
+        "said": finding.said,
+        "remedy": finding.remedy,
+        "exit_code": finding.exit_code,
+        "details": finding.details,
+    }
+
+
+def _tell(findings: list[Finding]) -> None:
+    from rich.text import Text
+
+    out = console()
+    for finding in findings:
+        line = Text.assemble(mark(MARKS[finding.level]), " ", (f"{finding.name:<15}", "bold"), safe(finding.said, 2000))
+        out.print(line, soft_wrap=True)
+        if finding.remedy and finding.level != "ok":
+            out.print(Text(f"  {'':<15}Next: {safe(finding.remedy)}"), soft_wrap=True)
+    faults = sum(finding.level == "fault" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    word = "This installation is sound." if not faults else f"{faults} faults."
+    out.print(Text(f"{word} {warnings} warnings." if warnings else word, style="bold"))
