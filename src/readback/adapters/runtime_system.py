@@ -84,7 +84,9 @@ class SystemRuntime:
         """Only of a process of this boot and of this process namespace can it be told."""
         parts = owner.split("/")
         ours = self.owner().split("/")
-        if len(parts) != _OWNER_PARTS or parts[:3] != ours[:3] or not parts[1] or not parts[3].isdigit():
+        if len(parts) != _OWNER_PARTS or parts[:3] != ours[:3] or not parts[1]:
+            return False
+        if not (parts[3].isascii() and parts[3].isdigit()):
             return False
         return _process_is_gone(int(parts[3]), started=parts[4])
 
@@ -111,7 +113,10 @@ class SystemRuntime:
                 self._sleepers.discard(woken)
 
     def poke(self) -> None:
-        """Safe from any thread and from a signal handler."""
+        """Safe from any thread and from a signal handler.
+
+        A poke is not remembered for who falls asleep after it: who sleeps long looks again in between.
+        """
         with self._poked:
             self._pokes += 1
             self._poked.notify_all()
