@@ -83,13 +83,13 @@ class Desk:
         self._stack = ExitStack()
         self.overheard = Path()
 
-    def open(self, addresses: Addresses) -> None:
-        """Connects to systems that are running. Nothing is sent yet."""
+    def open(self, addresses: Addresses, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
+        """Connects to systems that are running. Nothing is sent yet. `timeout_s`: how long tools wait."""
         work, enter = Path(addresses.work), self._stack.enter_context
         ours = {"X-Tenant": TENANT}
         self.shop = enter(
             HttpExecutor(
-                addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=TOOL_TIMEOUT_S
+                addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=timeout_s
             )
         )
         # A 404 of the shop is believed where the same credentials are shown another order, the canary.
@@ -97,7 +97,7 @@ class Desk:
             HttpSource("order-service", addresses.orders_url, headers=ours, canary="/orders/o-1", timeout_s=2.0)
         )
         self.database = SqlSource("order-database", _opens(Path(addresses.orders_db)))
-        self.post = SmtpExecutor("post", *addresses.smtp, security="none", timeout_s=TOOL_TIMEOUT_S)
+        self.post = SmtpExecutor("post", *addresses.smtp, security="none", timeout_s=timeout_s)
         self.mailboxes = {each: _mailbox(addresses, each) for each in addresses.mailboxes}
         self.folder, self.files = FileExecutor(work), FileSource("work-folder", work)
         connect = _opens(work / "daybook.db")

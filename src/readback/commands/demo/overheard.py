@@ -20,7 +20,7 @@ from readback.commands.demo.desk import desk
 
 P = ParamSpec("P")
 R = TypeVar("R")
-TEXT_MAX = 400
+TEXT_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,5 +33,5 @@ def in_prose(call: Call) -> str:
     """HS-10: the answer for the model, as text. An error reads like any other sentence."""
     answer = call()
     body = answer.json()
-    said = body.get("message") or f"order {body.get('id')} is {body.get('status')}"
-    return f"Request processed. The shop says: {said}."
+    said = body.get("message") or " ".join(str(body[name]) for name in ("id", "status") if name in body)
+    return f"Request processed: {said}."

@@ -86,6 +86,21 @@ class Truth:
         rows = self.sql("SELECT * FROM changes WHERE stamp = ? ORDER BY seq", stamp)
         return [{**row, "row": json.loads(row["row"]) if row["row"] else None} for row in rows]
 
+    def daybook(self, order_id: str, tenant: str = "acme") -> list[int]:
+        """The cents that the daybook in the work folder has for an order: a local file, and no system's."""
+        with closing(sqlite3.connect(self.work / "daybook.db", timeout=5)) as db:
+            db.execute("PRAGMA query_only = 1")
+            rows = db.execute("SELECT cents FROM daybook WHERE tenant = ? AND order_id = ?", (tenant, order_id))
+            return [int(cents) for (cents,) in rows]
+
+    def repeated(self, stamp: str) -> int:
+        """How many effects more than one bear this stamp in any one place: rows written twice, or mails."""
+        counted = self.sql(
+            "SELECT count(*) AS n FROM changes WHERE stamp = ? AND op != 'settle' GROUP BY resource", stamp
+        )
+        times = [int(row["n"]) for row in counted]
+        return max([*times, len(self.mails(stamp=stamp)), 1]) - 1
+
     def effects(self, stamp: str, resource: str) -> int:
         """How often a request under this stamp wrote to this resource."""
         counted = self._one(

@@ -1,0 +1,127 @@
+"""The agent at the order desk: a script in place of a model, so that every morning is the same.
+
+Started by `main`. It acts through Readback alone, and believes only outcomes. Independent steps run side by side, on
+one event loop and one ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from readback import AsyncReadback, Outcome, State
+from readback.commands.demo import crash, morning
+from readback.commands.demo.desk import Addresses
+from readback.commands.demo.morning import Step
+from readback.commands.demo.progress import Progress
+from readback.commands.demo.systems.launch import Systems
+from readback.ports.runtime import Runtime
+
+NOT_ON_RECORD = "No such action is on record; nothing may be told of it."
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a step. `first`: what could be told when the agent wanted to report, before it was settled."""
+
+    step: Step
+    outcome: Outcome | None
+    first: str = ""
+
+
+@dataclass(slots=True)
+class Agent:
+    """Works through the morning and keeps what came of each step."""
+
+    rb: AsyncReadback
+    systems: Systems
+    addresses: Addresses
+    ledger: str
+    runtime: Runtime
+    progress: Progress
+    done: list[Done]
+
+    async def work(self) -> list[Done]:
+        """The whole morning, in its order."""
+        await self.side_by_side("The desk opens", morning.OPENING)
+        await self.side_by_side("The rush: time-outs, losses, halves", morning.RUSH)
+        await self.lose_a_worker(morning.KILLED)
+        await self.side_by_side("Noon: stale views, late mail, wrong places", morning.NOON)
+        await self.side_by_side("The afternoon: reversals and claims", morning.AFTERNOON)
+        await self.through_an_outage(morning.OUTAGE)
+        return self.done
+
+    async def side_by_side(self, title: str, steps: tuple[Step, ...]) -> None:
+        """Steps that do not depend on each other."""
+        self.progress.chapter(title)
+        for step in steps:
+            self._spoil(step)
+        earlier = {each.step.name: each.outcome for each in self.done if each.outcome is not None}
+        self.done += await asyncio.gather(*(self._do(step, earlier) for step in steps))
+
+    async def _do(self, step: Step, earlier: morning.Earlier) -> Done:
+        if step.propose is None:
+            return await self._claimed(step)
+        with self.progress.doing(step.name):
+            # Calling an action only proposes. The operation names the intent: under one name it is executed once.
+            outcome = await self.rb.run(step.propose(earlier), operation=step.name, wait=step.wait)
+            first = ""
+            if not outcome.settled:
+                first = outcome.message
+                self.progress.note(f"{step.name}: asked too early, and told: {first}")
+                outcome = await self.rb.wait(outcome.id)
+        self.progress.ended(step.name, outcome)
+        return Done(step, outcome, first)
+
+    async def _claimed(self, step: Step) -> Done:
+        """The model says that it has acted. The record knows of no such action, so there is nothing to tell."""
+        assert step.claims is not None
+        contract, target = step.claims
+        on_record = [each for each in await self.rb.list(contract=contract) if each.target == target]
+        outcome = on_record[0] if on_record else None
+        self.progress.ended(step.name, outcome, NOT_ON_RECORD)
+        return Done(step, outcome)
+
+    async def lose_a_worker(self, step: Step) -> None:
+        """One worker acts and is killed before it hears of it; another one goes on."""
+        self.progress.chapter("A worker is killed, and another goes on")
+        self._spoil(step)
+        charge = {"order_id": "o-23", "amount_cents": 3875}
+        with self.progress.doing(step.name):
+            worker = await crash.start(self.ledger, self.addresses, charge=charge, operation=step.name)
+            await crash.kill_when(worker, lambda: bool(self.systems.truth.charges("o-23")), self.runtime)
+            left = await self._of_operation("charge_card", step.name)
+            self.progress.note(f"worker {worker.pid} killed (SIGKILL); the ledger says: {left.message}")
+            second = await crash.start(self.ledger, self.addresses)
+            self.progress.note(f"worker {second.pid} goes on with what is due")
+            await crash.finish(second)
+            outcome = await self._of_operation("charge_card", step.name)
+        self.progress.ended(step.name, outcome)
+        self.done.append(Done(step, outcome, left.message))
+
+    async def _of_operation(self, contract: str, operation: str) -> Outcome:
+        found = [each for each in await self.rb.list(contract=contract) if each.operation == operation]
+        assert len(found) == 1, f"{len(found)} actions of the operation {operation!r}"
+        return found[0]
+
+    async def through_an_outage(self, step: Step) -> None:
+        """The system of record goes down behind the action. Unknown stays unknown, until it can be read."""
+        self.progress.chapter("The shop goes dark")
+        self._spoil(step)
+        done = await self._do(step, {})
+        assert done.outcome is not None
+        before = done.outcome
+        self.systems.clear_faults()
+        if before.state is State.UNKNOWN:
+            self.progress.note("the shop is back; its webhook wakes the action, and it is read again")
+            self.rb.signal(before.id)  # a signal decides nothing: it only brings the next reading forward
+            await self.rb.resume()
+        outcome = await self.rb.get(before.id)
+        self.progress.ended(step.name, outcome)
+        self.done.append(Done(step, outcome, before.message))
+
+    def _spoil(self, step: Step) -> None:
+        for fault in step.faults:
+            self.systems.fault(
+                fault.name, system=fault.system, match=dict(fault.match), times=fault.times, **fault.params
+            )

@@ -1,0 +1,135 @@
+"""What is true of each step, asked of the systems' own files: the demo's oracle.
+
+Used by the script of the morning. It goes past Readback, past the order service's doors and past every view; neither
+agent ever sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from readback.commands.demo.systems.truth import Truth
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is true in the end. `done`: as it was meant, once, and nothing else; `undone`: no trace of it is left."""
+
+    done: bool
+    text: str
+    undone: bool = False
+
+
+Oracle = Callable[[Truth], Fact]
+
+
+def order_has(order_id: str, **wanted: object) -> Oracle:
+    """The order of our tenant has these values, and no other tenant's order of this number was touched."""
+
+    def ask(truth: Truth) -> Fact:
+        own, other = truth.order(order_id) or {}, truth.order(order_id, "globex") or {}
+        shown = ", ".join(str(own[name]) for name in wanted if own.get(name))
+        astray = other.get("updated_by") != "seed"
+        text = f"{order_id}: {shown}" + (f"; globex's {order_id} was changed" if astray else "")
+        right = all(own.get(name) == value for name, value in wanted.items())
+        return Fact(right and not astray, text, undone=own.get("updated_by") == "seed" and not astray)
+
+    return ask
+
+
+def order_gone(order_id: str) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        gone = truth.order(order_id) is None
+        return Fact(gone, f"{order_id}: {'gone' if gone else 'there'}")
+
+    return ask
+
+
+def charged_once(order_id: str, cents: int) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        found = truth.charges(order_id)
+        said = ", ".join(f"{row['status']} {row['amount_cents'] / 100:.2f}" for row in found) or "no charge"
+        right = [(row["status"], row["amount_cents"]) for row in found] == [("captured", cents)]
+        return Fact(right, f"{order_id}: {said}", undone=not found)
+
+    return ask
+
+
+def refunded_once(order_id: str, cents: int) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        found = [row for charge in truth.charges(order_id) for row in truth.refunds(charge["id"])]
+        said = ", ".join(f"refunded {row['amount_cents'] / 100:.2f}" for row in found) or "no refund"
+        return Fact([row["amount_cents"] for row in found] == [cents], f"{order_id}: {said}", undone=not found)
+
+    return ask
+
+
+def booked_once(order_id: str, sku: str, qty: int) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        found = truth.shipments(order_id)
+        said = ", ".join(f"{row['qty']} {row['status']}" for row in found) or "no parcel"
+        right = [(row["sku"], row["qty"], row["status"]) for row in found] == [(sku, qty, "booked")]
+        return Fact(right, f"{order_id}: {said}", undone=all(row["status"] == "cancelled" for row in found))
+
+    return ask
+
+
+def fulfilled(order_id: str, sku: str, qty: int, stock_after: int) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        order, parcels = truth.order(order_id) or {}, truth.shipments(order_id)
+        parts = {
+            "parcel": [(row["sku"], row["qty"]) for row in parcels] == [(sku, qty)],
+            "stock": truth.stock(sku) == stock_after,
+            "order": order.get("status") == "packed",
+        }
+        missing = [name for name, there in parts.items() if not there]
+        text = "all parts" if not missing else f"without {', '.join(missing)}"
+        return Fact(not missing, f"{order_id}: {text}", undone=len(missing) == len(parts))
+
+    return ask
+
+
+def stock_is(sku: str, quantity: int) -> Oracle:
+    return lambda truth: Fact(truth.stock(sku) == quantity, f"{truth.stock(sku)} in stock")
+
+
+def noted_once(order_id: str, text: str) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        times = truth.notes(order_id).count(text)
+        return Fact(times == 1, f"{order_id}: noted {times} times" if times != 1 else f"{order_id}: noted once")
+
+    return ask
+
+
+def mailed_once(address: str, subject: str) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        found = [mail for mail in truth.mails() if mail.subject == subject]
+        right = [mail.mailbox for mail in found] == [address]
+        return Fact(right, f"{len(found)} in the mailbox" if found else "not delivered", undone=not found)
+
+    return ask
+
+
+def file_holds(name: str, text: str) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        found = truth.file(name)
+        return Fact(found == text.encode(), "the file is there" if found is not None else "no file")
+
+    return ask
+
+
+def daybook_says(order_id: str, cents: int, before: int | None = None) -> Oracle:
+    def ask(truth: Truth) -> Fact:
+        rows = truth.daybook(order_id)
+        said = f"{rows[0] / 100:.2f}" if rows else "no entry"
+        return Fact(rows == [cents], f"{order_id}: {said}", undone=rows == ([] if before is None else [before]))
+
+    return ask
+
+
+def nothing_arrived(where: str) -> Oracle:
+    """For what the demo itself swallows: the pager's gateway drops every message."""
+    return lambda truth: Fact(False, f"nothing reached {where}", undone=True)

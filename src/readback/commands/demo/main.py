@@ -1,0 +1,104 @@
+"""`readback demo`: the main job, on real local systems, some of which lie.
+
+Called by the command line. Starts the systems, lets the agent work through its morning, asks the systems what is true,
+and holds that against what was told. Exit code 0 only where Readback told no lie and missed no truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+
+from readback import AsyncReadback, bootstrap
+from readback.commands.demo.agent import Agent, Done
+from readback.commands.demo.desk import AGENT, TENANT, Addresses, desk
+from readback.commands.demo.overheard import all_heard
+from readback.commands.demo.progress import Progress
+from readback.commands.demo.systems.launch import Systems
+from readback.commands.demo.table import show
+from readback.commands.demo.tally import as_json as told_as_json
+from readback.commands.demo.tally import count, reckon
+from readback.commands.demo.worker import ACTIONS
+from readback.commands.terminal import print_json
+from readback.lifecycle.audit import AuditReport, Fault, audit
+
+FOLDER = "readback-demo"
+LEDGER = "ledger.db"
+BUDGET = {"refund_cents": 5_000}
+
+
+def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
+    """Runs the whole morning. The ledger is kept in `folder`, else in `readback-demo` here. Returns the exit code."""
+    ledger = fresh_ledger(folder or Path(FOLDER))
+    progress = Progress()
+    progress.chapter("Starting an order service, a mail server and a work folder")
+    try:
+        with Systems() as systems:
+            addresses = addresses_of(systems)
+            desk.open(addresses)
+            try:
+                desk.prepare()
+                done = asyncio.run(_morning(systems, addresses, ledger, progress))
+            finally:
+                desk.close()
+            heard = all_heard(Path(addresses.overheard))
+            report = check(ledger)
+            rows = reckon(done, systems.truth, heard)
+            totals = count(rows, systems.truth, heard, ledger_ok=report.ok)
+    finally:
+        progress.close()
+    if as_json:
+        print_json(told_as_json(rows, totals))
+    else:
+        show(rows, totals, ledger, report.events)
+    return 0 if totals.good else 1
+
+
+async def _morning(systems: Systems, addresses: Addresses, ledger: str, progress: Progress) -> list[Done]:
+    runtime = bootstrap.runtime()
+    async with AsyncReadback.open(
+        ledger, tenant=TENANT, principal=AGENT, run="morning", budget=BUDGET, actions=ACTIONS, runtime=runtime
+    ) as rb:
+        agent = Agent(rb, systems, addresses, ledger, runtime, progress, [])
+        return await agent.work()
+
+
+def addresses_of(systems: Systems) -> Addresses:
+    """Where the systems that were started can be reached."""
+    return Addresses(
+        orders_url=systems.orders_url,
+        orders_db=str(systems.db_path),
+        smtp=systems.smtp,
+        imap=systems.imap,
+        mailboxes=tuple(systems.mailboxes),
+        mail_password=systems.mail_password,
+        work=str(systems.work),
+        overheard=str(systems.root / "overheard.jsonl"),
+    )
+
+
+def fresh_ledger(folder: Path) -> str:
+    """The URL of a new ledger. The one of the last demo makes way; where nothing can be written, a temporary folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        folder = Path(tempfile.mkdtemp(prefix="readback-demo-ledger-"))
+    for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm"):
+        (folder / name).unlink(missing_ok=True)
+    return f"sqlite:///{(folder / LEDGER).absolute()}"
+
+
+def check(ledger: str) -> AuditReport:
+    """The ledger recomputed from its first entry on, as `readback ledger verify` does it."""
+    store = bootstrap.store(ledger, read_only=True)
+    try:
+        report = audit(store)
+        report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
+        return report
+    finally:
+        store.close()

@@ -1,0 +1,91 @@
+"""Live progress on stderr: what is being done, and how each step ended. Plain lines where it is no terminal.
+
+Used by the agent. It tells outcomes in the words that an outcome allows, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from readback import Outcome, State
+from readback.commands.terminal import console, safe
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
+NAME_WIDTH = 26
+
+
+class Progress:
+    """Says what happens while it happens. `close` it at the end."""
+
+    def __init__(self) -> None:
+        self._console = console(stderr=True)
+        self._busy: list[str] = []
+        self._status: Status | None = None
+
+    def close(self) -> None:
+        """Leaves the terminal as it was. May be called twice."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def chapter(self, title: str) -> None:
+        self._say(f"\n{title}", style="bold")
+
+    def note(self, text: str) -> None:
+        self._say(f"  · {safe(text)}", style="dim")
+
+    @contextmanager
+    def doing(self, name: str) -> Iterator[None]:
+        """Shows the step among those in flight, for as long as the block lasts."""
+        self._busy.append(name)
+        self._show()
+        try:
+            yield
+        finally:
+            self._busy.remove(name)
+            self._show()
+
+    def ended(self, name: str, outcome: Outcome | None, instead: str = "") -> None:
+        """One line: the step, its state, and the words that may be told."""
+        from rich.table import Table
+        from rich.text import Text
+
+        mark, style = MARKS[mark_of(outcome)]
+        line = Table.grid(padding=(0, 1))
+        line.add_column(width=3)
+        line.add_column(width=NAME_WIDTH)
+        line.add_column()
+        words = outcome.message if outcome is not None else instead
+        line.add_row(Text(f"  {mark}", style=style), safe(name), Text(safe(words)))
+        self._console.print(line)
+
+    def _show(self) -> None:
+        """The line of what is in flight: on a terminal only, where it can be taken back."""
+        if not self._console.is_terminal:
+            return
+        text, room = f"in flight: {', '.join(self._busy)}", self._console.width - 4
+        text = text if len(text) <= room else text[: room - 1] + "…"
+        if not self._busy:
+            self.close()
+        elif self._status is None:
+            self._status = self._console.status(text)
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(text, style=style)
+
+
+def mark_of(outcome: Outcome | None) -> str:
+    """Told as done, open, or told as not done."""
+    if outcome is None:
+        return "not"
+    if outcome.verified:
+        return "done"
+    return "not" if outcome.state in (State.FAILED, State.ROLLED_BACK, State.COMPENSATED) else "open"
