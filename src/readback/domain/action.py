@@ -166,6 +166,7 @@ def _attempted(a: Action, e: Event) -> None:
     a.ended_us = 0
     a.polls = a.late_polls = 0
     a.held_since_us = a.looked_us = 0
+    a.lookup = ""  # what became of the attempt before says nothing of this one
     a.observation, a.observation_ref = None, ""
     a.due_us = e.at_us
 

@@ -26,9 +26,10 @@ class Existing:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Somebody else moved the action on: look at the ledger again."""
+    """Somebody else moved the action on: look at the ledger again. `waiting`: it was left where it has to wait."""
 
     action_id: str
+    waiting: bool = False
 
 
 Ended = Finished | Existing | Elsewhere

@@ -1,0 +1,45 @@
+"""Standing between a driver and the engine's work: everything is passed on, errors included, as `yield from` would.
+
+Called by attend (to learn which action is at hand; to stop where it would have to wait) and by the engine (a reversal
+that waits gives its parent back). It adds no step, and changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from readback.lifecycle.ending import Elsewhere, Ended
+from readback.lifecycle.steps import Answer, Step, Wait
+
+
+class Relay(Generator[Step, Answer, Ended]):
+    """`heard` is told each answer. `may_wait` False: work that would wait is left there, durable, and ends."""
+
+    def __init__(
+        self,
+        work: Generator[Step, Answer, Ended],
+        *,
+        heard: Callable[[Answer], None] | None = None,
+        may_wait: bool = True,
+    ) -> None:
+        self._work = work
+        self._heard = heard
+        self._may_wait = may_wait
+
+    def send(self, answer: Answer | None) -> Step:
+        if answer is not None and self._heard is not None:
+            self._heard(answer)
+        return self._passed(self._work.send(answer))  # type: ignore[arg-type]
+
+    def throw(self, *raised: Any) -> Step:
+        return self._passed(self._work.throw(*raised))
+
+    def close(self) -> None:
+        self._work.close()
+
+    def _passed(self, step: Step) -> Step:
+        if isinstance(step, Wait) and not self._may_wait:
+            self._work.close()
+            raise StopIteration(Elsewhere(step.action_id, waiting=True))
+        return step
