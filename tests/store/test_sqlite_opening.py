@@ -6,6 +6,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -251,6 +253,14 @@ def test_a_store_that_is_opened_read_only_is_not_created(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user can reach; pytest's own are closed to others, and stay so."""
+    with tempfile.TemporaryDirectory(prefix="readback-rights-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 AS_NOBODY = """
 import os, sys
 from readback.adapters.store_sqlite import open_sqlite_store
@@ -272,10 +282,8 @@ except ReadbackError as error:
         (0o755, None, "store.read-only"),
     ],
 )
-def test_missing_rights_are_said(tmp_path: Path, folder_mode: int, file_mode: int | None, code: str) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
-    folder = tmp_path / "ledgers"
+def test_missing_rights_are_said(open_folder: Path, folder_mode: int, file_mode: int | None, code: str) -> None:
+    folder = open_folder / "ledgers"
     folder.mkdir()
     path = folder / "ledger.db"
     if file_mode is not None:
