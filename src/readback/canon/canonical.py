@@ -37,6 +37,7 @@ _STRICT: Final = (
     | orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
+_STORED: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _LEAVES: Final = frozenset({str, int, bool, type(None)})
 _CONTAINERS: Final = frozenset({dict, list})
 _PLAIN: Final = _LEAVES | _CONTAINERS
@@ -72,6 +73,21 @@ def payload_bytes(value: object) -> bytes:
         written = None
     if written is None or not _within_profile(value):
         written = _Writer().whole(cast("Json", value))
+    if len(written) > PAYLOAD_MAX_BYTES:
+        raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
+    return written
+
+
+def stored_bytes(value: object) -> bytes:
+    """Deterministic JSON bytes of a plain value that is kept, and hashed as the bytes that it is.
+
+    Not RFC 8785: floats are written as orjson writes them. For what is hashed as JSON there is `payload_bytes`.
+    Raises what that raises.
+    """
+    try:
+        written = orjson.dumps(value, option=_STORED)
+    except TypeError:
+        return payload_bytes(value)
     if len(written) > PAYLOAD_MAX_BYTES:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
     return written

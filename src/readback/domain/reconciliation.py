@@ -128,7 +128,11 @@ def reconcile(case: Case) -> Reconciliation:
         return duplicate
     if not case.checks:
         return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    return _quorum(case, [replace(_judge_one(case, j), deciding=i) for i, j in enumerate(case.checks)])
+    return _quorum(case, [_numbered(_judge_one(case, j), i) for i, j in enumerate(case.checks)])
+
+
+def _numbered(result: Reconciliation, place: int) -> Reconciliation:
+    return replace(result, deciding=place) if place else result
 
 
 # --- 1 and 2: what the search by stamp shows ---
@@ -140,10 +144,14 @@ def _bears_stamp(case: Case, judged: Judged) -> bool:
     return said == case.stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
 
 
+def _is_effect(judged: Judged) -> bool:
+    return judged.taken.ran and judged.presence is Presence.PRESENT
+
+
 def _misplaced(case: Case) -> Reconciliation | None:
     stamped = [j for j in case.checks if j.taken.ran and _bears_stamp(case, j)]
     for judged in (*(case.found or ()), *stamped):
-        if judged.taken.ran and judged.presence is Presence.PRESENT and judged.in_scope is Truth.VIOLATED:
+        if _is_effect(judged) and judged.in_scope is Truth.VIOLATED:
             return Reconciliation(
                 Verdict.REFUTED,
                 Why.NONE,
@@ -160,7 +168,7 @@ def _misplaced(case: Case) -> Reconciliation | None:
 
 
 def _duplicate(case: Case) -> Reconciliation | None:
-    effects = [j for j in case.found or () if j.taken.ran and j.presence is Presence.PRESENT]
+    effects = [j for j in case.found or () if _is_effect(j)]
     if len(effects) < 2:
         return None
     return Reconciliation(
@@ -194,9 +202,10 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
         detail = "The reading is of another target or tenant, or does not say of which."
         return replace(_open(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
     weak = _too_weak(case, judged)  # 5
-    if weak is not None and not judged.terminal_failure:
+    if weak is not None:
         return replace(weak, ensure=judged.ensure, identity=judged.identity)
-    truth = conjoin(e.truth for e in judged.ensure)  # 6
+    failed = _terminally_failed(case, judged)
+    truth = Truth.VIOLATED if failed else conjoin(e.truth for e in judged.ensure)  # 6
     match truth:
         case Truth.HOLDS:
             result = _judge_holding(case, judged)
@@ -227,16 +236,20 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
         why = Why.STALE if judged.taken.reading.complete else Why.INCOMPLETE
         return replace(_open(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
     # On believed absence only presence is judged; a field predicate has nothing to stand on.
-    presence = [e for e in judged.ensure if e.truth is not Truth.UNDETERMINED]
-    if case.contract.kind is Kind.DELETE and presence and all(e.truth is Truth.HOLDS for e in judged.ensure):
-        return replace(_judge_deleted(case, judged), ensure=judged.ensure)
-    if case.contract.kind is Kind.READ and presence and all(e.truth is Truth.HOLDS for e in judged.ensure):
-        return replace(_success(Attribution.UNKNOWN), ensure=judged.ensure)
+    truths = {e.truth for e in judged.ensure}
+    meant = case.contract.kind in (Kind.SET, Kind.DELETE, Kind.READ) and Truth.HOLDS in truths
+    if meant and Truth.VIOLATED not in truths:
+        if Truth.UNDETERMINED in truths:
+            return replace(_judge_untold(judged), ensure=judged.ensure)
+        if case.contract.kind is Kind.READ:
+            return replace(_success(Attribution.UNKNOWN), ensure=judged.ensure)
+        return replace(_judge_gone(case, judged), ensure=judged.ensure)
     result = _judge_violated(case, judged)
     return replace(result, ensure=judged.ensure, level=Level.VERIFIED)
 
 
-def _judge_deleted(case: Case, judged: Judged) -> Reconciliation:
+def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
+    """It is meant to be gone, and is."""
     before = case.before
     if before is not None and before.taken.ran and before.presence is Presence.ABSENT:
         if case.contract.noop is Noop.ALLOW:
@@ -266,6 +279,13 @@ def _after_action(case: Case, judged: Judged) -> bool:
     old = case.before.version if case.before is not None else None
     new = judged.version
     return isinstance(old, int) and isinstance(new, int) and new > old
+
+
+def _terminally_failed(case: Case, judged: Judged) -> bool:
+    """The source says that it has failed for good; and it did not say so, of the same state, before the action."""
+    old = case.before
+    same = old is not None and old.taken.ran and old.terminal_failure and not _changed(old, judged)
+    return judged.terminal_failure and not same
 
 
 def _judge_untold(judged: Judged) -> Reconciliation:
@@ -308,30 +328,57 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
     if not known_older:
         return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
-    if before is not None and before.presence is Presence.PRESENT and _changed(before, judged):
+    older = case.contract.kind is Kind.CREATE and before is not None and before.presence is Presence.PRESENT
+    if older and before is not None and _changed(before, judged):
         return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose)
     return _violated_finally(case, judged, whose)
 
 
-def attribute(case: Case, judged: Judged) -> Attribution:
-    """Whose doing the state in this reading is. Unknown is an answer."""
-    reading = judged.taken.reading
-    landed = case.lookup is not None and case.lookup.status == "landed"
-    if _bears_stamp(case, judged) or landed or reading.created_after_dispatch:
+def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribution:
+    """Whose doing the state in this reading is. Unknown is an answer.
+
+    `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
+    """
+    if _bears_stamp(case, judged) or judged.taken.reading.created_after_dispatch:
         return Attribution.OURS
-    before = case.before
-    if before is not None and before.taken.ran and not _changed(before, judged):
+    before, other = case.before, _bears_other_mark(judged)
+    same = before is not None and before.taken.ran and not _changed(before, judged)
+    if effect_known(case) and not (violated and (other or same)):
+        return Attribution.OURS
+    if same and before is not None:
         held = bool(before.ensure) and all(e.truth is Truth.HOLDS for e in before.ensure)
         return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
-    mapped = judged.match("stamp")
-    if reading.stamp or (mapped is not None and mapped.actual):
-        return Attribution.OTHER_ACTOR  # the last writer left a stamp, and it is not ours
-    actor = judged.match("actor")
-    if actor is not None and actor.truth is Truth.VIOLATED:
+    if other:
         return Attribution.OTHER_ACTOR
+    actor = judged.match("actor")
     if actor is not None and actor.truth is Truth.HOLDS and before is not None:
         return Attribution.OURS
     return Attribution.UNKNOWN
+
+
+def _bears_other_mark(judged: Judged) -> bool:
+    """The last writer left a stamp or a name, and it is not ours."""
+    stamp, actor = judged.match("stamp"), judged.match("actor")
+    if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
+        return True
+    return actor is not None and actor.truth is Truth.VIOLATED
+
+
+def _found_here(case: Case) -> bool:
+    return any(_is_effect(each) and each.in_scope is Truth.HOLDS for each in case.found or ())
+
+
+def effect_known(case: Case) -> bool:
+    """The search by stamp, or the record under the key, shows that the attempt had its effect."""
+    return _found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
+
+
+def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
+    """The places where the effect could be instead were looked at; or the tool itself says that there is none."""
+    if lookup is not None and lookup.status in ("landed", "failed"):
+        return lookup.status == "failed"
+    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
+    return found is not None or observation.status in silent
 
 
 def _changed(before: Judged, after: Judged) -> bool:
@@ -377,17 +424,17 @@ def _hidden(case: Case, whose: Attribution) -> Reconciliation:
 
 
 def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
-    final = judged.terminal_failure or (case.window_closed and judged.taken.strong)
-    if not final:
+    failed = _terminally_failed(case, judged)
+    if not failed and not (case.window_closed and judged.taken.strong):
         stale = not judged.taken.strong
         opened = _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
         return replace(opened, maybe_stale=stale)
-    whose = Attribution.UNKNOWN if judged.presence is Presence.ABSENT else attribute(case, judged)
-    return _violated_finally(case, judged, whose)
+    absent = judged.presence is Presence.ABSENT
+    return _violated_finally(case, judged, Attribution.UNKNOWN if absent else attribute(case, judged, violated=True))
 
 
 def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    if not case.window_closed and not judged.terminal_failure:
+    if not case.window_closed and not _terminally_failed(case, judged):
         return _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = _parts(case, judged)
     shown = whose is Attribution.OURS and judged.presence is Presence.PRESENT
@@ -395,7 +442,8 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         partial = _refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
         return replace(partial, parts_done=done, parts_open=undone)
     finding, discrepancy = _refuted_as(case, judged, whose)
-    if case.dead and not shown and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
+    gone = case.dead and not shown and looked_elsewhere(case.observation, case.found, case.lookup)
+    if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD
     return _refuted(finding, discrepancy, whose, shown)
 
@@ -403,12 +451,14 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
     before = case.before
     if judged.presence is Presence.ABSENT:
+        if _found_here(case):  # it was there, and somebody took it away
+            return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
             return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
     if before is not None and before.taken.ran and not _changed(before, judged) and whose is not Attribution.OURS:
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    if whose is Attribution.OTHER_ACTOR and not case.contract.kind.needs_ours:
+    if whose is Attribution.OTHER_ACTOR and (not case.contract.kind.needs_ours or effect_known(case)):
         return Finding.STALE_STATE, Discrepancy.STALE_STATE
     if whose is Attribution.OTHER_ACTOR or case.contract.kind is Kind.DELETE:
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE

@@ -17,6 +17,7 @@ from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.escalate import escalate
 from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.relay import Relay
 from readback.lifecycle.report import outcome_after, outcome_of
 from readback.lifecycle.resume import PlanOf, changed, not_loaded, revive
 from readback.lifecycle.schedule import lease_until
@@ -30,51 +31,52 @@ Telling = Generator[Step, Answer, Outcome]
 
 @dataclass(slots=True)
 class Ticket:
-    """Which action a caller waits for: known as soon as there is one."""
+    """Which action a caller waits for: known as soon as there is one. `replayed`: an earlier run's."""
 
     action_id: str = ""
+    replayed: bool = False
+
+    def hear(self, answer: Answer) -> None:
+        """The first fresh id is the action's own; later ones are of its reversal."""
+        if not self.action_id and isinstance(answer, Begun) and answer.action_id:
+            self.action_id = answer.action_id
 
 
 def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket) -> Telling:
     """Runs a proposal, or joins the action that its operation already has, and stays until it is settled."""
-    ended = yield from _noting(engine.run(request, scope), ticket)
+    ended = yield from Relay(engine.run(request, scope), heard=ticket.hear)
     if isinstance(ended, Finished):
         ticket.action_id = ended.run.action.id
-        return (yield from outcome_after(ended.run))
-    ticket.action_id = ended.action_id
-    return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=isinstance(ended, Existing)))
-
-
-def _noting(work: Generator[Step, Answer, Ended], ticket: Ticket) -> Generator[Step, Answer, Ended]:
-    """The work itself; the first wait of the action at hand says which one it is."""
-    answer: Answer | None = None
-    try:
-        while True:
-            step = work.send(answer) if answer is not None else next(work)
-            answer = yield step
-            if not ticket.action_id and isinstance(answer, Begun) and answer.action_id:
-                ticket.action_id = answer.action_id
-    except StopIteration as stop:
-        ended: Ended = stop.value
-        return ended
+        if settled(ended.run.action):
+            return (yield from outcome_after(ended.run))
+        return (yield from stay(engine, ticket.action_id, scope.tenant, plans))
+    ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Existing)
+    return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=ticket.replayed))
 
 
 def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
-    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does."""
+    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does.
+
+    An action that is being reversed waits for its reversal, which is an action of its own: that one is gone on with.
+    """
     while True:
         action = yield from find(action_id, tenant)
         if settled(action):
             return (yield from outcome_of(action, replayed=replayed))
+        doing, due = action, action.due_us
+        if action.state is State.COMPENSATING and action.compensation_id:
+            child = yield from find(action.compensation_id, tenant)
+            if child.state is State.UNKNOWN:
+                return (yield from outcome_of(action, replayed=replayed))
+            doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
         begun = yield Begin()
         assert isinstance(begun, Begun)
-        if action.due_us is not None and action.due_us <= begun.now_us and plans(action.contract) is not None:
-            ended = yield from go_on(engine, action_id, tenant, plans)
+        if due is not None and due <= begun.now_us and plans(doing.contract) is not None:
+            ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
-                if replayed:
-                    return (yield from outcome_of(ended.run.action, replayed=True))
-                return (yield from outcome_after(ended.run))
-        due = action.due_us if action.due_us is not None else begun.now_us
-        yield Wait(action_id, max(due, begun.now_us + LOOK_AGAIN_US))
+                continue
+        due = due if due is not None else begun.now_us
+        yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
 
 def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, Ended]:
@@ -89,6 +91,7 @@ def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generat
     if leased.fence is None or leased.version != action.version:
         return Elsewhere(action_id)
     run = yield from revive(action, plans, begun.owner, leased.fence)
+    run.passed(leased.now_us)
     return (yield from engine.proceed(run))
 
 
@@ -129,21 +132,11 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     if plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
         return
-    work = go_on(engine, action_id, tenant, plans)
-    answer: Answer | None = None
-    while True:
-        try:
-            step = work.send(answer) if answer is not None else next(work)
-        except StopIteration:
-            return
-        if isinstance(step, Wait):
-            work.close()
-            return
-        answer = yield step
+    yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
 
 
 def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
-    """Records that the caller wants it stopped, and looks at it now. What has ended stays as it ended."""
+    """Records that the caller wants it stopped, and looks at it once, now. What has ended stays as it ended."""
     while True:
         action = yield from find(action_id, tenant)
         if action.state in TERMINAL:
@@ -156,6 +149,7 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
             yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
         run = yield from revive(action, plans, begun.owner, leased.fence)
-        ended = yield from engine.cancel(run)
-        if not isinstance(ended, Elsewhere):
+        run.passed(leased.now_us)
+        ended = yield from Relay(engine.cancel(run), may_wait=False)
+        if not isinstance(ended, Elsewhere) or ended.waiting:
             return

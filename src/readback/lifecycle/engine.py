@@ -24,6 +24,7 @@ from readback.lifecycle import execute, recover, reverse, validate, verify
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
+from readback.lifecycle.relay import Relay
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
@@ -73,7 +74,7 @@ class Engine:
         refused = yield from validate.check(run)
         if refused is not None:
             return (yield from self._refuse(run, refused))
-        execute.attempt(run, (yield from _now()))
+        execute.attempt(run, run.now_us)
         ended = yield from self._commit(run, park=False)
         if ended is not None:
             return ended
@@ -104,7 +105,7 @@ class Engine:
 
     def _refuse(self, run: Run, refusal: validate.Refusal) -> Work:
         """Not executed, and never will be under this action: the record of that is all that remains."""
-        now_us = yield from _now()
+        now_us = run.now_us
         validate.record_refusal(run, refusal, self.table, now_us)
         return (yield from self._commit(run, park=True)) or Finished(run)
 
@@ -135,7 +136,7 @@ class Engine:
         if action.state is S.VALIDATED:
             return (yield from self._again(run))
         if action.attempt_open:
-            now_us = yield from _now()
+            now_us = run.now_us
             run.record(EventKind.RESUMED, now_us, (S.UNKNOWN,), {"owner": run.owner})
             run.observation = Observation.missing(now_us)
         if action.state is S.COMPENSATING:
@@ -161,19 +162,20 @@ class Engine:
             if leased.fence is None or leased.version != run.durable_version:
                 return Elsewhere(action.id)
             run.fence, run.parked = leased.fence, False
+            run.passed(leased.now_us)
 
     def _look(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         """One round of readings and what follows from it, made durable. None: there may be more to do."""
-        now_us = yield from _now()
+        now_us = run.now_us
         when = self._timing(run)
         if run.observation is not None and not run.observation.dispatched:
             return (yield from self._never_dispatched(run, when, now_us))
         result = yield from self._round(run, when, now_us)
-        now_us = yield from _now()
+        now_us = run.now_us
         decision = self._decide(run, when, result, now_us)
         if decision.row.action is R.FORCE_STRONG_READ:
             yield from verify.take_strongest(run)
-            now_us = yield from _now()
+            now_us = run.now_us
             decision = self._decide(run, when, self._judge(run, when, now_us), now_us)
         return (yield from self._act(run, when, decision, now_us))
 
@@ -185,12 +187,12 @@ class Engine:
         result = self._judge(run, when, now_us)
         if verify.wants_lookup(run, result):
             yield from verify.look_up(run)
-            result = self._judge(run, when, (yield from _now()))
+            result = self._judge(run, when, run.now_us)
         settling = result.why is Why.SETTLING and verify.look_due(run, when) and self._search_now(run, when, now_us)
         doubtful = result.verdict is not Verdict.VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
         if run.contract.has_find and run.found is None and (settling or doubtful):
             yield from verify.search(run)
-            result = self._judge(run, when, (yield from _now()))
+            result = self._judge(run, when, run.now_us)
         return result
 
     def _search_now(self, run: Run, when: Timing, now_us: int) -> bool:
@@ -343,7 +345,7 @@ class Engine:
 
     def cancel(self, run: Run) -> Work:
         """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""
-        now_us = yield from _now()
+        now_us = run.now_us
         before = run.action.attempts == 0
         run.record(EventKind.CANCELLED, now_us, (S.FAILED,) if before else (), {"by": run.scope.principal})
         ended = yield from self._commit(run, park=before)
@@ -355,7 +357,7 @@ class Engine:
 
     def _again(self, run: Run) -> Work:
         """Another attempt under the same key: only after the table said so, of what is refuted and dead."""
-        now_us = yield from _now()
+        now_us = run.now_us
         execute.attempt(run, now_us)
         ended = yield from self._commit(run, park=False)
         if ended is not None:
@@ -369,10 +371,13 @@ class Engine:
         return (yield from self._commit(run, park=True)) or Finished(run)
 
     def _compensate(self, run: Run) -> Work:
-        """The compensation is an action of its own, under a key of its own, so that it runs once."""
+        """The compensation is an action of its own, under a key of its own, so that it runs once.
+
+        Where it has to wait, this action waits for it, and holds nothing meanwhile.
+        """
         request = reverse.compensation_of(run)
-        ended = yield from self.run(request, replace(run.scope, run=run.scope.run))
-        now_us = yield from _now()
+        ended = yield from Relay(self.run(request, run.scope), may_wait=False)
+        now_us = run.now_us
         child = yield from reverse.child_of(ended)
         reverse.record_compensation(run, child, self.table, now_us)
         return (yield from self._commit(run, park=True)) or Finished(run)
@@ -385,6 +390,7 @@ class Engine:
         except StoreError as error:
             raise unrecorded(run, error) from error
         assert isinstance(committed, Committed)
+        run.passed(committed.now_us)
         match committed.result:
             case Appended(version, _):
                 run.committed(version, park)
@@ -417,9 +423,3 @@ def unrecorded(run: Run, error: StoreError) -> StoreError:
         outcome=outcome,
         details={"action": run.action.id, "cause": error.code},
     )
-
-
-def _now() -> Generator[Step, Answer, int]:
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
-    return begun.now_us

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.predicate import Evaluation, Truth, shown_values
-from readback.domain.reading import Presence, TakenReading
+from readback.domain.reading import Presence, Role, TakenReading
 from readback.domain.reconciliation import IdentityMatch, Judged
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.ports.predicates import Binding, Evaluated
@@ -86,6 +86,10 @@ def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -
     if not taken.ran or taken.reading.presence is Presence.NOT_VISIBLE:
         return Judged(taken)
     seen = {**variables, "authoritative": taken.reading.value}
+    if taken.role is Role.BEFORE:
+        # It is its own past. Else a clause that names `before` would leave open what held already, and a no-op would
+        # pass for a change.
+        seen["before"] = taken.reading.value
     binding = plan.predicates.bind(seen)
     present = taken.reading.presence is Presence.PRESENT
     identity: tuple[IdentityMatch, ...] = ()

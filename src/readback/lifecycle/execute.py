@@ -41,6 +41,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         request.requested,
         request.intended,
         begun.owner,
+        now_us=begun.now_us,
     )
     operation, key_of = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
@@ -133,6 +134,7 @@ def dispatch(run: Run) -> Generator[Step, Answer, Called]:
         run.action.executed_us + DISPATCH_GRACE_US,
     )
     assert isinstance(called, Called)
+    run.passed(called.finished_us)
     return called
 
 

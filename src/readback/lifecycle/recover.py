@@ -13,7 +13,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
-from readback.domain.reconciliation import Reconciliation
+from readback.domain.reconciliation import Reconciliation, looked_elsewhere
 from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
@@ -42,7 +42,8 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     dead = is_dead(run, timing, started)
     late = not dead and late_open(run.action, timing, now_us)
     finding = _finding(run, timing, result, now_us)
-    result = replace(result, finding=finding)
+    if finding is not result.finding:
+        result = replace(result, finding=finding)
     return Decision(result, table.decide(finding, _situation(run, timing, result, now_us, dead, late)), dead, late)
 
 
@@ -108,10 +109,7 @@ def stronger_left(run: Run) -> bool:
 
 def searched(run: Run) -> bool:
     """The places where the effect could be instead were looked at, or the tool did not claim any effect."""
-    if run.found is not None or (run.lookup is not None and run.lookup.status == "failed"):
-        return True
-    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
-    return run.observation is not None and run.observation.status in silent
+    return run.observation is not None and looked_elsewhere(run.observation, run.found, run.lookup)
 
 
 def record_judgement(

@@ -23,7 +23,7 @@ from readback.lifecycle.ending import Ended, Finished
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Begin, Begun, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
+from readback.lifecycle.steps import Answer, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
 from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
 
 CHILD_LOOK_AGAIN_US = 1_000_000
@@ -42,6 +42,7 @@ def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
     timeout = run.contract.execution.timeout_us
     called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, holds, timeout)
     assert isinstance(called, Called)
+    run.passed(called.finished_us)
     worked = called.ending is Ending.RETURNED
     how = ("committed" if worked else "commit_open") if holds else ("abandoned" if worked else "abandon_failed")
     run.record(EventKind.STAGED_SETTLED, called.finished_us, (), {"how": how, "error": _error(called)})
@@ -96,7 +97,7 @@ CommitStep = Callable[[Run], Generator[Step, Answer, Ended | None]]
 def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | None]:
     """Puts the local boundary back, once, and reads whether the target is as before."""
     if not run.action.rollback_done:
-        now_us = yield from _now()
+        now_us = run.now_us
         run.record(EventKind.STAGED_SETTLED, now_us, (), {"how": "abandoned", "error": ""})
         ended = yield from commit(run)
         if ended is not None:
@@ -105,9 +106,10 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
         timeout = run.contract.execution.timeout_us
         called = yield Settle(run.plan, run.call_context(), run.arguments, None, False, timeout)
         assert isinstance(called, Called)
+        run.passed(called.finished_us)
     yield from take_strongest(run)
     record_reading(run, run.checks[0])
-    now_us = yield from _now()
+    now_us = run.now_us
     undone = same_as_before(run, run.checks[0])
     goal = State.ROLLED_BACK if undone else State.REVIEW_REQUIRED
     _record_end(run, now_us, (goal,), "" if undone else "rollback", "")
@@ -148,7 +150,8 @@ def record_compensation(run: Run, child: Action | None, table: RecoveryTable, no
     """COMPENSATED only where the child was verified; failed, held or refuted is COMPENSATION_FAILED, then review."""
     data: dict[str, Json] = {"action": child.id if child else "", "how": "compensation"}
     if child is None or (child.state not in TERMINAL):
-        data["due"] = now_us + CHILD_LOOK_AGAIN_US
+        waits_until = child.due_us if child is not None and child.due_us is not None else 0
+        data["due"] = max(waits_until, now_us + CHILD_LOOK_AGAIN_US)
         run.record(EventKind.COMPENSATION, now_us, (), data)
         return
     if child.state is State.RECONCILED_SUCCESS:
@@ -186,9 +189,3 @@ def _situation(run: Run) -> Situation:
 
 def _error(called: Called) -> str:
     return "" if called.error is None else describe_error(called.error)
-
-
-def _now() -> Generator[Step, Answer, int]:
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
-    return begun.now_us

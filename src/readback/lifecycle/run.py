@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from readback.canon import Json, json_value, payload_bytes, sha256_hex
+from readback.canon import Json, json_value, sha256_hex, stored_bytes
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.contract import Contract
@@ -49,6 +49,8 @@ class Run:
     staged: object = None
     shown: Json = None
     """The postconditions as they were last recorded here; None where nothing was judged yet."""
+    now_us: int = 0
+    """The latest time that any answer carried: what the engine knows of the clock."""
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
     blind: frozenset[str] = frozenset()
@@ -63,6 +65,11 @@ class Run:
     @property
     def contract(self) -> Contract:
         return self.plan.contract
+
+    def passed(self, now_us: int) -> None:
+        """An answer said that it is this late; time does not step back."""
+        if now_us > self.now_us:
+            self.now_us = now_us
 
     def variables(self) -> dict[str, Json]:
         """The roots of expressions, but for the reading under judgement."""
@@ -126,7 +133,7 @@ class Run:
 
     def keep(self, root: str, value: Json) -> str:
         """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""
-        body = payload_bytes(redacted(value, root, self.contract.redact))
+        body = stored_bytes(redacted(value, root, self.contract.redact))
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, "application/json", body))
         return digest

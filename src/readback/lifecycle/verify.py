@@ -81,6 +81,7 @@ def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenRead
     take = Take(run.plan, Look.READER, index, run.call_context(strong), run.arguments, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
+    run.passed(called.finished_us)
     return _taken(terms, role, called)
 
 
@@ -142,6 +143,7 @@ def search(run: Run) -> Steps:
     budget = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
     called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.arguments, budget)
     assert isinstance(called, Called)
+    run.passed(called.finished_us)
     values = called.value
     listed = isinstance(values, list | tuple) and all(isinstance(v, Reading) for v in values)
     if called.ending is not Ending.RETURNED or not listed or len(values) > FOUND_MAX:  # type: ignore[arg-type]
@@ -179,6 +181,7 @@ def look_up(run: Run) -> Steps:
     timeout = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
     called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.arguments, timeout)
     assert isinstance(called, Called)
+    run.passed(called.finished_us)
     if called.ending is Ending.RETURNED and isinstance(called.value, Lookup):
         run.lookup = called.value
         if called.value.status != run.action.lookup:
