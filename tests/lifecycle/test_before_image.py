@@ -1,0 +1,137 @@
+"""The reading before execution: what a clause that names it says of a no-op, and what user code is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.context import Context
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.reading import Reading
+from readback.domain.state import State
+from readback.domain.verdict import Attribution
+from readback.sdk.action import ActionDefinition, action
+from readback.sdk.client import Readback
+from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
+
+STRONG: dict[str, Any] = {"source": "shelf", "consistency": "strong", "independence": "other_client"}
+
+
+class Died(BaseException):
+    """The process ends here: nothing more is recorded."""
+
+
+@dataclass
+class Shelf:
+    """A source that takes no stamp and numbers what it takes in. `take` is what the tool does with it."""
+
+    items: list[str] = field(default_factory=list)
+    label: str = "plain"
+    told: list[Json] = field(default_factory=list)
+    take: Callable[[Shelf, str], object] = lambda shelf, item: shelf.items.append(item)
+
+    def value(self) -> dict[str, Json]:
+        return {"shelf": "s-1", "tenant": "acme", "label": self.label, "items": list(self.items)}
+
+
+def _label(shelf: Shelf, noop: str) -> ActionDefinition[Any]:
+    @action(
+        kind="set",
+        side_effect="low_risk_internal",
+        target="shelf/s-1",
+        identity={"target": "authoritative.shelf", "tenant": "authoritative.tenant"},
+        ensure={
+            "label": "authoritative.label == requested.label",
+            "items stay": "authoritative.items == before.items",
+        },
+        noop=noop,  # type: ignore[arg-type]
+        within="5s",
+    )
+    def label(ctx: Context, label: str) -> object:
+        return shelf.take(shelf, label)
+
+    @label.read(**STRONG)
+    def look(ctx: Context, label: str) -> Reading:
+        return Reading.of(shelf.value())
+
+    return label
+
+
+def _add(shelf: Shelf) -> ActionDefinition[Any]:
+    @action(
+        kind="append",
+        side_effect="low_risk_internal",
+        target="shelf/s-1",
+        identity={"target": "authoritative.shelf", "tenant": "authoritative.tenant"},
+        ensure={
+            "one more": "size(authoritative.items) == size(before.items) + 1",
+            "the item": "authoritative.items[size(before.items)] == requested.item",
+        },
+        within="5s",
+    )
+    def add(ctx: Context, item: str) -> object:
+        shelf.told.append(ctx.before)
+        if isinstance(ctx.before, dict):
+            ctx.before.clear()
+        return shelf.take(shelf, item)
+
+    @add.read(**STRONG, attributes=True)
+    def look(ctx: Context, item: str) -> Reading:
+        shelf.told.append(ctx.before)
+        old = ctx.before["items"] if isinstance(ctx.before, dict) else None
+        newer = isinstance(old, list) and shelf.items[len(old) :] == [item]
+        if isinstance(ctx.before, dict):
+            ctx.before["items"] = []
+        return Reading.of(shelf.value(), created_after_dispatch=newer)
+
+    return add
+
+
+def _opened(store: MemoryStore, runtime: VirtualRuntime, made: ActionDefinition[Any]) -> Readback:
+    return Readback.open(tenant="acme", principal="agent:ops", store=store, runtime=runtime, actions=[made])
+
+
+@pytest.mark.parametrize("noop", ["allow", "refuse"])
+def test_a_clause_that_names_before_does_not_make_a_change_of_a_no_op(noop: str) -> None:
+    shelf = Shelf(label="red", take=lambda _shelf, _label: None)
+    label = _label(shelf, noop)
+    with _opened(MemoryStore(), VirtualRuntime(), label) as rb:
+        outcome = rb.run(label(label="red"), operation="label it")
+    assert outcome.attribution is Attribution.ALREADY_SO
+    assert outcome.verified is (noop == "allow")
+    expected = Discrepancy.NO_OP_SUCCESS if noop == "allow" else Discrepancy.NO_OP_FAILURE
+    assert outcome.discrepancy is expected
+
+
+def test_readers_and_the_tool_are_told_a_copy_of_what_was_there_before() -> None:
+    shelf = Shelf(items=["a"])
+    add = _add(shelf)
+    with _opened(MemoryStore(), VirtualRuntime(), add) as rb:
+        outcome = rb.run(add(item="b"), operation="add b")
+    assert outcome.verified
+    assert outcome.attribution is Attribution.OURS
+    assert outcome.before == {"shelf": "s-1", "tenant": "acme", "label": "plain", "items": ["a"]}
+    assert len(shelf.told) == 3, "once before execution, once at it, once after it"
+    assert shelf.told[0] is None
+
+
+def test_what_was_there_before_is_known_after_a_restart() -> None:
+    def die(shelf: Shelf, item: str) -> object:
+        shelf.items.append(item)
+        raise Died
+
+    shelf, store, runtime = Shelf(items=["a"], take=die), MemoryStore(), VirtualRuntime()
+    add = _add(shelf)
+    with pytest.raises(Died), _opened(store, runtime, add) as rb:
+        rb.run(add(item="b"), operation="add b")
+    runtime.declare_gone(runtime.owner())
+    with _opened(store.reopened(), runtime.sibling("virtual/2"), _add(shelf)) as rb:
+        (outcome,) = rb.resume()
+    assert outcome.state is State.RECONCILED_SUCCESS
+    assert outcome.attribution is Attribution.OURS
+    assert shelf.items == ["a", "b"]
