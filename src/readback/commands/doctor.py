@@ -9,7 +9,7 @@ import click
 from readback.canon import Json, ReadbackError
 from readback.commands import options
 from readback.commands.checkup import EXAMINATIONS, Examination, Finding
-from readback.commands.failures import problem_lines
+from readback.commands.failures import headline, problem_lines
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, print_json, safe
 from readback.config import Settings
@@ -51,7 +51,8 @@ def _made(name: str, examination: Examination, settings: Settings) -> list[Findi
     try:
         found.extend(examination(settings))
     except ReadbackError as error:
-        said = "; ".join([error.message, *problem_lines(error)[1:]])
+        problems = problem_lines(error)
+        said = f"{headline(error)} {'; '.join(problems)}" if problems else error.message
         details: dict[str, Json] = {"code": error.code}
         found.append(Finding(name, "fault", said, error.remedy, error.exit_code, details))
     except OSError as error:

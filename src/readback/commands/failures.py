@@ -26,8 +26,9 @@ PROBLEMS_SHOWN_MAX: Final = 20
 
 def fail(error: ReadbackError, *, as_json: bool) -> int:
     """An error that was foreseen: what is wrong, what to do next, and its own exit code."""
-    note(f"Error: {safe(error.message, MESSAGE_MAX_CHARACTERS)}")
-    for line in problem_lines(error):
+    problems = problem_lines(error)
+    note(f"Error: {headline(error) if problems else safe(error.message, MESSAGE_MAX_CHARACTERS)}")
+    for line in problems:
         note(f"  - {line}")
     if error.remedy:
         note(f"Next: {safe(error.remedy, MESSAGE_MAX_CHARACTERS)}")
@@ -57,6 +58,13 @@ def plain(value: object) -> Json:
         return json_value(value)
     except ReadbackError:
         return safe(repr(value))
+
+
+def headline(error: ReadbackError) -> str:
+    """The first sentence of a message whose single faults are listed below it."""
+    sentence, stop, _ = error.message.partition(". ")
+    sentence = sentence.partition(": ")[0] if not stop else sentence
+    return safe(sentence.rstrip(".") + ":", MESSAGE_MAX_CHARACTERS)
 
 
 def problem_lines(error: ReadbackError) -> list[str]:

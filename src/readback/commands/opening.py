@@ -20,7 +20,6 @@ from readback.sdk.session import Session
 
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
-    from readback.ports.runtime import Runtime
     from readback.sdk.action import ActionDefinition
 
 
@@ -46,9 +45,9 @@ def reading(settings: Settings) -> Iterator[Session]:
 
 
 @contextmanager
-def working(settings: Settings, registry: Registry | None, runtime: Runtime | None = None) -> Iterator[Session]:
+def working(settings: Settings, registry: Registry | None) -> Iterator[Session]:
     """A session that goes on with actions of the contracts that were loaded."""
-    session = _session(settings, read_only=False, runtime=runtime)
+    session = _session(settings, read_only=False)
     try:
         if registry is not None:
             for plan in registry.load().values():
@@ -58,7 +57,7 @@ def working(settings: Settings, registry: Registry | None, runtime: Runtime | No
         session.close()
 
 
-def _session(settings: Settings, *, read_only: bool, runtime: Runtime | None = None) -> Session:
+def _session(settings: Settings, *, read_only: bool) -> Session:
     return Session.open(
         settings.url,
         tenant=settings.tenant,
@@ -71,7 +70,7 @@ def _session(settings: Settings, *, read_only: bool, runtime: Runtime | None = N
         budget=None,
         break_glass="",
         actions=(),
-        runtime=runtime,
+        runtime=bootstrap.runtime(),
         store=bootstrap.store(settings.url, read_only=read_only),
     )
 

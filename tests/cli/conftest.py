@@ -1,0 +1,98 @@
+"""A folder with a shop and a ledger, and the command line in it: in process under virtual time, or as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from readback import bootstrap
+from readback.commands.cli import main
+from readback.testing.runtime_virtual import VirtualRuntime
+from tests.architecture.tree import ROOT
+
+CONTRACTS = "tests.cli.shop"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The working folder of one test."""
+
+    folder: Path
+    runtime: VirtualRuntime
+
+    def __call__(self, *args: str, code: int | None = None) -> Answer:
+        """One command in this process, with virtual time. `code`: what it has to end with."""
+        result = CliRunner().invoke(main, list(args))
+        answer = Answer(result.exit_code, result.stdout, result.stderr)
+        assert code is None or answer.code == code, answer
+        return answer
+
+    def run(self, tool: str = "ship", *more: str, code: int | None = None, **arguments: str) -> Answer:
+        """`readback run --json` with these text arguments."""
+        given = [part for name, value in arguments.items() for part in ("--arg", f"{name}={value}")]
+        return self("run", tool, "--contracts", CONTRACTS, "--json", *given, *more, code=code)
+
+    def ship(self, operation: str, *more: str, code: int | None = None, **arguments: str) -> Any:
+        """One shipping; the outcome."""
+        given = {"order_id": "o-17", "carrier": "dhl", **arguments}
+        return self.run("ship", "--operation", operation, *more, code=code, **given).json
+
+    def process(self, *args: str) -> subprocess.Popen[str]:
+        """A command as a real process, in this folder and with real time."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "readback.commands.cli", *args],
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def spawn(self, *args: str, code: int | None = None) -> Answer:
+        """The same, to its end."""
+        with self.process(*args) as started:
+            out, err = started.communicate(timeout=120)
+        answer = Answer(started.returncode, out, err)
+        assert code is None or answer.code == code, answer
+        return answer
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("READBACK_")}
+        return {**kept, "PYTHONPATH": str(ROOT), "SHOP_FILE": str(self.folder / "shop.json")}
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "readback.db"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SHOP_FILE", str(folder / "shop.json"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    runtime = VirtualRuntime()
+    monkeypatch.setattr(bootstrap, "runtime", lambda: runtime)
+    return Desk(folder, runtime)
