@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from readback.contracts.conditions import postcondition
+    from readback.contracts.hands import reader
+    from readback.contracts.verifiers import invariant_check, read_after_write
     from readback.domain.context import Context
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import ReadbackError
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from readback.sdk.action import action
     from readback.sdk.async_client import AsyncReadback
     from readback.sdk.client import Readback
-    from readback.sdk.proposal import Proposal
+    from readback.sdk.proposal import Proposal, UnusedProposalWarning
 
 _HOMES = {
     "action": "readback.sdk.action",
@@ -46,8 +49,13 @@ _HOMES = {
     "Reading": "readback.domain.reading",
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
+    "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
     "Why": "readback.domain.verdict",
+    "invariant_check": "readback.contracts.verifiers",
+    "postcondition": "readback.contracts.conditions",
+    "read_after_write": "readback.contracts.verifiers",
+    "reader": "readback.contracts.hands",
 }
 
 __all__ = [
@@ -70,10 +78,15 @@ __all__ = [
     "Reading",
     "SideEffect",
     "State",
+    "UnusedProposalWarning",
     "Verdict",
     "Why",
     "__version__",
     "action",
+    "invariant_check",
+    "postcondition",
+    "read_after_write",
+    "reader",
 ]
 
 
