@@ -116,6 +116,30 @@ def test_an_interrupted_leader_leaves_nobody_waiting() -> None:
     assert queue.submit(Job("e")) == "E"
 
 
+def test_a_visitor_finds_nobody_inside_or_is_sent_away() -> None:
+    gate = Gate()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    waiting: list[threading.Thread] = []
+
+    def look() -> str:
+        waiting.append(_start(lambda: queue.submit(Job("a")), answers))
+        _queued(queue, 1)
+        assert queue.visit(lambda: "a second one") is None
+        assert not gate.inside.is_set()
+        return "seen"
+
+    assert queue.visit(look) == "seen"
+    assert gate.inside.wait(LIMIT_SECONDS), "who came meanwhile is let in"
+    assert queue.visit(lambda: "too late") is None
+    gate.go.set()
+    waiting[0].join(LIMIT_SECONDS)
+    assert answers == ["A"]
+    with pytest.raises(ZeroDivisionError):
+        queue.visit(lambda: 1 // 0)
+    assert queue.submit(Job("b")) == "B"
+
+
 def test_closing_comes_after_who_queued_and_before_who_comes_later() -> None:
     gate = Gate()
     queue: GroupCommit[str] = GroupCommit(gate)

@@ -296,4 +296,4 @@ def test_missing_rights_are_said(open_folder: Path, folder_mode: int, file_mode:
 
 
 def _rows(store: SqliteStore, sql: str) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in store._rows(sql)]
+    return [tuple(row) for row in store._many_rows(sql)]

@@ -54,13 +54,14 @@ def test_it_is_answered_from_an_index(tmp_path: Path, name: str, monkeypatch: py
     with open_sqlite_store(tmp_path / "ledger.db") as store:
         store.append([sample_creation("a1", due_us=1), sample_creation("a2", tenant="x")])
         asked: list[tuple[str, rows.Row]] = []
-        answer = store._rows
+        answer = store._many_rows
 
         def remember(sql: str, values: rows.Row = ()) -> list[rows.Row]:
             asked.append((sql, values))
             return answer(sql, values)
 
         monkeypatch.setattr(store, "_rows", remember)
+        monkeypatch.setattr(store, "_many_rows", remember)
         QUESTIONS[name](store)
         assert asked
         for sql, values in asked:

@@ -21,6 +21,7 @@ PENDING: Final = object()
 """The result of a job that has none yet; None is a result like any other."""
 
 W = TypeVar("W")
+R = TypeVar("R")
 
 
 class Job(Generic[W]):
@@ -79,6 +80,19 @@ class GroupCommit(Generic[W]):
         if job.error is not None:
             raise job.error
         return job.result
+
+    def visit(self, look: Callable[[], R]) -> R | None:
+        """Run `look` where `run` would be, if nobody is there; None where somebody is. Who comes then, waits."""
+        visitor: Job[W] = _Visitor()
+        try:
+            with self._mutex:
+                if self._leader is not None or self._closed is not None:
+                    return None
+                self._leader = visitor
+            return look()
+        finally:
+            if self._leader is visitor:
+                self._hand_on()
 
     def close(self, refusal: Callable[[], StoreError], last: Callable[[], None]) -> None:
         """Let what is queued finish, refuse what comes later, and run `last` with nobody inside."""
@@ -141,10 +155,16 @@ def _interrupted_error() -> StoreError:
     )
 
 
-class _Farewell(Job[W]):
-    """Stands last in the queue of a store that closes; who gets the lead with it is the closer."""
+class _Visitor(Job[W]):
+    """Holds the lead for a moment without having anything to commit."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(work=None, weight=0)  # type: ignore[arg-type]
+
+
+class _Farewell(_Visitor[W]):
+    """Stands last in the queue of a store that closes; who gets the lead with it is the closer."""
+
+    __slots__ = ()

@@ -242,6 +242,8 @@ def _enter_wal(connection: apsw.Connection, path: Path) -> None:
 
 
 def _tune(connection: apsw.Connection, cache_kib: int) -> None:
+    # Else SQLite prepares a statement anew for each bound value that could change its plan; ours never should.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", "FULL")
     connection.pragma("fullfsync", True)
     connection.pragma("cache_size", -cache_kib)

@@ -95,11 +95,15 @@ class Readers:
 
 
 class Queries:
-    """The reading half of the store port."""
+    """The reading half of the store port.
 
-    def __init__(self, readers: Readers) -> None:
+    `at_hand` answers what takes a few rows; whatever may take many goes to the readers.
+    """
+
+    def __init__(self, readers: Readers, at_hand: Callable[[str, rows.Row], list[rows.Row]] | None = None) -> None:
         self._readers = readers
-        self._rows = readers.rows
+        self._rows = at_hand or readers.rows
+        self._many_rows = readers.rows
 
     def events(self, action_id: str) -> list[StoredEvent]:
         return [rows.stored_event(row) for row in self._rows(_EVENTS, (action_id,))]
@@ -168,7 +172,7 @@ class Queries:
         if tenant:
             yield tenant
             return
-        name = cast("str | None", self._rows("SELECT min(tenant) FROM action")[0][0])
+        name = cast("str | None", self._rows("SELECT min(tenant) FROM action", ())[0][0])
         name = None if name is None else ""
         while name is not None:
             name = cast("str | None", self._rows(next_tenant, (name,))[0][0])
@@ -183,19 +187,19 @@ class Queries:
         sql = rows.statement(_PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
-            found += [rows.stored_projection(row) for row in self._rows(sql, (tenant, *values, limit))]
+            found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
         found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
         return found[:limit]
 
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
-        while piece := self._rows(_SCAN, (after_seq, PIECE_ROWS)):
+        while piece := self._many_rows(_SCAN, (after_seq, PIECE_ROWS)):
             for row in piece:
                 yield rows.stored_event(row)
             after_seq = cast("int", piece[-1][0])
 
     def projections(self) -> Iterator[StoredProjection]:
         after = ""
-        while piece := self._rows(_PROJECTIONS, (after, PIECE_ROWS)):
+        while piece := self._many_rows(_PROJECTIONS, (after, PIECE_ROWS)):
             for row in piece:
                 yield rows.stored_projection(row)
             after = cast("str", piece[-1][0])

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import apsw
 
+from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
@@ -100,7 +101,7 @@ class SqliteStore(Queries):
             self._writer = opening.writer()
             self._known = Known(self._writer)
             self._inode = _inode_of(self._path_text)
-        super().__init__(readers)
+        super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
@@ -121,7 +122,7 @@ class SqliteStore(Queries):
 
     def damage(self) -> list[str]:
         """What SQLite's own full check finds wrong with the file; empty if nothing. Reads everything."""
-        found = self._rows("PRAGMA integrity_check(20)")
+        found = self._many_rows("PRAGMA integrity_check(20)")
         return [str(row[0]) for row in found if row[0] != "ok"]
 
     def close(self) -> None:
@@ -133,6 +134,19 @@ class SqliteStore(Queries):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _rows_at_hand(self, sql: str, values: rows.Row) -> list[rows.Row]:
+        """Ask the writer if it is idle: it knows the pages that it wrote last, which a reader has to fetch."""
+        found = None if self._forked else self._group.visit(lambda: self._ask_writer(sql, values))
+        return self._readers.rows(sql, values) if found is None else found
+
+    def _ask_writer(self, sql: str, values: rows.Row) -> list[rows.Row] | None:
+        if self._writer is None:
+            return None
+        try:
+            return cast("list[rows.Row]", self._writer.execute(sql, values).fetchall())
+        except apsw.Error as error:
+            raise as_store_error(error, self._path) from error
 
     # --- writing -------------------------------------------------------------------------------------
 
