@@ -166,44 +166,42 @@ class Engine:
 
     def _look(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         """One round of readings and what follows from it, made durable. None: there may be more to do."""
-        now_us = run.now_us
+        as_of_us = run.now_us  # the round counts from here, however long its readings take
         when = self._timing(run)
         if run.observation is not None and not run.observation.dispatched:
-            return (yield from self._never_dispatched(run, when, now_us))
-        result = yield from self._round(run, when, now_us)
-        now_us = run.now_us
-        decision = self._decide(run, when, result, now_us)
+            return (yield from self._never_dispatched(run, when, as_of_us))
+        result = yield from self._round(run, when, as_of_us)
+        decision = self._decide(run, when, result, as_of_us)
         if decision.row.action is R.FORCE_STRONG_READ:
             yield from verify.take_strongest(run)
-            now_us = run.now_us
-            decision = self._decide(run, when, self._judge(run, when, now_us), now_us)
-        return (yield from self._act(run, when, decision, now_us))
+            decision = self._decide(run, when, self._judge(run, when, as_of_us), as_of_us)
+        return (yield from self._act(run, when, decision, run.now_us))
 
-    def _round(self, run: Run, when: Timing, now_us: int) -> Generator[Step, Answer, Reconciliation]:
+    def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Step, Answer, Reconciliation]:
         """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
-        closing = now_us >= when.close_us
+        closing = as_of_us >= when.close_us
         if run.contract.readers:
             yield from verify.take_checks(run, closing=closing)
-        result = self._judge(run, when, now_us)
+        result = self._judge(run, when, as_of_us)
         if verify.wants_lookup(run, result):
             yield from verify.look_up(run)
-            result = self._judge(run, when, run.now_us)
-        settling = result.why is Why.SETTLING and verify.look_due(run, when) and self._search_now(run, when, now_us)
+            result = self._judge(run, when, as_of_us)
+        settling = result.why is Why.SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
         doubtful = result.verdict is not Verdict.VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
         if run.contract.has_find and run.found is None and (settling or doubtful):
             yield from verify.search(run)
-            result = self._judge(run, when, run.now_us)
+            result = self._judge(run, when, as_of_us)
         return result
 
-    def _search_now(self, run: Run, when: Timing, now_us: int) -> bool:
-        if run.contract.depth.find_at_close and now_us < when.close_us:
+    def _search_now(self, run: Run, when: Timing, as_of_us: int) -> bool:
+        if run.contract.depth.find_at_close and as_of_us < when.close_us:
             return False
         run.found = None
         return True
 
-    def _judge(self, run: Run, when: Timing, now_us: int) -> Reconciliation:
-        started = min((j.taken.started_us for j in run.checks), default=now_us)
-        result = verify.judge(run, when, now_us, dead=verify.is_dead(run, when, started))
+    def _judge(self, run: Run, when: Timing, as_of_us: int) -> Reconciliation:
+        started = min((j.taken.started_us for j in run.checks), default=as_of_us)
+        result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
         holding = result.why is Why.SETTLING or result.verdict is Verdict.VERIFIED
         if run.contract.stable_for_us and holding and run.action.held_since_us == 0:
             run.action.held_since_us = started
@@ -273,9 +271,9 @@ class Engine:
 
     def _later(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:
         action = run.action
-        if action.state is S.UNKNOWN and now_us >= when.deadline_us:
+        if action.state is S.UNKNOWN and decision.as_of_us >= when.deadline_us:
             return (), late_due(action, when, now_us)
-        if now_us < when.deadline_us:  # a lost attempt too is verified within its window, and not left unknown
+        if decision.as_of_us < when.deadline_us:  # a lost attempt too is verified within its window
             due = poll_due(run.contract, action, when, now_us)
             holding = action.held_since_us
             if holding and decision.result.why is Why.SETTLING:
@@ -296,7 +294,7 @@ class Engine:
 
     def _unknown(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int | None]:
         action = run.action
-        timed_out = action.state is not S.UNKNOWN and now_us >= when.deadline_us
+        timed_out = action.state is not S.UNKNOWN and decision.as_of_us >= when.deadline_us
         goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
         path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
         if decision.row.action is R.REPORT_UNVERIFIED and not run.contract.readers:
@@ -339,7 +337,7 @@ class Engine:
             return (*self._to_failed_reconciliation(run, decision), S.REVIEW_REQUIRED)
         if state is S.UNKNOWN:
             return (S.REVIEW_REQUIRED,)
-        if now_us >= when.deadline_us:
+        if decision.as_of_us >= when.deadline_us:
             return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
         return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
 

@@ -28,30 +28,36 @@ VERIFIER_FAULT = "verifier_error"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found and the row it led to."""
+    """What was found and the row it led to. `as_of_us`: when the round of readings began that it stands on.
+
+    Window and deadline are held against that moment: a reading that began before the close is followed by one after it,
+    however long it took.
+    """
 
     result: Reconciliation
     row: Row
     dead: bool
     late: bool
+    as_of_us: int
 
 
-def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, now_us: int) -> Decision:
-    """Looks the row up. Past the deadline an open verdict is found to have timed out."""
-    started = min((j.taken.started_us for j in run.checks), default=now_us)
+def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, as_of_us: int) -> Decision:
+    """Looks the row up. An open verdict of readings that began past the deadline is found to have timed out."""
+    started = min((j.taken.started_us for j in run.checks), default=as_of_us)
     dead = is_dead(run, timing, started)
-    late = not dead and late_open(run.action, timing, now_us)
-    finding = _finding(run, timing, result, now_us)
+    late = not dead and late_open(run.action, timing, as_of_us)
+    finding = _finding(run, timing, result, as_of_us)
     if finding is not result.finding:
         result = replace(result, finding=finding)
-    return Decision(result, table.decide(finding, _situation(run, timing, result, now_us, dead, late)), dead, late)
+    row = table.decide(finding, _situation(run, timing, result, as_of_us, dead, late))
+    return Decision(result, row, dead, late, as_of_us)
 
 
-def _finding(run: Run, timing: Timing, result: Reconciliation, now_us: int) -> Finding:
+def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
     contract, finding = run.contract, result.finding
     if result.verdict is Verdict.VERIFIED and run.action.cancelled and contract.has_compensation:
         return Finding.COMPENSATION_REQUIRED
-    if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or now_us < timing.deadline_us:
+    if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
         return finding
     if result.why is Why.VERIFIER_ERROR and finding is Finding.VERIFIER_ERROR:
         return finding
@@ -59,12 +65,12 @@ def _finding(run: Run, timing: Timing, result: Reconciliation, now_us: int) -> F
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
     lost = (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED)
     if run.observation is not None and run.observation.status in lost and run.lookup is not None:
-        if run.lookup.status == "pending" and late_open(run.action, timing, now_us):
+        if run.lookup.status == "pending" and late_open(run.action, timing, as_of_us):
             return Finding.PENDING_TIMEOUT
     return Finding.VERIFICATION_TIMEOUT
 
 
-def _situation(run: Run, timing: Timing, result: Reconciliation, now_us: int, dead: bool, late: bool) -> Situation:
+def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool, late: bool) -> Situation:
     contract = run.contract
     if contract.has_rollback and not run.action.rollback_done:
         reversal = Reversal.ROLLBACK_OPEN
@@ -83,7 +89,7 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, now_us: int, de
     )
     return Situation(
         side_effect=contract.side_effect,
-        within_window=open_ and now_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
+        within_window=open_ and as_of_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
         maybe_stale=result.maybe_stale and stronger_left(run),
         reversible=reversal,
         pivot_passed=False,

@@ -42,8 +42,11 @@ def timing(contract: Contract, action: Action, ended_by_itself: bool) -> Timing:
 def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
     """When to look next, verification still being open: the schedule, then its last delay, doubled each time.
 
-    The last poll inside the window is at its very close, the last of all at the deadline.
+    The last poll inside the window is at its very close, the last of all at the deadline. A reading that crossed the
+    deadline is followed by another at once.
     """
+    if now_us >= timing.deadline_us:
+        return now_us
     n = action.polls
     delays = contract.polls_us or (SECOND_US,)
     if n < len(delays):

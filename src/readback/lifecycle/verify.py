@@ -208,7 +208,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             run.before,
             run.found,
             run.lookup,
-            window_closed=started >= timing.close_us,
+            window_closed=now_us >= timing.close_us,
             stable=stable,
             dead=dead,
             look_due=look_due(run, timing),
