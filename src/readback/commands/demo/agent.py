@@ -70,7 +70,7 @@ class Agent:
                 first = outcome.message
                 self.progress.note(f"{step.name}: asked too early, and told: {first}")
                 outcome = await self.rb.wait(outcome.id)
-        self.progress.ended(step.name, outcome)
+        self.progress.ended(step, outcome)
         return Done(step, outcome, first)
 
     async def _claimed(self, step: Step) -> Done:
@@ -79,7 +79,7 @@ class Agent:
         contract, target = step.claims
         on_record = [each for each in await self.rb.list(contract=contract) if each.target == target]
         outcome = on_record[0] if on_record else None
-        self.progress.ended(step.name, outcome, NOT_ON_RECORD)
+        self.progress.ended(step, outcome, NOT_ON_RECORD)
         return Done(step, outcome)
 
     async def lose_a_worker(self, step: Step) -> None:
@@ -96,7 +96,7 @@ class Agent:
             self.progress.note(f"worker {second.pid} goes on with what is due")
             await crash.finish(second)
             outcome = await self._of_operation("charge_card", step.name)
-        self.progress.ended(step.name, outcome)
+        self.progress.ended(step, outcome)
         self.done.append(Done(step, outcome, left.message))
 
     async def _of_operation(self, contract: str, operation: str) -> Outcome:
@@ -117,7 +117,7 @@ class Agent:
             self.rb.signal(before.id)  # a signal decides nothing: it only brings the next reading forward
             await self.rb.resume()
         outcome = await self.rb.get(before.id)
-        self.progress.ended(step.name, outcome)
+        self.progress.ended(step, outcome)
         self.done.append(Done(step, outcome, before.message))
 
     def _spoil(self, step: Step) -> None:

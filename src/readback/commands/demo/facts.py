@@ -33,7 +33,7 @@ def order_has(order_id: str, **wanted: object) -> Oracle:
         own, other = truth.order(order_id) or {}, truth.order(order_id, "globex") or {}
         shown = ", ".join(str(own[name]) for name in wanted if own.get(name))
         astray = other.get("updated_by") != "seed"
-        text = f"{order_id}: {shown}" + (f"; globex's {order_id} was changed" if astray else "")
+        text = shown + (f"; globex's {order_id} was changed" if astray else "")
         right = all(own.get(name) == value for name, value in wanted.items())
         return Fact(right and not astray, text, undone=own.get("updated_by") == "seed" and not astray)
 
@@ -43,7 +43,7 @@ def order_has(order_id: str, **wanted: object) -> Oracle:
 def order_gone(order_id: str) -> Oracle:
     def ask(truth: Truth) -> Fact:
         gone = truth.order(order_id) is None
-        return Fact(gone, f"{order_id}: {'gone' if gone else 'there'}")
+        return Fact(gone, "gone" if gone else "still there")
 
     return ask
 
@@ -53,7 +53,7 @@ def charged_once(order_id: str, cents: int) -> Oracle:
         found = truth.charges(order_id)
         said = ", ".join(f"{row['status']} {row['amount_cents'] / 100:.2f}" for row in found) or "no charge"
         right = [(row["status"], row["amount_cents"]) for row in found] == [("captured", cents)]
-        return Fact(right, f"{order_id}: {said}", undone=not found)
+        return Fact(right, said, undone=not found)
 
     return ask
 
@@ -62,7 +62,7 @@ def refunded_once(order_id: str, cents: int) -> Oracle:
     def ask(truth: Truth) -> Fact:
         found = [row for charge in truth.charges(order_id) for row in truth.refunds(charge["id"])]
         said = ", ".join(f"refunded {row['amount_cents'] / 100:.2f}" for row in found) or "no refund"
-        return Fact([row["amount_cents"] for row in found] == [cents], f"{order_id}: {said}", undone=not found)
+        return Fact([row["amount_cents"] for row in found] == [cents], said, undone=not found)
 
     return ask
 
@@ -72,7 +72,7 @@ def booked_once(order_id: str, sku: str, qty: int) -> Oracle:
         found = truth.shipments(order_id)
         said = ", ".join(f"{row['qty']} {row['status']}" for row in found) or "no parcel"
         right = [(row["sku"], row["qty"], row["status"]) for row in found] == [(sku, qty, "booked")]
-        return Fact(right, f"{order_id}: {said}", undone=all(row["status"] == "cancelled" for row in found))
+        return Fact(right, said, undone=all(row["status"] == "cancelled" for row in found))
 
     return ask
 
@@ -87,7 +87,7 @@ def fulfilled(order_id: str, sku: str, qty: int, stock_after: int) -> Oracle:
         }
         missing = [name for name, there in parts.items() if not there]
         text = "all parts" if not missing else f"without {', '.join(missing)}"
-        return Fact(not missing, f"{order_id}: {text}", undone=len(missing) == len(parts))
+        return Fact(not missing, text, undone=len(missing) == len(parts))
 
     return ask
 
@@ -99,7 +99,7 @@ def stock_is(sku: str, quantity: int) -> Oracle:
 def noted_once(order_id: str, text: str) -> Oracle:
     def ask(truth: Truth) -> Fact:
         times = truth.notes(order_id).count(text)
-        return Fact(times == 1, f"{order_id}: noted {times} times" if times != 1 else f"{order_id}: noted once")
+        return Fact(times == 1, "noted once" if times == 1 else f"noted {times} times")
 
     return ask
 
@@ -125,7 +125,7 @@ def daybook_says(order_id: str, cents: int, before: int | None = None) -> Oracle
     def ask(truth: Truth) -> Fact:
         rows = truth.daybook(order_id)
         said = f"{rows[0] / 100:.2f}" if rows else "no entry"
-        return Fact(rows == [cents], f"{order_id}: {said}", undone=rows == ([] if before is None else [before]))
+        return Fact(rows == [cents], said, undone=rows == ([] if before is None else [before]))
 
     return ask
 

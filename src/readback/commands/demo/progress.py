@@ -15,6 +15,8 @@ from readback.commands.terminal import console, safe
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from readback.commands.demo.morning import Step
+
 MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
 NAME_WIDTH = 26
 
@@ -37,7 +39,8 @@ class Progress:
         self._say(f"\n{title}", style="bold")
 
     def note(self, text: str) -> None:
-        self._say(f"  · {safe(text)}", style="dim")
+        """A remark on what is going on."""
+        self._line("·", "dim", "", text)
 
     @contextmanager
     def doing(self, name: str) -> Iterator[None]:
@@ -50,19 +53,26 @@ class Progress:
             self._busy.remove(name)
             self._show()
 
-    def ended(self, name: str, outcome: Outcome | None, instead: str = "") -> None:
-        """One line: the step, its state, and the words that may be told."""
+    def ended(self, step: Step, outcome: Outcome | None, instead: str = "") -> None:
+        """The step, the words that may be told of it, and what was spoiled, if anything."""
+        mark, style = MARKS[mark_of(outcome)]
+        self._line(mark, style, step.name, outcome.message if outcome is not None else instead, step.spoiled)
+
+    def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
+        from rich.padding import Padding
         from rich.table import Table
         from rich.text import Text
 
-        mark, style = MARKS[mark_of(outcome)]
         line = Table.grid(padding=(0, 1))
-        line.add_column(width=3)
-        line.add_column(width=NAME_WIDTH)
+        line.add_column(width=1)
+        if name:
+            line.add_column(width=NAME_WIDTH)
         line.add_column()
-        words = outcome.message if outcome is not None else instead
-        line.add_row(Text(f"  {mark}", style=style), safe(name), Text(safe(words)))
-        self._console.print(line)
+        text = Text(safe(words), style="dim" if not name else "")
+        if beneath:
+            text.append(f"\n({safe(beneath)})", style="dim")
+        line.add_row(Text(mark, style=style), *([safe(name)] if name else []), text)
+        self._console.print(Padding(line, (0, 0, 0, 2)))
 
     def _show(self) -> None:
         """The line of what is in flight: on a terminal only, where it can be taken back."""

@@ -31,6 +31,7 @@ def show(rows: Sequence[Row], totals: Totals, ledger: str, events: int) -> None:
     honest = [row for row in rows if not row.spoiled]
     out.print()
     out.print(_table(out, [*spoiled, *honest], sections={len(spoiled) - 1}))
+    out.print()
     for line in _counts(totals, events):
         out.print(line)
     out.print()
