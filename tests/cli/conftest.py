@@ -61,7 +61,7 @@ class Desk:
     def process(self, *args: str) -> subprocess.Popen[str]:
         """A command as a real process, in this folder and with real time."""
         return subprocess.Popen(
-            [sys.executable, "-m", "readback.commands.cli", *args],
+            [str(Path(sys.executable).with_name("readback")), *args],
             cwd=self.folder,
             env=self.environment(),
             stdout=subprocess.PIPE,

@@ -1,0 +1,321 @@
+"""Every wrong input read aloud: what is wrong, what to do next, the exit code; and nothing was done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.cli import shop
+from tests.cli.conftest import CONTRACTS, Desk
+
+RUN = ("run", "ship", "--contracts", CONTRACTS)
+NOBODY = 65534
+GOOD = ("--arg", "order_id=o-17", "--arg", "carrier=dhl")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A command line, how it ends, and what stderr has to say."""
+
+    args: tuple[str, ...]
+    code: int
+    error: str
+    message: str
+    remedy: str
+
+
+WRONG = {
+    "no command": Wrong((), 2, "", "Usage: readback", "Commands"),
+    "unknown command": Wrong(("lst",), 2, "input.usage", "no command 'lst'. Did you mean 'list'?", "readback --help"),
+    "unknown option": Wrong(
+        ("list", "--limt", "3"), 2, "input.usage", "No such option '--limt'", "readback list --help"
+    ),
+    "option of a wrong type": Wrong(("list", "--limit", "x"), 2, "input.usage", "'x' is not a valid", "list --help"),
+    "unknown state": Wrong(("list", "--state", "done"), 2, "input.usage", "'done' is not one of", "list --help"),
+    "negative wait": Wrong((*RUN, *GOOD, "--wait", "-1"), 2, "input.usage", "is not in the range", "run --help"),
+    "no tool": Wrong(("run",), 2, "input.usage", "Missing argument 'TOOL'", "readback run --help"),
+    "no contracts": Wrong(("run", "ship"), 2, "input.usage", "No contracts are named", "--contracts package.module"),
+    "no such module": Wrong(
+        ("run", "ship", "--contracts", "no.such"),
+        2,
+        "input.usage",
+        "There is no module 'no.such'",
+        "as Python imports it",
+    ),
+    "no name of a module": Wrong(
+        ("run", "ship", "--contracts", "./x.py"), 2, "input.usage", "is no name of a module", "package.module"
+    ),
+    "module without actions": Wrong(
+        ("run", "ship", "--contracts", "json"), 2, "input.usage", "There is no action in json", "@action"
+    ),
+    "module that breaks": Wrong(
+        ("run", "ship", "--contracts", "broken"), 5, "contract", "cannot be imported: ZeroDivisionError", ""
+    ),
+    "contracts that do not load": Wrong(
+        ("run", "ship", "--contracts", "unsound"),
+        5,
+        "contract",
+        "ensure: There is no postcondition",
+        "Correct all that is named",
+    ),
+    "unknown action": Wrong(
+        ("run", "shp", "--contracts", CONTRACTS),
+        2,
+        "input.not-found",
+        "no contract 'shp'. Did you mean 'ship'?",
+        "module",
+    ),
+    "argument without a sign": Wrong(
+        (*RUN, "--arg", "order_id"),
+        2,
+        "input.arguments",
+        "'order_id' is not of the form name=value",
+        "Correct the named",
+    ),
+    "missing argument": Wrong(
+        (*RUN, "--arg", "order_id=o-17"), 2, "input.arguments", "carrier: It is missing", "Correct"
+    ),
+    "unknown argument": Wrong(
+        (*RUN, *GOOD, "--arg", "carier=x"),
+        2,
+        "input.arguments",
+        "carier: The action has no such argument. Did you",
+        "Correct",
+    ),
+    "argument given twice": Wrong(
+        (*RUN, *GOOD, "--arg", "carrier=ups"), 2, "input.arguments", "carrier: It is given twice", "Correct"
+    ),
+    "text for a number": Wrong(
+        (*RUN, *GOOD, "--arg", "parcels=two"),
+        2,
+        "input.arguments",
+        "parcels: It takes no text, and this is not",
+        "Correct",
+    ),
+    "another type than asked": Wrong(
+        (*RUN, *GOOD, "--arg-json", 'parcels="2"'),
+        2,
+        "input.arguments",
+        "parcels: It takes integer, and is given str",
+        "",
+    ),
+    "no JSON": Wrong(
+        (*RUN, *GOOD, "--arg-json", "parcels={"), 2, "input.arguments", "parcels: It is not JSON", "Correct"
+    ),
+    "not a number of JSON": Wrong(
+        (*RUN, *GOOD, "--arg-json", "parcels=NaN"), 2, "input.arguments", "parcels: It is not", ""
+    ),
+    "intended is no object": Wrong(
+        (*RUN, *GOOD, "--intended", "[1]"), 2, "input.arguments", "--intended is not a JSON object", "Pass --intended"
+    ),
+    "empty tenant": Wrong(
+        (*RUN, *GOOD, "--tenant", " "), 2, "input.unknown-tenant", "The tenant is missing", "tenant="
+    ),
+    "empty principal": Wrong(
+        (*RUN, *GOOD, "--principal", ""), 2, "input.proposal", "The principal is missing", "principal="
+    ),
+    "operation with control characters": Wrong(
+        (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control characters", "operation"
+    ),
+    "operation is needed": Wrong(
+        ("run", "ring", "--contracts", CONTRACTS, "--arg", "desk=1", "--arg", "text=x"),
+        2,
+        "input.proposal",
+        "needs an operation id",
+        "operation",
+    ),
+    "unknown scheme": Wrong(
+        ("list", "--url", "mysql://x"), 5, "settings", "No ledger store serves 'mysql'", "sqlite:///"
+    ),
+    "no database named": Wrong(
+        ("list", "--url", "sqlite:x.db"), 2, "input.usage", "names no database file", "sqlite:///"
+    ),
+    "no ledger": Wrong(("list",), 6, "store.cannot-open", "There is no database at", "Check the path"),
+    "no folder": Wrong(
+        (*RUN, *GOOD, "--url", "sqlite:////no/such/x.db"), 6, "store.no-folder", "does not exist", "Create"
+    ),
+    "head is malformed": Wrong(
+        ("ledger", "verify", "--head", "x"), 2, "input.usage", "is no head of a log", "SEQ:LEAF"
+    ),
+    "ledger without a command": Wrong(("ledger",), 2, "input.usage", "A command is missing", "--help"),
+}
+
+
+@pytest.mark.requirement("INPUT-usage")
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_named_with_a_remedy_and_changes_nothing(desk: Desk, name: str) -> None:
+    (desk.folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    (desk.folder / "unsound.py").write_text(UNSOUND, encoding="utf-8")
+    before = sorted(os.listdir(desk.folder))
+    wrong = WRONG[name]
+    answer = desk(*wrong.args, code=wrong.code)
+    assert wrong.message in answer.err
+    assert wrong.remedy in answer.err
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+    left = set(os.listdir(desk.folder)) - {"__pycache__", "readback.db", "readback.db-wal", "readback.db-shm"}
+    assert left == set(before)
+    if desk.ledger.exists():
+        assert desk("list", "--json", code=0).json == []
+    assert not shop.path().exists()
+
+
+@pytest.mark.requirement("INPUT-usage")
+@pytest.mark.parametrize("name", [name for name, wrong in WRONG.items() if wrong.error])
+def test_with_json_the_same_is_one_object_on_stdout(desk: Desk, name: str) -> None:
+    (desk.folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    (desk.folder / "unsound.py").write_text(UNSOUND, encoding="utf-8")
+    wrong = WRONG[name]
+    error = desk(*wrong.args, "--json", code=wrong.code).json["error"]
+    assert error["code"].startswith(wrong.error)
+    assert error["exit_code"] == wrong.code
+    assert error["message"]
+    assert error.keys() >= {"code", "message", "remedy", "details", "exit_code"}
+
+
+UNSOUND = """
+from readback import Context, action
+
+@action(kind="set", side_effect="low_risk_internal", target="x", ensure={})
+def unsure(ctx: Context) -> object:
+    return None
+"""
+
+
+def test_an_id_that_is_not_there_is_named(desk: Desk) -> None:
+    desk.ship("a", code=0)
+    for command in ("show", "explain"):
+        answer = desk(command, "01aaaaaaaaaaaaaaaaaaaaaaaa", code=2)
+        assert "There is no action" in answer.err
+        assert "readback list" in answer.err
+
+
+def test_another_tenants_action_does_not_exist_here(desk: Desk) -> None:
+    outcome = desk.ship("a", code=0)
+    answer = desk("show", outcome["id"], "--tenant", "other", code=2)
+    assert "in tenant 'other'" in answer.err
+    answer = desk("show", outcome["stamp"], "--tenant", "other", code=2)
+    assert "in tenant 'other'" in answer.err
+
+
+def test_the_same_operation_with_another_payload_is_refused(desk: Desk) -> None:
+    first = desk.ship("a", code=0)
+    answer = desk.run("ship", "--operation", "a", order_id="o-17", carrier="ups", code=2)
+    assert answer.json["error"]["code"] == "input.payload-conflict"
+    assert answer.json["error"]["details"]["action"] == first["id"]
+    assert shop.load()["o-17"]["carrier"] == "dhl"
+
+
+@contextmanager
+def somebody_else() -> Iterator[None]:
+    """Inside, this process has no special rights, also where the tests are run by the superuser."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_read_only_ledger_is_refused_before_anything_is_called(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.ship("a", code=0)
+    with tempfile.TemporaryDirectory(prefix="readback-rights-") as name:
+        ledger = Path(name) / "readback.db"
+        shutil.copy(desk.ledger, ledger)
+        ledger.chmod(0o444)
+        Path(name).chmod(0o755 if os.geteuid() == 0 else 0o500)
+        monkeypatch.chdir(name)
+        monkeypatch.setenv("XDG_CONFIG_HOME", name)
+        url = f"sqlite:///{ledger}"
+        with somebody_else():
+            answer = desk.run("ship", "--operation", "b", "--url", url, order_id="o-17", carrier="ups", code=6)
+        Path(name).chmod(0o700)
+        monkeypatch.chdir(desk.folder)
+    assert answer.json["error"]["code"] == "store.read-only"
+    assert "the right to write" in answer.err
+    assert shop.load()["o-17"]["carrier"] == "dhl"
+
+
+def test_a_ledger_of_a_newer_schema_is_refused(desk: Desk) -> None:
+    desk.ship("a", code=0)
+    database = apsw.Connection(str(desk.ledger))
+    database.execute("insert into migration values (99, '0099_later.sql', 'x')")
+    database.close()
+    answer = desk.run("ship", "--operation", "b", order_id="o-17", carrier="ups", code=6)
+    assert answer.json["error"]["code"] == "store.version"
+    assert "schema 99" in answer.err
+    assert shop.load()["o-17"]["carrier"] == "dhl"
+
+
+def test_a_locked_ledger_is_a_store_error_after_a_bounded_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.ship("a", code=0)
+    monkeypatch.setattr("readback.adapters.store_sqlite.store.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setitem(
+        __import__("readback.adapters.store_sqlite.store", fromlist=["x"]).open_sqlite_store.__kwdefaults__,
+        "busy_timeout_ms",
+        50,
+    )
+    database = apsw.Connection(str(desk.ledger))
+    database.execute("begin immediate")
+    try:
+        answer = desk.run("ship", "--operation", "b", order_id="o-17", carrier="ups", code=6)
+    finally:
+        database.close()
+    assert answer.json["error"]["code"] == "store.locked"
+    assert "readback resume" in answer.err
+    assert shop.load()["o-17"]["carrier"] == "dhl"
+
+
+def test_a_file_that_is_another_database_is_left_as_it_is(desk: Desk) -> None:
+    database = apsw.Connection(str(desk.ledger))
+    database.execute("create table theirs (x)")
+    database.close()
+    before = desk.ledger.read_bytes()
+    for command in (("list",), ("ledger", "verify"), (*RUN, *GOOD)):
+        answer = desk(*command, code=6)
+        assert "not one of Readback's" in answer.err
+    assert desk.ledger.read_bytes() == before
+
+
+def test_an_unexpected_crash_is_one_line_with_its_type_and_no_trace(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr("readback.commands.version.versions", broken)
+    answer = desk("version", code=5)
+    assert "Readback failed unexpectedly: KeyError: 'gone'" in answer.err
+    assert "Please report this" in answer.err
+    assert "Traceback" not in answer.err
+    assert desk("version", "--json", code=5).json["error"]["code"] == "internal"
+    monkeypatch.setenv("READBACK_DEBUG", "1")
+    assert "Traceback" in desk("version", code=5).err
+
+
+def test_no_file_in_the_working_folder_stands_in_for_an_installed_package(desk: Desk) -> None:
+    (desk.folder / "rich").mkdir()
+    (desk.folder / "rich" / "__init__.py").write_text("raise RuntimeError('hijacked')\n", encoding="utf-8")
+    assert "sound" in desk.spawn("doctor", "--contracts", CONTRACTS, code=0).out
+
+
+def test_a_reader_that_has_gone_is_no_crash(desk: Desk, tmp_path: Path) -> None:
+    desk.ship("a", code=0)
+    with desk.process("list", "--json") as started:
+        assert started.stdout is not None
+        started.stdout.close()
+        assert started.stderr is not None
+        said = started.stderr.read()
+        started.wait(timeout=60)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
