@@ -1,0 +1,251 @@
+"""The mutation gate: changes the domain's lines one at a time, and asks whether a test notices.
+
+    scripts/mutants.sh                 every mutant; each module has to reach its floor (make mutants)
+    scripts/mutants.sh sample          a fixed sample; each one has to be killed or listed (make check)
+    scripts/mutants.sh state reading   the mutants of these modules, with the diff of each survivor
+    scripts/mutants.sh --known         only whether each listed survivor still exists
+
+Why not mutmut, which is in the test dependencies' reach: it changes function bodies alone, and of those none
+that is decorated. Here the decisions are data (the recovery rows, the state machine, the depth of each class,
+the codes) and properties; nearly half of the mutants below are ones that it cannot make.
+
+`mutants_known.toml` lists survivors: `equivalent` (no test can tell it from the original; it counts
+neither way) or `open` (a test could, none does yet; it counts as survived, and does not stop the sample).
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import hashlib
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mutants_make import Mutant, mutants_of, vocabularies_of
+from mutants_run import (
+    AT_IMPORT,
+    BROKEN,
+    DOMAIN,
+    INVALID,
+    ROOT,
+    SURVIVED,
+    RedTestsError,
+    cold,
+    preload,
+    pytest_arguments,
+    warm,
+)
+
+KNOWN = Path(__file__).with_name("mutants_known.toml")
+SEED = "readback/mutants/1"
+"""Which mutants the sample holds: those whose id hashes lowest with it."""
+SAMPLE = 100
+FLOOR = 0.90
+STRICT_FLOOR = 0.95
+STRICT = (
+    "reconciliation",
+    "recovery",
+    "recovery_action",
+    "recovery_line",
+    "recovery_rows",
+    "recovery_rows_own",
+    "recovery_rule",
+    "state",
+    "idempotency",
+)
+"""What decides whether an action succeeded, what is done about it, and whether it may run again."""
+
+TESTS = ("tests/unit", "tests/lifecycle")
+DESELECTED = (
+    # Starts a type checker of its own, which reads the files and not what is changed here.
+    "tests/unit/test_reporting.py::test_a_false_report_is_a_type_error",
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """What one call works on, and what it has found."""
+
+    sources: dict[str, bytes]
+    known: dict[str, tuple[str, str]]
+    base: Path
+    green: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, int] = field(default_factory=dict)
+    killers: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def arguments(self, files: Iterable[str]) -> list[str]:
+        return pytest_arguments(files, DESELECTED, self.base / "tests")
+
+    def take(self, line: dict[str, Any]) -> None:
+        if "id" not in line:
+            self.green = line
+            return
+        self.result[line["id"]] = line["status"]
+
+    def files_for(self, module: str) -> list[str]:
+        """Cold files: first those that killed before, then those that name the module, the cheap ones first."""
+        killers = self.killers.setdefault(module, Counter())
+
+        def rank(file: str) -> tuple[int, bool, float]:
+            text = (ROOT / file).read_text(encoding="utf-8")
+            return -killers[file], f"readback.domain.{module} " not in text, self.green["cost"][file]
+
+        return sorted(self.green["cost"], key=rank)
+
+
+def test_files() -> list[str]:
+    """The test files that have to do with the domain."""
+    files = [file for place in TESTS for file in sorted((ROOT / place).rglob("test_*.py"))]
+    return [file.relative_to(ROOT).as_posix() for file in files if b"readback.domain" in file.read_bytes()]
+
+
+def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
+    """Fill `run.result`: warm where that is possible, else cold; a survivor is tried both ways."""
+    warm([one for one in mutants if one.scope], run.sources, run.arguments(test_files()), run.take)
+    if not run.green or run.green["red"]:
+        raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
+    preload(run.green["modules"])
+    for one in mutants:
+        if run.result.get(one.id, SURVIVED) != SURVIVED:
+            continue
+        status, killer = cold(one, run.sources[one.module], run.files_for(one.module), run.arguments)
+        if status == BROKEN:
+            raise RedTestsError(f"pytest itself, in {killer}")
+        run.result[one.id] = status
+        if killer:
+            run.killers[one.module][killer] += 1
+
+
+# --- what is said ---
+
+
+def diff(mutant: Mutant, source: bytes) -> str:
+    """The change as a diff without context."""
+    name = f"domain/{mutant.module}.py"
+    old, new = (text.decode().splitlines() for text in (source, mutant.apply(source)))
+    return "\n".join(difflib.unified_diff(old, new, name, name, lineterm="", n=0))
+
+
+def show_survivors(run: Run, mutants: Sequence[Mutant]) -> int:
+    """Print each survivor that nobody listed; how many."""
+    unlisted = [one for one in mutants if run.result[one.id] == SURVIVED and one.id not in run.known]
+    for one in unlisted:
+        print(f"\nsurvived: {one.id}\n{diff(one, run.sources[one.module])}")
+    return len(unlisted)
+
+
+def show_rates(run: Run, mutants: Sequence[Mutant]) -> list[str]:
+    """Print a line for each module and one for all; the modules below their floor."""
+    below = []
+    print(f"\n{'module':<22}{'mutants':>8}{'killed':>8}{'survived':>9}{'equivalent':>11}{'rate':>8}{'floor':>7}")
+    for module in [*run.sources, ""]:
+        mine = [one for one in mutants if module in ("", one.module) and run.result[one.id] != INVALID]
+        lived = [one for one in mine if run.result[one.id] == SURVIVED]
+        same = sum(run.known.get(one.id, ("",))[0] == "equivalent" for one in lived)
+        counted = len(mine) - same
+        if not counted:
+            continue
+        killed = len(mine) - len(lived)
+        floor = STRICT_FLOOR if module in STRICT else FLOOR
+        rate = killed / counted
+        print(
+            f"{module or 'all':<22}{len(mine):>8}{killed:>8}{len(lived) - same:>9}{same:>11}{rate:>8.3f}{floor:>7.2f}"
+        )
+        if rate < floor:
+            below.append(module or "all")
+    return below
+
+
+def read_known() -> dict[str, tuple[str, str]]:
+    """Listed survivors: id -> status and reason."""
+    data = tomllib.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
+    return {
+        each["mutant"]: (group, each["reason"]) for group in ("equivalent", "open") for each in data.get(group, [])
+    }
+
+
+def stale(run: Run, mutants: Sequence[Mutant]) -> list[str]:
+    """Listed mutants that no longer exist, or that a test kills by now."""
+    ids = {one.id for one in mutants}
+    modules = {one.module for one in mutants}
+    gone = [name for name in run.known if name.split(":")[0].split(".")[0] in modules and name not in ids]
+    return gone + [name for name in run.known if run.result.get(name, SURVIVED) != SURVIVED]
+
+
+def chosen(mutants: Sequence[Mutant], size: int) -> list[Mutant]:
+    """The fixed sample."""
+    order = sorted(mutants, key=lambda one: hashlib.sha256(f"{SEED}/{one.id}".encode()).digest())
+    picked = {one.id for one in order[:size]}
+    return [one for one in mutants if one.id in picked]
+
+
+def make(sources: Mapping[str, bytes], modules: Sequence[str]) -> list[Mutant]:
+    """The mutants of these modules (of all, where none is named)."""
+    vocabularies = vocabularies_of(sources)
+    return [
+        mutant
+        for module, source in sources.items()
+        if not modules or module in modules
+        for mutant in mutants_of(module, source, vocabularies)
+    ]
+
+
+def verdict(run: Run, mutants: Sequence[Mutant], *, sample: bool, partial: bool) -> int:
+    """Print what was found; the exit status."""
+    unlisted = show_survivors(run, mutants)
+    below = show_rates(run, mutants)
+    at_import = sum(run.result[one.id] == AT_IMPORT for one in mutants)
+    print(f"{at_import} of the killed did not get past an import.")
+    faults = []
+    if sample:
+        if unlisted:
+            faults.append(f"{unlisted} of the sampled mutants survived and are not in {KNOWN.name}")
+    else:
+        if below:
+            faults.append(f"below the floor: {', '.join(below)}")
+        out_of_date = stale(run, mutants)
+        for name in out_of_date:
+            print(f"listed, and killed or gone: {name}")
+        if out_of_date and not partial:
+            faults.append(f"{KNOWN.name} is out of date")
+    for fault in faults:
+        print(f"mutation gate: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="mutants.sh", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("what", nargs="*", help="'sample', or names of domain modules; nothing: all of them")
+    parser.add_argument("--size", type=int, default=SAMPLE, help="how many mutants the sample has")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    sources = {path.stem: path.read_bytes() for path in sorted(DOMAIN.glob("*.py"))}
+    sample = asked.what == ["sample"]
+    modules = [] if sample else asked.what
+    unknown = sorted(set(modules) - set(sources))
+    if unknown:
+        parser.error(f"the domain has no module {', '.join(unknown)}")
+    mutants = make(sources, modules)
+    if sample:
+        mutants = chosen(mutants, asked.size)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as base:
+        run = Run(sources, read_known(), Path(base))
+        try:
+            try_all(run, mutants)
+        except RedTestsError as error:
+            print(f"mutation gate: these fail without any change: {error}", file=sys.stderr)
+            return 2
+    status = verdict(run, mutants, sample=sample, partial=bool(modules))
+    print(f"{len(mutants)} mutants tried in {time.monotonic() - began:.0f} s.")
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# The mutation gate over the domain; see mutants.py. One process, and politely: it is the longest of the checks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec nice -n 10 .venv/bin/python scripts/mutants.py "$@"
