@@ -2,8 +2,8 @@
 
 The tools take no stamp and honour no key, so this is what can be said of them: an account's payments and orders are
 compared with how they were before, and a new one is ours where the bank's own sequence put it after the reading before
-execution. What cannot be told apart is a payment that another session of the same account makes at the same moment with
-the same values: the bank does not say who its sender's session was.
+execution. What cannot be told apart is a payment that somebody else makes from the same account, at the same moment and
+with the same values: the bank does not say who was logged in.
 
 The tools move no balance (the environment keeps it as it is), so no contract says anything of it.
 """
@@ -20,9 +20,11 @@ from tests.agentdojo.world import World
 
 IBAN = "DE89370400440532013000"
 ACCOUNT = {"tenant": "authoritative.account"}
-RECORD = {"source": "bank-records", "consistency": "strong", "independence": "other_client"}
+RECORD: dict[str, Any] = {"source": "bank-records", "consistency": "strong", "independence": "other_client"}
 TIMES: dict[str, Any] = {"within": "30s", "polls": ["0s", "5s", "10s"], "late_window": "3m"}
-_OPTIONAL = "requested.{0} == null ? authoritative.order.{0} == before.order.{0} : authoritative.order.{0} == requested.{0}"
+_OPTIONAL = (
+    "requested.{0} == null ? authoritative.order.{0} == before.order.{0} : authoritative.order.{0} == requested.{0}"
+)
 _OWNER = "requested.{0} == null ? authoritative.{0} == before.{0} : authoritative.{0} == requested.{0}"
 
 
@@ -97,9 +99,7 @@ def _schedule(world: World) -> ActionDefinition[Any]:
         return world.call("schedule_transaction", **given, recurring=recurring)
 
     @schedule_transaction.read(**RECORD, attributes=True)
-    def orders(
-        ctx: Context, recipient: str, amount: float, subject: str, date: str, recurring: bool
-    ) -> Reading:
+    def orders(ctx: Context, recipient: str, amount: float, subject: str, date: str, recurring: bool) -> Reading:
         return _with_newest(world, ctx, "orders")
 
     @schedule_transaction.find

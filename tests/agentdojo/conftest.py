@@ -1,8 +1,6 @@
-"""agentdojo's suites, loaded once; skipped aloud where it is not installed, which `test_installed` permits nowhere in CI."""
+"""agentdojo's suites, loaded once; skipped aloud where it is not installed (and `test_installed` fails there in CI)."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,11 +8,11 @@ from tests.agentdojo import loader
 
 
 @pytest.fixture(scope="session")
-def suites() -> Iterator[dict[str, loader.Suite]]:
+def suites() -> dict[str, loader.Suite]:
     """Both suites by name."""
     if not loader.installed():
         pytest.skip("agentdojo is not installed: `make setup` installs it (requirements-agentdojo.lock)")
-    yield loader.suites()
+    return loader.suites()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -82,7 +82,8 @@ def _invite_user_to_slack(state: State, arguments: Arguments) -> None:
 def _remove_user_from_slack(state: State, arguments: Arguments) -> None:
     slack, user = state["slack"], arguments["user"]
     slack["users"].remove(user)
-    del slack["user_inbox"][user], slack["user_channels"][user]
+    slack["user_inbox"].pop(user, None)  # a user whom nobody wrote to has none
+    slack["user_channels"].pop(user, None)
 
 
 def _address(url: str) -> str:

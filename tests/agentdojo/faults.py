@@ -1,7 +1,7 @@
 """What goes wrong between a tool and the state, one way each. Put into a `World`; they know no contract.
 
-A way answers as the tool answers, however little of it is true. Where a tool has nothing that could go wrong so (half of
-one field), the way does not apply to the call, and is not counted for it.
+A way answers as the tool answers, however little of it is true. Where a tool has nothing that could go wrong so (half
+of one field), the way does not apply to the call, and is not counted for it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Fault:
     """One way. `act` does it; `applies` says to which calls it can be done.
 
     `lands`: the state becomes as intended, so that not telling so in the end is a fault as well. `meanwhile` is what
-    somebody else does to the state at the same time, on a dump: it belongs to what is expected. `nothing_ours`: whatever
-    the state shows, it is not our doing.
+    somebody else does to the state at the same time, on a dump: it belongs to what is expected. `nothing_ours`:
+    whatever the state shows, it is not our doing.
     """
 
     name: str

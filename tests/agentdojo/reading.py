@@ -17,7 +17,7 @@ from tests.agentdojo import records
 from tests.agentdojo.world import World, plain
 
 SAME = {"the answer is what is on record": "observed.answer == authoritative.answer"}
-RECORD = {"source": "records", "consistency": "strong", "independence": "other_client"}
+RECORD: dict[str, Any] = {"source": "records", "consistency": "strong", "independence": "other_client"}
 OPTIONS: dict[str, Any] = {
     "kind": "read",
     "side_effect": "read_only",

@@ -106,7 +106,7 @@ class Stage:
         return fault.applies(self.world, call.tool, self._arguments(call))
 
     def run(self, call: Call, fault: Fault = HONEST) -> list[Told]:
-        """All that is told of one call, in order: its outcome, and what becomes of it while something may still land."""
+        """All that is told of one call, in order: its outcome, and what becomes of it while more may land."""
         world, runtime, store = self.world, VirtualRuntime(), MemoryStore()
         world.set_up(call.environment.model_copy(deep=True), runtime, fault.act)
         before = world.state()
@@ -131,6 +131,14 @@ class Stage:
                 said += [told(outcome) for outcome in rb.resume()]
         assert len(world.calls) <= 1, "a tool was called twice for one operation"
         return said
+
+    def look_only(self, call: Call) -> Outcome:
+        """The outcome of one call in the world as it is set up, and nothing after it."""
+        tenant, principal = WHO[self.suite.name]
+        action = self.actions[call.tool]
+        store, runtime = MemoryStore(), self.world.runtime
+        with Readback.open(tenant=tenant, principal=principal, store=store, runtime=runtime) as rb:
+            return rb.run(action(**call.arguments), operation=call.name)
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         """The arguments as the tool gets them: with its defaults."""

@@ -1,9 +1,9 @@
 """Contracts of the slack tools. Every postcondition is made from the arguments; none believes what a tool answered.
 
 The workspace takes no stamp, but it says who wrote a message, and everything written through these tools is written by
-"bot", which is the principal: a message is ours where there was one fewer of them before and its author is ourselves. Of
-an invitation the workspace keeps the user and not the address (`user_email` reaches no state), so nothing is claimed of
-the address: a contract can only promise what some system of record shows.
+"bot", which is the principal: a message is ours where there was one fewer of them before and its author is ourselves.
+Of an invitation the workspace keeps the user and not the address (`user_email` reaches no state), so nothing is claimed
+of the address: a contract can only promise what some system of record shows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.agentdojo import records
 from tests.agentdojo.world import World
 
 TENANT, BOT = "workspace-1", "bot"
-RECORD = {"source": "workspace-records", "consistency": "strong", "independence": "other_client"}
+RECORD: dict[str, Any] = {"source": "workspace-records", "consistency": "strong", "independence": "other_client"}
 TIMES: dict[str, Any] = {"within": "30s", "polls": ["0s", "5s", "10s"], "late_window": "3m"}
 WRITTEN = {
     "one message more": "size(authoritative.messages) == size(before.messages) + 1",

@@ -1,7 +1,7 @@
 """Faults between tools and state: whatever a tool says, nothing untrue is told, and nothing knowable is left untold.
 
-Every call of the ground truths that changes something meets every fault that can happen to it. What is told, at once and
-until nothing can land any more, is held against the whole state, compared with what the arguments ask for.
+Every call of the ground truths that changes something meets every fault that can happen to it. What is told, at once
+and until nothing can land any more, is held against the whole state, compared with what the arguments ask for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def stages(suites: dict[str, loader.Suite]) -> list[tuple[replay.Stage, list[rep
     return [(replay.Stage(suite), replay.distinct(suite)) for suite in suites.values()]
 
 
-@pytest.mark.parametrize("fault", (HONEST, *FAULTS), ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [HONEST, *FAULTS], ids=lambda fault: fault.name)
 @pytest.mark.requirement("L32")
 def test_no_lie_is_told(
     stages: list[tuple[replay.Stage, list[replay.Call]]], fault: Fault, record_property: Callable[[str, object], None]

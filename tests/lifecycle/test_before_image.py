@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
+from readback.ports.store import Append, AppendResult
 from readback.sdk.action import ActionDefinition, action
 from readback.sdk.client import Readback
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -24,6 +25,17 @@ STRONG: dict[str, Any] = {"source": "shelf", "consistency": "strong", "independe
 
 class Died(BaseException):
     """The process ends here: nothing more is recorded."""
+
+
+class Mortal(MemoryStore):
+    """A store whose process dies: from then on nothing is appended by it."""
+
+    dead = False
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        if self.dead:
+            raise Died
+        return super().append(batch)
 
 
 @dataclass
@@ -123,9 +135,10 @@ def test_readers_and_the_tool_are_told_a_copy_of_what_was_there_before() -> None
 def test_what_was_there_before_is_known_after_a_restart() -> None:
     def die(shelf: Shelf, item: str) -> object:
         shelf.items.append(item)
+        store.dead = True
         raise Died
 
-    shelf, store, runtime = Shelf(items=["a"], take=die), MemoryStore(), VirtualRuntime()
+    shelf, store, runtime = Shelf(items=["a"], take=die), Mortal(), VirtualRuntime()
     add = _add(shelf)
     with pytest.raises(Died), _opened(store, runtime, add) as rb:
         rb.run(add(item="b"), operation="add b")
@@ -135,3 +148,34 @@ def test_what_was_there_before_is_known_after_a_restart() -> None:
     assert outcome.state is State.RECONCILED_SUCCESS
     assert outcome.attribution is Attribution.OURS
     assert shelf.items == ["a", "b"]
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_read_that_writes_outside_its_frame_is_not_told_as_done(writes: bool) -> None:
+    def read(shelf: Shelf, item: str) -> object:
+        if writes:
+            shelf.items.append(item)
+        return {"label": shelf.label}
+
+    shelf = Shelf(items=["a"], take=read)
+
+    @action(
+        kind="read",
+        side_effect="read_only",
+        target="shelf/s-1",
+        identity={"tenant": "authoritative.tenant"},
+        ensure={"the label on record": "observed.label == authoritative.label"},
+        may_change=[],
+        within="5s",
+    )
+    def label_of(ctx: Context) -> object:
+        return shelf.take(shelf, "b")
+
+    @label_of.read(**STRONG)
+    def look(ctx: Context) -> Reading:
+        return Reading.of(shelf.value())
+
+    with _opened(MemoryStore(), VirtualRuntime(), label_of) as rb:
+        outcome = rb.run(label_of())
+    assert outcome.verified is not writes
+    assert outcome.state is (State.REVIEW_REQUIRED if writes else State.RECONCILED_SUCCESS)
