@@ -301,7 +301,8 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     kind = case.contract.kind
     whose = attribute(case, judged)
     if kind is Kind.READ:
-        return _success(whose)
+        # What is published as a read may write: a frame that the contract draws holds for it too.
+        return _hidden(case, whose) if hidden_changes(case, judged) else _success(whose)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
     if kind.compares_before and whose is Attribution.ALREADY_SO:
