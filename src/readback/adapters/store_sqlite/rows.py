@@ -93,6 +93,15 @@ WAKE: Final = (
     " WHERE action_id = :id AND due_us IS NOT NULL RETURNING 1"
 )
 
+NOT_READY_WHEN_DUE: Final = (
+    "SELECT action_id FROM action WHERE ready_us IS NOT CASE WHEN due_us IS NULL OR lease_owner = '' THEN due_us"
+    " ELSE max(due_us, lease_until_us) END LIMIT 20"
+)
+KEY_OF_NOBODY: Final = (
+    "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
+    " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
+)
+
 
 def stored_event(row: Row) -> StoredEvent:
     return StoredEvent(*row)  # type: ignore[arg-type]  # the columns stand in the order of the fields

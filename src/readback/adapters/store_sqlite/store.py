@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import apsw
 
 from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
@@ -121,9 +122,15 @@ class SqliteStore(Queries):
         return cast("bool", self._submit(WakeWork(action_id, at_us)))
 
     def damage(self) -> list[str]:
-        """What SQLite's own full check finds wrong with the file; empty if nothing. Reads everything."""
-        found = self._many_rows("PRAGMA integrity_check(20)")
-        return [str(row[0]) for row in found if row[0] != "ok"]
+        """What is wrong with the file, by SQLite's own full check and ours; empty if nothing. Reads everything."""
+        found = [str(row[0]) for row in self._many_rows("PRAGMA integrity_check(20)") if row[0] != "ok"]
+        if found:
+            return found
+        late = [
+            f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
+        ]
+        kept = self._many_rows(rows.KEY_OF_NOBODY)
+        return late + [f"The key {row[0]!s} is held by no action that has it." for row in kept]
 
     def close(self) -> None:
         if not self._forked:

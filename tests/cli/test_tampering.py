@@ -1,0 +1,272 @@
+"""Each column of each table of a ledger is changed by hand, and `ledger verify` finds it; or a reason says why not.
+
+The tables and columns are read from the schema, so that a new one is covered or fails here.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from readback import bootstrap
+from readback.lifecycle.audit import AuditReport, Fault, audit
+from tests.cli.conftest import CONTRACTS, Desk
+
+Value = str | int | bytes | None
+
+CANNOT_MATTER = {
+    ("action", "lease_owner"): "who works on an action now: a wrong one delays work until the lease ends",
+    ("action", "lease_until_us"): "as its owner: only how long nobody else takes the action up",
+    ("action", "fence"): "counts leases; an append is also held to the version, which is checked",
+    ("evidence", "id"): "the order of arrival; nothing refers to it",
+    ("migration", "name"): "a label; number and text's hash are what is checked when the file is opened",
+    ("counter", "tenant"): "when a person is called; a verdict never depends on a counter",
+    ("counter", "subject"): "as the tenant",
+    ("counter", "name"): "as the tenant",
+    ("counter", "value"): "as the tenant",
+}
+ROWS_CHANGED = 8
+REFUSED_ON_OPENING = {("migration", "number"), ("migration", "sha256")}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A ledger with actions that ended in several ways, in one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("ledger")
+        patch.chdir(folder)
+        patch.setenv("SHOP_FILE", str(folder / "shop.json"))
+        from readback.testing.runtime_virtual import VirtualRuntime
+
+        runtime = VirtualRuntime()
+        patch.setattr(bootstrap, "runtime", lambda: runtime)
+        desk = Desk(folder, runtime)
+        desk.ship("verified", code=0, pin="1234")
+        desk.ship("missing", order_id="o-99", how="lie", code=3)
+        desk.ship("waiting", "--wait", "0", how="lie", carrier="ups", code=3)
+        desk.run("wipe", "--operation", "held", order_id="o-17", code=4)
+        desk.run("annotate", "--operation", "n", order_id="o-17", note="break the reader", code=5)
+        runtime.advance(3600)
+        desk("resume", "--contracts", CONTRACTS, "--json")
+        desk.ship("missing", order_id="o-99", how="lie", code=3)
+        yield desk.ledger
+
+
+@pytest.fixture
+def ledger(untouched: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(untouched, tmp_path / "readback.db"))
+
+
+def checked(path: Path) -> AuditReport:
+    store = bootstrap.store(f"sqlite:///{path}", read_only=True)
+    try:
+        report = audit(store)
+        for line in bootstrap.store_damage(store):
+            report.faults_total += 1
+            report.faults.append(_of_store(line))
+        return report
+    finally:
+        store.close()
+
+
+def _of_store(line: str) -> Fault:
+    return Fault("store.damage", line)
+
+
+def schema() -> list[tuple[str, str]]:
+    """Every column of every table, by the migrations alone."""
+    connection = apsw.Connection(":memory:")
+    from readback.adapters.store_sqlite.opening import migrate
+
+    migrate(connection, Path("memory"))
+    tables = [str(row[0]) for row in connection.execute("select name from sqlite_schema where type = 'table'")]
+    return [(t, str(row[1])) for t in tables for row in connection.execute(f"pragma table_info({t})")]
+
+
+def tamper(path: Path, change: Callable[[apsw.Connection], None]) -> None:
+    """As somebody would who has the file: the triggers are no obstacle, and are put back."""
+    connection = apsw.Connection(str(path))
+    triggers = [str(row[0]) for row in connection.execute("select sql from sqlite_schema where type = 'trigger'")]
+    for row in list(connection.execute("select name from sqlite_schema where type = 'trigger'")):
+        connection.execute(f"drop trigger {row[0]}")
+    change(connection)
+    for trigger in triggers:
+        connection.execute(trigger)
+    connection.close()
+
+
+def other(value: Value) -> Value:
+    match value:
+        case None:
+            return 1
+        case int():
+            return value + 1_000_000
+        case str():
+            return value + "x" if value else "x"
+        case bytes():
+            return bytes([value[0] ^ 1]) + value[1:]
+
+
+def change_cell(table: str, column: str, rowid: int) -> Callable[[apsw.Connection], None]:
+    """The rows of a table WITHOUT ROWID are told apart by their place."""
+
+    def change(connection: apsw.Connection) -> None:
+        if table == "counter":
+            before = connection.execute(f"select {column} from counter limit 1").get
+            connection.execute(f"update counter set {column} = ? where {column} = ?", (other(before), before))
+            return
+        before = connection.execute(f'select "{column}" from {table} where rowid = ?', (rowid,)).get
+        connection.execute(f'update {table} set "{column}" = ? where rowid = ?', (other(before), rowid))
+
+    return change
+
+
+def rowids(path: Path, table: str) -> list[int]:
+    connection = apsw.Connection(str(path))
+    try:
+        if table == "counter":
+            return [1]
+        return [int(row[0]) for row in connection.execute(f"select rowid from {table}")]
+    finally:
+        connection.close()
+
+
+def test_the_ledger_is_sound_before_it_is_touched(ledger: Path) -> None:
+    report = checked(ledger)
+    assert report.faults == []
+    assert report.actions == 6
+    assert report.events > 40
+    assert report.keys == 5
+
+
+@pytest.mark.requirement("PRINCIPLE-replayable-evidence", "L22")
+@pytest.mark.parametrize(("table", "column"), schema())
+def test_l22_a_changed_column_is_found_in_every_row_or_cannot_matter(
+    ledger: Path, tmp_path: Path, table: str, column: str
+) -> None:
+    rows = rowids(ledger, table)
+    assert rows, f"the table {table} is empty: nothing would be proven"
+    unseen = 0
+    for number in rows[:: max(1, len(rows) // ROWS_CHANGED)]:
+        copy = Path(shutil.copy(ledger, tmp_path / "tampered.db"))
+        tamper(copy, change_cell(table, column, number))
+        if (table, column) in REFUSED_ON_OPENING:
+            with pytest.raises(Exception, match=r"schema|migration"):
+                checked(copy)
+        elif (table, column) in CANNOT_MATTER:
+            unseen += checked(copy).ok
+        else:
+            report = checked(copy)
+            assert not report.ok, f"{table}.{column} of row {number} was changed, and nobody saw it"
+            assert report.faults[0].what
+    assert (unseen > 0) == ((table, column) in CANNOT_MATTER), "it is always found: take it off the list"
+
+
+def test_the_list_of_what_cannot_matter_names_columns_that_are_there() -> None:
+    assert CANNOT_MATTER.keys() | REFUSED_ON_OPENING <= set(schema())
+
+
+@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence"])
+def test_a_removed_row_is_found(ledger: Path, tmp_path: Path, table: str) -> None:
+    numbers = rowids(ledger, table)
+    for number in [*numbers[:: max(1, len(numbers) // ROWS_CHANGED)], numbers[-1]]:
+        copy = Path(shutil.copy(ledger, tmp_path / "tampered.db"))
+        tamper(copy, lambda connection, n=number: _remove(connection, table, n))  # type: ignore[misc]
+        assert not checked(copy).ok, f"row {number} of {table} was removed, and nobody saw it"
+
+
+def test_a_key_that_was_made_up_is_found(ledger: Path) -> None:
+    """It would answer for an operation that never was."""
+
+    def invent(connection: apsw.Connection) -> None:
+        columns = "tenant, 'made up', request_hash, action_id, status, 0, 0"
+        connection.execute(f"insert into idempotency select {columns} from idempotency limit 1")
+
+    tamper(ledger, invent)
+    assert "made up" in checked(ledger).faults[0].what
+
+
+def _remove(connection: apsw.Connection, table: str, rowid: int) -> None:
+    connection.execute(f"delete from {table} where rowid = ?", (rowid,))
+
+
+@pytest.mark.requirement("L21")
+def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cannot_tell(
+    ledger: Path, desk: Desk
+) -> None:
+    url = f"sqlite:///{ledger}"
+    head = desk("ledger", "verify", "--json", "--url", url, code=0).json["head"]
+    tamper(ledger, _cut_off_everything)
+    answer = desk("ledger", "verify", "--url", url, code=0)
+    assert "truncation not detectable" in answer.out
+    assert desk("ledger", "verify", "--json", "--url", url, code=0).json["events"] == 0
+    kept = f"{head['seq']}:{head['leaf']}"
+    with_head = desk("ledger", "verify", "--json", "--url", url, "--head", kept, code=1).json
+    assert with_head["faults"][0]["code"] == "log.head"
+    assert "not detectable" not in with_head["truncation"]
+
+
+def _cut_off_everything(connection: apsw.Connection) -> None:
+    for table in ("event", "action", "idempotency", "evidence", "counter"):
+        connection.execute(f"delete from {table}")
+
+
+def test_a_forged_entry_whose_leaf_was_made_anew_breaks_the_link_behind_it(ledger: Path) -> None:
+    from readback.ledger.leaf import leaf_hash
+
+    def forge(connection: apsw.Connection) -> None:
+        envelope = connection.execute("select envelope from event where seq = 3").get
+        forged = envelope.replace(b"validated", b"rejected_")
+        row = (forged, leaf_hash(forged))
+        connection.execute("update event set envelope = ?, leaf = ? where seq = 3", row)
+
+    tamper(ledger, forge)
+    report = checked(ledger)
+    assert not report.ok
+    assert report.faults[0].seq == 3
+
+
+def test_the_first_bad_entry_is_named_with_its_place(ledger: Path, desk: Desk) -> None:
+    tamper(ledger, change_cell("event", "leaf", 7))
+    url = f"sqlite:///{ledger}"
+    answer = desk("ledger", "verify", "--url", url, code=1)
+    assert "first: entry 7: entry.leaf" in answer.out
+    assert "nothing was changed" in answer.err
+    fault = desk("ledger", "verify", "--url", url, "--json", code=1).json["faults"][0]
+    assert (fault["seq"], fault["code"]) == (7, "entry.leaf")
+    assert fault["action_id"]
+
+
+def test_a_due_time_that_was_brought_forward_is_no_fault(ledger: Path) -> None:
+    """A signal does that: it wakes the next reading, and decides nothing."""
+
+    def wake(connection: apsw.Connection) -> None:
+        connection.execute(
+            "update action set due_us = due_us - 1000, ready_us = ready_us - 1000 where due_us is not null"
+        )
+
+    tamper(ledger, wake)
+    assert checked(ledger).ok
+
+
+def test_what_is_moved_on_while_it_is_looked_at_is_no_fault(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process appends between two reads: the audit looks again and folds what is there then."""
+    store = bootstrap.store(f"sqlite:///{ledger}", read_only=True)
+    stale = list(store.projections())
+    events = type(store).events
+    before = stale[0]
+
+    def shortly_before(self: object) -> Iterator[object]:
+        from dataclasses import replace
+
+        yield replace(before, version=before.version - 1, projection=replace(before.projection, state="executing"))
+        yield from stale[1:]
+
+    monkeypatch.setattr(type(store), "projections", shortly_before)
+    assert audit(store).faults == []
+    assert events is not None
+    store.close()
