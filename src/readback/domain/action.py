@@ -175,6 +175,8 @@ def _observed(a: Action, e: Event) -> None:
     a.observation, a.observation_ref = e.data, e.refs.get("observation", "")
     a.attempt_open = False
     a.ended_us = _int(e.data["ended"])
+    if "due" in e.data:
+        a.due_us = _int(e.data["due"])
 
 
 def _looked_up(a: Action, e: Event) -> None:
@@ -220,7 +222,7 @@ def _signalled(a: Action, e: Event) -> None:
 
 def _cancelled(a: Action, e: Event) -> None:
     a.cancelled = True
-    if a.state is State.FAILED:
+    if a.state in (State.FAILED, State.ABANDONED):
         a.code, a.reconciled_us, a.due_us = "cancelled", e.at_us, None
     else:
         a.due_us = e.at_us

@@ -28,7 +28,7 @@ from readback.lifecycle.relay import Relay
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, timing
+from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, settle_due, timing
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -117,10 +117,14 @@ class Engine:
         if run.staged is not None:
             settled = yield from reverse.settle_staged(run)
             if settled is not None:
-                decided = self._decide(run, self._timing(run), settled, run.action.ended_us)
+                decided = replace(self._decide(run, self._timing(run), settled, run.action.ended_us), dead=True)
                 path = walk(run.action.state, S.ROLLED_BACK)
                 recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
                 return (yield from self._commit(run, park=True)) or Finished(run)
+        if run.action.due_us is not None and run.action.due_us > run.now_us:
+            ended = (yield from self._commit(run, park=True)) or (yield from self._sleep(run))
+            if ended is not None:
+                return ended
         return (yield from self._follow(run))
 
     # --- verify, reconcile, recover ---
@@ -134,7 +138,10 @@ class Engine:
         assert isinstance(counted, Counted)
         run.counts = counted.counts
         if action.state is S.VALIDATED:
-            return (yield from self._again(run))
+            if not run.blind:
+                return (yield from self._again(run))
+            validate.record_forgotten(run, run.now_us)  # what it would be called with is known as redacted only
+            return (yield from self._commit(run, park=True)) or Finished(run)
         if action.attempt_open:
             now_us = run.now_us
             run.record(EventKind.RESUMED, now_us, (S.UNKNOWN,), {"owner": run.owner})
@@ -154,15 +161,23 @@ class Engine:
             action = run.action
             if action.state in TERMINAL or action.due_us is None or action.state is S.UNKNOWN:
                 return Finished(run)
-            assert action.due_us is not None
-            woken = yield Wait(action.id, action.due_us)
-            assert isinstance(woken, Woken)
-            leased = yield Lease(action.id, lease_until(run.contract, woken.now_us))
-            assert isinstance(leased, Leased)
-            if leased.fence is None or leased.version != run.durable_version:
-                return Elsewhere(action.id)
-            run.fence, run.parked = leased.fence, False
-            run.passed(leased.now_us)
+            ended = yield from self._sleep(run)
+            if ended is not None:
+                return ended
+
+    def _sleep(self, run: Run) -> Generator[Step, Answer, Ended | None]:
+        """Waits until it is due, holding nothing; then takes the lease again, unless somebody else went on with it."""
+        action = run.action
+        assert action.due_us is not None
+        woken = yield Wait(action.id, action.due_us)
+        assert isinstance(woken, Woken)
+        leased = yield Lease(action.id, lease_until(run.contract, woken.now_us))
+        assert isinstance(leased, Leased)
+        if leased.fence is None or leased.version != run.durable_version:
+            return Elsewhere(action.id)
+        run.fence, run.parked = leased.fence, False
+        run.passed(leased.now_us)
+        return None
 
     def _look(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         """One round of readings and what follows from it, made durable. None: there may be more to do."""
@@ -227,9 +242,11 @@ class Engine:
 
     def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
         action, result, chosen = run.action, decision.result, decision.row.action
+        recover.count_faults(run, result)
         for judged in run.checks:
             verify.record_reading(run, judged)
-        recover.count_faults(run, result)
+        if action.state is S.REVIEW_REQUIRED:
+            return (yield from self._watched(run, when, decision, now_us))
         due: int | None = None
         again = False
         match chosen:
@@ -255,6 +272,17 @@ class Engine:
         recover.record_judgement(run, decision, path, now_us, due_us=due, held_since_us=held)
         return (yield from self._after(run, again=again, due=due, now_us=now_us))
 
+    def _watched(
+        self, run: Run, when: Timing, decision: Decision, now_us: int
+    ) -> Generator[Step, Answer, Ended | None]:
+        """A person has to decide: what is seen meanwhile is recorded, and changes no state."""
+        shown = decision.result.effect_shown
+        if shown and not run.action.judgement.effect_shown:
+            run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
+        due = late_due(run.action, when, now_us) if decision.late and not shown else None
+        recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0)
+        return (yield from self._commit(run, park=True))
+
     def _after(self, run: Run, *, again: bool, due: int | None, now_us: int) -> Generator[Step, Answer, Ended | None]:
         state = run.action.state
         working = again or state in (S.COMPENSATING, S.RECONCILIATION_FAILED)
@@ -274,12 +302,9 @@ class Engine:
         if action.state is S.UNKNOWN and decision.as_of_us >= when.deadline_us:
             return (), late_due(action, when, now_us)
         if decision.as_of_us < when.deadline_us:  # a lost attempt too is verified within its window
-            due = poll_due(run.contract, action, when, now_us)
-            holding = action.held_since_us
-            if holding and decision.result.why is Why.SETTLING:
-                settled = holding + run.contract.stable_for_us
-                due = settled if now_us < settled < due else due
-            return self._waiting_path(run), due
+            if decision.result.why is Why.SETTLING:
+                return self._waiting_path(run), settle_due(run.contract, action, when, now_us)
+            return self._waiting_path(run), poll_due(run.contract, action, when, now_us)
         if not decision.late:
             return self._to_review(run, decision, now_us, when), late_due(action, when, now_us)
         return walk(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
@@ -297,7 +322,7 @@ class Engine:
         timed_out = action.state is not S.UNKNOWN and decision.as_of_us >= when.deadline_us
         goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
         path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
-        if decision.row.action is R.REPORT_UNVERIFIED and not run.contract.readers:
+        if decision.row.action is R.REPORT_UNVERIFIED and not (run.contract.readers and run.contract.kind.mutates):
             return path, None
         if late_open(action, when, now_us) and not decision.dead:
             return path, late_due(action, when, now_us)
@@ -307,7 +332,7 @@ class Engine:
 
     def _to_failed_reconciliation(self, run: Run, decision: Decision) -> tuple[State, ...]:
         state, shown = run.action.state, decision.result.effect_shown
-        if decision.result.parts_done:
+        if decision.result.parts_done and not self._rolls_back(run):
             before = walk(state, S.PENDING) if state is S.UNKNOWN else ()
             return (*before, *walk(before[-1] if before else state, S.PARTIALLY_COMMITTED))
         if decision.result.verdict is Verdict.UNDETERMINED:
@@ -315,14 +340,13 @@ class Engine:
         return walk(state, S.RECONCILIATION_FAILED, effect_shown=shown)
 
     def _reversal_path(self, run: Run) -> tuple[State, ...]:
-        if run.contract.has_rollback and not run.action.rollback_done:
-            return ()  # rolled back from where it is; a rollback is no compensation
-        return (S.COMPENSATING,)
+        return () if self._rolls_back(run) else (S.COMPENSATING,)  # a rollback is no compensation
+
+    def _rolls_back(self, run: Run) -> bool:
+        return run.contract.has_rollback and not run.action.rollback_done
 
     def _to_failure(self, run: Run, decision: Decision) -> tuple[State, ...]:
         state = run.action.state
-        if state is S.REVIEW_REQUIRED:
-            return ()
         if decision.result.effect_shown or decision.row.action is R.REFRESH_AND_REPLAN:
             return walk(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
         if state is S.UNKNOWN:
@@ -331,8 +355,6 @@ class Engine:
 
     def _to_review(self, run: Run, decision: Decision, now_us: int, when: Timing) -> tuple[State, ...]:
         state, result = run.action.state, decision.result
-        if state is S.REVIEW_REQUIRED:
-            return ()
         if result.verdict is Verdict.REFUTED:
             return (*self._to_failed_reconciliation(run, decision), S.REVIEW_REQUIRED)
         if state is S.UNKNOWN:
@@ -343,11 +365,12 @@ class Engine:
 
     def cancel(self, run: Run) -> Work:
         """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""
-        now_us = run.now_us
-        before = run.action.attempts == 0
-        run.record(EventKind.CANCELLED, now_us, (S.FAILED,) if before else (), {"by": run.scope.principal})
-        ended = yield from self._commit(run, park=before)
-        if ended is not None or before:
+        action = run.action
+        idle = action.attempts == 0 or action.state is S.VALIDATED  # never called, or not again
+        end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else S.FAILED
+        run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
+        ended = yield from self._commit(run, park=idle)
+        if ended is not None or idle:
             return ended or Finished(run)
         return (yield from self.proceed(run))
 

@@ -19,7 +19,9 @@ from readback.domain.reconciliation import Reconciliation
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.lifecycle.plan import Request, Scope
+from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import first_look_due
 from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
 from readback.ports.store import KeyRecord
 
@@ -167,7 +169,10 @@ def observe(run: Run, called: Called) -> Observation:
             )
         case _:
             assert_never(called.ending)
-    record_observation(run, seen, called)
+    due_us = None
+    if seen.dispatched and run.staged is None and run.contract.readers:
+        due_us = first_look_due(run.contract, run.action.stamp, called.finished_us)
+    record_observation(run, seen, called, due_us)
     return seen
 
 
@@ -180,10 +185,16 @@ def is_staged(value: object) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon"))
 
 
-def record_observation(run: Run, seen: Observation, called: Called) -> None:
-    data = {**seen.envelope(), "started": called.started_us, "ended": called.finished_us}
+def record_observation(run: Run, seen: Observation, called: Called, due_us: int | None) -> None:
+    """`due_us`: when the first look is due, where that is not at once."""
+    data: dict[str, Json] = {**seen.envelope(), "started": called.started_us, "ended": called.finished_us}
     refs = {"observation": run.keep("observed", seen.body)} if seen.body is not None else {}
-    run.record(EventKind.OBSERVED, called.finished_us, (), data, refs)
+    path: tuple[State, ...] = ()
+    if due_us is not None:
+        data["due"] = due_us
+        queued = seen.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+        path = walk(run.action.state, *((State.ACCEPTED, State.PENDING) if queued else (State.PENDING,)))
+    run.record(EventKind.OBSERVED, called.finished_us, path, data, refs)
 
 
 def never_dispatched(run: Run) -> Reconciliation:

@@ -14,7 +14,8 @@ from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
 from readback.domain.reconciliation import Reconciliation, looked_elsewhere
-from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation
+from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
+from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.lifecycle.evaluate import as_json
@@ -24,6 +25,7 @@ from readback.lifecycle.verify import is_dead
 
 MISMATCH = "mismatch"
 VERIFIER_FAULT = "verifier_error"
+BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Decision:
 
     result: Reconciliation
     row: Row
+    trigger: ReviewTrigger | None
     dead: bool
     late: bool
     as_of_us: int
@@ -49,17 +52,20 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     finding = _finding(run, timing, result, as_of_us)
     if finding is not result.finding:
         result = replace(result, finding=finding)
-    row = table.decide(finding, _situation(run, timing, result, as_of_us, dead, late))
-    return Decision(result, row, dead, late, as_of_us)
+    if finding is Finding.COMPENSATION_REQUIRED:
+        result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
+    situation = _situation(run, timing, result, as_of_us, dead, late)
+    return Decision(result, table.decide(finding, situation), review_trigger(finding, situation), dead, late, as_of_us)
 
 
 def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
     contract, finding = run.contract, result.finding
-    if result.verdict is Verdict.VERIFIED and run.action.cancelled and contract.has_compensation:
+    cancelled = run.action.cancelled and contract.has_compensation
+    if result.verdict is Verdict.VERIFIED and cancelled and result.effect_shown:
         return Finding.COMPENSATION_REQUIRED
     if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
         return finding
-    if result.why is Why.VERIFIER_ERROR and finding is Finding.VERIFIER_ERROR:
+    if result.why in (Why.VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
         return finding
     if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
@@ -79,14 +85,6 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, 
     else:
         reversal = Reversal.NONE
     open_ = result.verdict is Verdict.UNDETERMINED
-    subject = f"contract:{contract.name}"
-    sources = {f"source:{j.taken.source}" for j in run.checks}
-    faults = max((run.counts.get((s, VERIFIER_FAULT), 0) for s in sources), default=0)
-    repeated = (
-        run.counts.get((subject, MISMATCH), 0) + 1 >= contract.depth.repeated_mismatch_limit
-        if not open_
-        else faults + 1 >= contract.depth.repeated_mismatch_limit
-    )
     return Situation(
         side_effect=contract.side_effect,
         within_window=open_ and as_of_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
@@ -96,13 +94,40 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, 
         effect_shown=result.effect_shown,
         executed=run.action.attempts > 0,
         key_record=contract.has_lookup,
-        key_honoured=contract.execution.honours_key and run.action.attempts < ATTEMPTS_MAX and not run.blind,
+        key_honoured=contract.execution.honours_key and _may_attempt(run),
         dead=dead,
         equivalent_duplicate=False,
-        repeated=repeated,
+        repeated=_repeated(run, result),
         late_open=late,
         searched=searched(run),
     )
+
+
+def _may_attempt(run: Run) -> bool:
+    return run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.action.cancelled
+
+
+def _repeated(run: Run, result: Reconciliation) -> bool:
+    """The counter of this fault is at its limit, this time included. A reader that shows another's record is no reader
+    to go on with, the first time already.
+    """
+    limit = run.contract.depth.repeated_mismatch_limit
+    match result.verdict:
+        case Verdict.REFUTED:
+            return run.counts.get((f"contract:{run.contract.name}", MISMATCH), 0) + 1 >= limit
+        case Verdict.UNDETERMINED if result.why is Why.OUT_OF_SCOPE:
+            return True
+        case Verdict.UNDETERMINED if result.why in BROKEN:
+            sources = {f"source:{j.taken.source}" for j in run.checks}
+            faults = max((run.counts.get((s, VERIFIER_FAULT), 0) for s in sources), default=0)
+            return faults + (0 if _counted(run) else 1) >= limit
+        case _:
+            return False
+
+
+def _counted(run: Run) -> bool:
+    """The fault goes on from the last look at this action: faults are counted over actions, not over looks."""
+    return run.action.polls > 0 and run.action.judgement.why in BROKEN
 
 
 def stronger_left(run: Run) -> bool:
@@ -124,7 +149,6 @@ def record_judgement(
     """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence."""
     result, row = decision.result, decision.row
     a = run.action
-    review = result.discrepancy.value if row.opens_review and result.discrepancy else ""
     data: dict[str, Json] = {
         "verdict": result.verdict.value,
         "why": result.why.value,
@@ -144,13 +168,21 @@ def record_judgement(
         "polls": a.polls + 1,
         "late_polls": a.late_polls + (1 if a.state is State.UNKNOWN else 0),
         "held_since": held_since_us,
-        "review": review or (result.finding.value if row.opens_review else ""),
+        "review": _review(decision, path),
         "incident": result.finding.value if row.opens_incident else "",
     }
     judgement = judgement_json(result, run.contract.redact)
     run.shown = judgement["ensure"]
     ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
+
+
+def _review(decision: Decision, path: tuple[State, ...]) -> str:
+    """Why a person has to look at it, beside or in place of what the row does; empty where nobody has to."""
+    result = decision.result
+    if decision.row.opens_review or State.REVIEW_REQUIRED in path:
+        return (result.discrepancy or result.finding).value
+    return decision.trigger.value if decision.trigger is not None else ""
 
 
 def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict[str, Json]:
@@ -191,7 +223,8 @@ def count_faults(run: Run, result: Reconciliation) -> None:
     for judged in run.checks:
         source = f"source:{judged.taken.source}"
         broken = result.why is Why.VERIFIER_ERROR or not judged.taken.ran
-        run.count(source, VERIFIER_FAULT, 1 if broken else None)
+        if not broken or not _counted(run):
+            run.count(source, VERIFIER_FAULT, 1 if broken else None)
 
 
 SUCCESSES = frozenset({RecoveryAction.ACCEPT, RecoveryAction.RECORD_NO_OP, RecoveryAction.RECORD_IDEMPOTENT_REPLAY})

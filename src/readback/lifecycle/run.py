@@ -140,8 +140,10 @@ class Run:
 
     def count(self, subject: str, name: str, delta: int | None) -> None:
         """Moves a counter with the next append; setting back what is at zero costs nothing."""
-        if delta is None and not self.counts.get((subject, name)):
+        was = self.counts.get((subject, name), 0)
+        if delta is None and not was:
             return
+        self.counts = {**self.counts, (subject, name): 0 if delta is None else was + delta}
         self._counts.append(Count(subject, name, delta))
 
     def keep_contract(self) -> str:

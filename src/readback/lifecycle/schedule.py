@@ -47,7 +47,7 @@ def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) ->
     """
     if now_us >= timing.deadline_us:
         return now_us
-    n = action.polls
+    n = action.polls + 1  # the first delay was before the first look
     delays = contract.polls_us or (SECOND_US,)
     if n < len(delays):
         delay = delays[n]
@@ -58,6 +58,23 @@ def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) ->
         if now_us < edge <= due or (now_us < edge and n >= POLLS_MAX):
             return edge
     return due
+
+
+def first_look_due(contract: Contract, stamp: str, ended_us: int) -> int | None:
+    """When the first look after an attempt is due, None for at once."""
+    delay = contract.polls_us[0] if contract.polls_us else 0
+    return min(ended_us + _jittered(delay, stamp, 0), ended_us + contract.within_us) if delay else None
+
+
+def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
+    """When to look next while everything holds: at the moment that may settle it, as long as nothing else has to be
+    seen on the way there.
+    """
+    due = poll_due(contract, action, timing, now_us)
+    if action.held_since_us and contract.stable_for_us:
+        settled = action.held_since_us + contract.stable_for_us
+        return settled if now_us < settled < due else due
+    return max(due, timing.close_us) if contract.depth.find_at_close else due
 
 
 def late_due(action: Action, timing: Timing, now_us: int) -> int:

@@ -149,6 +149,12 @@ def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int
     run.record(EventKind.REJECTED, now_us, (State.FAILED,), data)
 
 
+def record_forgotten(run: Run, now_us: int) -> None:
+    """Another attempt was allowed, and its arguments are not known any more: the first one's end stands."""
+    detail = "It is not attempted again: its arguments are recorded as redacted only."
+    run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": "arguments.redacted", "detail": detail})
+
+
 def _unexecuted(run: Run) -> Situation:
     return Situation(
         side_effect=run.contract.side_effect,

@@ -14,7 +14,7 @@ from readback.domain.contract import ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.reconciliation import Case, Judged, Reconciliation, reconcile
+from readback.domain.reconciliation import SCOPE_KEYS, Case, Judged, Reconciliation, reconcile
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict
 from readback.lifecycle.evaluate import as_json, judge_reading
@@ -252,7 +252,7 @@ def record_reading(run: Run, judged: Judged) -> None:
     """The reading becomes a ledger entry; its content evidence, unless it is of somebody else's object."""
     taken = judged.taken
     reading = taken.reading
-    foreign = any(m.key in ("tenant", "target") and m.truth == "violated" for m in judged.identity)
+    foreign = any(m.key in SCOPE_KEYS and m.truth == "violated" for m in judged.identity)
     content: Json = None if foreign else reading.value
     data: dict[str, Json] = {
         "role": taken.role.value,
