@@ -50,6 +50,8 @@ class Sign:
 
 def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
     """Text from outside as one bounded line without control, format or direction characters."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     head = text[: 4 * limit]
     plain = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in head)
     line = " ".join(plain.split())

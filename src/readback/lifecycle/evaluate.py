@@ -11,20 +11,21 @@ from readback.domain.predicate import Evaluation, Truth, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
 from readback.domain.reconciliation import IdentityMatch, Judged
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
+from readback.lifecycle.run import REDACTED
 from readback.ports.predicates import Binding, Evaluated
 
 VERIFIER_KINDS = frozenset({"error"})
 
 
-def evaluate(check: Check, binding: Binding, variables: Variables) -> Evaluation:
-    """One postcondition over one set of values."""
+def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool = True) -> Evaluation:
+    """One postcondition over one set of values. `show`: with the values it looked at, for people."""
     post = check.postcondition
     if check.predicate is None:
         truth, reason, fault = _call(check, variables)
         return Evaluation(post.name, truth, post.source, reason, (), None, fault, post.group)
     said = check.predicate.evaluate(binding)
     truth, reason, fault = _truth(said)
-    values = shown_values(check.predicate.paths, variables)
+    values = shown_values(check.predicate.paths, variables) if show else ()
     return Evaluation(
         post.name, truth, post.source, reason, values, None if said.kind == "value" else said.kind, fault, post.group
     )
@@ -40,6 +41,8 @@ def _truth(said: Evaluated) -> tuple[Truth, str, bool]:
 
 def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     assert check.check is not None
+    if any(_redacted(variables.get(name)) for name in check.parameters):
+        return Truth.UNDETERMINED, "it asks for a value that was redacted before it was stored", False
     try:
         said = check.check(**{name: variables.get(name) for name in check.parameters})
     except Exception as error:  # tidy: boundary -- a user's predicate may raise anything; that is a verifier error
@@ -50,6 +53,13 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     if said is False:
         return Truth.VIOLATED, "", False
     return Truth.UNDETERMINED, f"it answered {said!r:.80}, neither True nor False", said is not None
+
+
+def _redacted(value: Json) -> bool:
+    """After a resume the request is known as it was stored; a mark is no value to compare with."""
+    if isinstance(value, dict):
+        return set(value) == {REDACTED} or any(_redacted(part) for part in value.values())
+    return isinstance(value, list) and any(_redacted(part) for part in value)
 
 
 def identify(check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json) -> IdentityMatch:
@@ -95,8 +105,11 @@ def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -
     identity: tuple[IdentityMatch, ...] = ()
     if present:
         identity = tuple(identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity)
-    ensure = tuple([evaluate(c, binding, seen) for c in plan.ensure])
-    failing = any(evaluate(c, binding, seen).truth is Truth.HOLDS for c in plan.fails_when) if present else False
+    show = taken.role is not Role.BEFORE
+    ensure = tuple([evaluate(c, binding, seen, show=show) for c in plan.ensure])
+    failing = False
+    if present and plan.fails_when:
+        failing = any(evaluate(c, binding, seen, show=False).truth is Truth.HOLDS for c in plan.fails_when)
     return Judged(taken, identity, ensure, failing)
 
 
