@@ -27,6 +27,8 @@ def alive(pid: int) -> bool:
 
 def test_nothing_is_left_when_the_demo_ends_or_breaks() -> None:
     systems = Systems()
+    pids: dict[str, int] = {}
+    root = Path()
     try:
         with systems:
             pids, root = systems.pids, systems.root

@@ -95,7 +95,7 @@ def fresh_ledger(folder: Path) -> str:
 
 def check(ledger: str) -> AuditReport:
     """The ledger recomputed from its first entry on, as `readback ledger verify` does it."""
-    store = bootstrap.store(ledger, read_only=True)
+    store = bootstrap.store(ledger)  # not read-only, so that closing it folds the write-ahead log into the file
     try:
         report = audit(store)
         report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
