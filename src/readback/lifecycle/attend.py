@@ -59,9 +59,10 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
 
     An action that is being reversed waits for its reversal, which is an action of its own: that one is gone on with.
     """
+    looked = False
     while True:
         action = yield from find(action_id, tenant)
-        if settled(action):
+        if settled(action) and (looked or action.state is not State.UNKNOWN or action.due_us is None):
             return (yield from outcome_of(action, replayed=replayed))
         doing, due = action, action.due_us
         if action.state is State.COMPENSATING and action.compensation_id:
@@ -74,7 +75,10 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
         if due is not None and due <= begun.now_us and plans(doing.contract) is not None:
             ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
+                looked = True
                 continue
+        if settled(action):  # unknown, and it is not yet time for another look
+            return (yield from outcome_of(action, replayed=replayed))
         due = due if due is not None else begun.now_us
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
@@ -139,7 +143,7 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
     """Records that the caller wants it stopped, and looks at it once, now. What has ended stays as it ended."""
     while True:
         action = yield from find(action_id, tenant)
-        if action.state in TERMINAL:
+        if action.state in TERMINAL and not (action.state is State.REVIEW_REQUIRED and action.attempts == 0):
             return
         begun = yield Begin()
         assert isinstance(begun, Begun)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from readback.domain.errors import PayloadConflictError, StoreError, UnknownOutcomeError
+from readback.domain.errors import InputError, PayloadConflictError, StoreError, UnknownOutcomeError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.observation import Observation, ObservationStatus
@@ -79,7 +79,12 @@ class Engine:
         if ended is not None:
             return ended
         # Durable: a crash from here on leaves an attempt without an observation, which is verified, never repeated.
-        return (yield from self._attempted(run))
+        try:
+            return (yield from self._attempted(run))
+        except UnknownOutcomeError:
+            raise
+        except StoreError as error:  # nobody may read it as "nothing was done"
+            raise unrecorded(run, error) from error
 
     def _key_holder(self, run: Run, now_us: int) -> Generator[Step, Answer, Existing | None]:
         found = yield LoadKey(run.scope.tenant, run.action.key_hash)
@@ -397,10 +402,13 @@ class Engine:
         Where it has to wait, this action waits for it, and holds nothing meanwhile.
         """
         request = reverse.compensation_of(run)
-        ended = yield from Relay(self.run(request, run.scope), may_wait=False)
-        now_us = run.now_us
+        try:
+            ended = yield from Relay(self.run(request, run.scope), may_wait=False)
+        except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know
+            reverse.record_uncompensated(run, str(refused), self.table, run.now_us)
+            return (yield from self._commit(run, park=True)) or Finished(run)
         child = yield from reverse.child_of(ended)
-        reverse.record_compensation(run, child, self.table, now_us)
+        reverse.record_compensation(run, child, self.table, run.now_us)
         return (yield from self._commit(run, park=True)) or Finished(run)
 
     # --- making it durable ---

@@ -166,7 +166,7 @@ def record_judgement(
         "detail": result.detail,
         "due": due_us,
         "polls": a.polls + 1,
-        "late_polls": a.late_polls + (1 if a.state is State.UNKNOWN else 0),
+        "late_polls": a.late_polls + (1 if a.state in (State.UNKNOWN, State.REVIEW_REQUIRED) else 0),
         "held_since": held_since_us,
         "review": _review(decision, path),
         "incident": result.finding.value if row.opens_incident else "",

@@ -39,6 +39,13 @@ def fold(events: Iterable[StoredEvent]) -> Action | None:
     return action
 
 
+def woken(action: Action | None, due_us: int | None) -> Action | None:
+    """The action with its due time as the store has it now: a signal moves that forward, and is no event."""
+    if action is not None and action.due_us is not None and due_us is not None:
+        action.due_us = min(action.due_us, due_us)
+    return action
+
+
 def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[Step, Answer, Run]:
     """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now."""
     plan = plans(action.contract)

@@ -24,7 +24,7 @@ from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
-from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
+from readback.lifecycle.verify import ERROR_TEXT_MAX, describe_error, record_reading, take_strongest, taken_of
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 
@@ -82,6 +82,8 @@ def _unchanged(run: Run, inside: Judged) -> Generator[Step, Answer, Reconciliati
 def same_as_before(run: Run, now: Judged) -> bool:
     """The strong reading shows what the reading before execution showed."""
     before = run.before
+    if before is None and run.contract.kind.needs_ours:
+        return now.taken.believable_absence  # what these kinds make was not there, or is another's
     if before is None or not before.taken.ran or not now.taken.ran or not now.taken.strong:
         return False
     if before.presence is not now.presence or now.presence not in (Presence.PRESENT, Presence.ABSENT):
@@ -157,10 +159,16 @@ def record_compensation(run: Run, child: Action | None, table: RecoveryTable, no
     if child.state is State.RECONCILED_SUCCESS:
         run.record(EventKind.COMPENSATION, now_us, (State.COMPENSATED,), {**data, "state": child.state.value})
         return
+    record_uncompensated(run, "", table, now_us, {**data, "state": child.state.value})
+
+
+def record_uncompensated(
+    run: Run, detail: str, table: RecoveryTable, now_us: int, data: dict[str, Json] | None = None
+) -> None:
+    """The reversal failed, or could not even be proposed: a person has to look at it."""
     row = table.decide(Finding.COMPENSATION_FAILED, _situation(run))
     failed: dict[str, Json] = {
-        **data,
-        "state": child.state.value,
+        **(data or {"action": "", "how": "compensation", "detail": detail[:ERROR_TEXT_MAX]}),
         "row": row.id,
         "review": "compensation_failed",
         "incident": "compensation_failed" if row.opens_incident else "",

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from readback.lifecycle.resume import fold
+from readback.domain.events import EventKind
+from readback.lifecycle.resume import fold, woken
 from readback.lifecycle.steps import (
     Answer,
     Begin,
     Begun,
     Called,
+    Commit,
     Counted,
     Ending,
     Folded,
@@ -27,6 +29,7 @@ from readback.lifecycle.steps import (
     LoadKey,
     Look,
     Settle,
+    Step,
     Take,
 )
 from readback.ports.acting import Hand
@@ -34,7 +37,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 
 SLICE_FIRST_SECONDS: Final = 0.25
-SLICE_MAX_SECONDS: Final = 2.0
+SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
 
 Ask = Load | LoadKey | LoadCounts | LoadAction | Lease | Begin
@@ -67,7 +70,9 @@ class Desk:
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
-                return Folded(fold(store.events(action_id)))
+                stored = store.projection(action_id)
+                due_us = stored.projection.due_us if stored is not None else None
+                return Folded(woken(fold(store.events(action_id)), due_us))
             case Lease():
                 return self._lease(step)
             case _:
@@ -121,6 +126,11 @@ def hand_of(step: Take | Settle) -> Hand:
             return Hand("staged", lambda _context, _arguments: read())
         case _:
             assert_never(step.look)
+
+
+def leaves_nothing_open(step: Step) -> bool:
+    """A commit after which an interrupted driver may leave: it holds all that was done, and no attempt to be made."""
+    return isinstance(step, Commit) and step.append.events[-1].kind != EventKind.ATTEMPTED
 
 
 def raised(error: BaseException, started_us: int, finished_us: int) -> Called:

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, Final, TypeVar, assert_never, cast
 
 from readback.domain.context import Context
-from readback.lifecycle.resume import fold
+from readback.lifecycle.resume import fold, woken
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -46,7 +46,7 @@ from readback.ports.store import LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
 T = TypeVar("T")
-STEPS_MAX: Final = 20_000
+STEPS_MAX: Final = 2_000
 """More steps than any action takes: a driver that comes here turns in a circle."""
 
 
@@ -168,7 +168,9 @@ class VirtualDriver:
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
-                return Folded(fold(store.events(action_id)))
+                stored = store.projection(action_id)
+                due_us = stored.projection.due_us if stored is not None else None
+                return Folded(woken(fold(store.events(action_id)), due_us))
             case Lease():
                 return self._lease(step)
             case _:

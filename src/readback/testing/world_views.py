@@ -124,7 +124,7 @@ class Eyes:
     def _as_wanted(self, tenant: str, stamp: str = "") -> Reading:
         """The state as it was asked for, at the version that it had before."""
         op = self.operation
-        if op.kind is Kind.DELETE:
+        if op.kind is Kind.DELETE and tenant == op.place.tenant:
             return Reading.absent()
         old = self.world.record(op.place, self.before_us)
         value: dict[str, Json] = {
