@@ -11,9 +11,10 @@ import pytest
 from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.outcome import Outcome
 from readback.domain.reading import Reading
 from readback.domain.state import State
-from readback.domain.verdict import Attribution
+from readback.domain.verdict import Attribution, Why
 from readback.ports.store import Append, AppendResult
 from readback.sdk.action import ActionDefinition, action
 from readback.sdk.client import Readback
@@ -179,3 +180,76 @@ def test_a_read_that_writes_outside_its_frame_is_not_told_as_done(writes: bool) 
         outcome = rb.run(label_of())
     assert outcome.verified is not writes
     assert outcome.state is (State.REVIEW_REQUIRED if writes else State.RECONCILED_SUCCESS)
+
+
+def _secretive(shelf: Shelf, redacted: str, frame: list[str] | None) -> ActionDefinition[Any]:
+    """A contract whose readings hold something that it keeps out of the record."""
+    framed: dict[str, Any] = {} if frame is None else {"may_change": frame}
+
+    @action(
+        kind="set",
+        side_effect="low_risk_internal",
+        target="shelf/s-1",
+        identity={"target": "authoritative.shelf", "tenant": "authoritative.tenant"},
+        ensure={"label": "authoritative.label == requested.label"},
+        redact=[f"before.{redacted}", f"authoritative.{redacted}"],
+        noop="refuse",
+        within="5s",
+        **framed,
+    )
+    def label(ctx: Context, label: str) -> object:
+        return shelf.take(shelf, label)
+
+    @label.read(**STRONG)
+    def look(ctx: Context, label: str) -> Reading:
+        return Reading.of(shelf.value())
+
+    return label
+
+
+def _resumed(shelf: Shelf, redacted: str, writes: Callable[[Shelf, str], object], frame: list[str] | None) -> Outcome:
+    """The outcome as another process tells it, after the first one died in the tool."""
+
+    def die(shelf: Shelf, label: str) -> object:
+        writes(shelf, label)
+        store.dead = True
+        raise Died
+
+    shelf.take = die
+    store, runtime = Mortal(), VirtualRuntime()
+    made = _secretive(shelf, redacted, frame)
+    with pytest.raises(Died), _opened(store, runtime, made) as rb:
+        rb.run(made(label="red"), operation="label it")
+    runtime.declare_gone(runtime.owner())
+    with _opened(store.reopened(), runtime.sibling("virtual/2"), _secretive(shelf, redacted, frame)) as rb:
+        rb.resume()
+        (outcome,) = rb.list()
+        return rb.wait(outcome.id)
+
+
+def _write_label(shelf: Shelf, label: str) -> object:
+    shelf.label = label
+    return None
+
+
+def test_what_is_redacted_is_not_taken_for_a_change_after_a_restart() -> None:
+    """Else a no-op that the contract refuses would be told as done by whoever comes later."""
+    outcome = _resumed(Shelf(items=["a"], label="red"), "items", lambda _shelf, _label: None, None)
+    assert not outcome.verified
+    assert outcome.attribution is Attribution.ALREADY_SO
+    assert outcome.discrepancy is Discrepancy.NO_OP_FAILURE
+
+
+def test_what_is_redacted_inside_the_frame_does_not_stand_in_the_way() -> None:
+    outcome = _resumed(Shelf(items=["a"]), "label", _write_label, ["label"])
+    assert outcome.verified
+
+
+def test_what_is_redacted_outside_the_frame_cannot_be_judged_later_and_is_not_alleged() -> None:
+    """Whether it changed cannot be told any more: held, and nobody is accused of a hidden side effect."""
+    outcome = _resumed(Shelf(items=["a"]), "items", _write_label, ["label"])
+    assert not outcome.verified
+    assert outcome.state is not State.FAILED
+    assert outcome.why is Why.INCOMPLETE
+    assert outcome.incident == ""
+    assert "items" in outcome.detail

@@ -17,11 +17,11 @@ Source: the action verification specification, "State Reconciliation Model".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from readback.canon import Json
+from readback.domain.change import changed, differences, outside, withheld
 from readback.domain.contract import Contract, Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
@@ -302,16 +302,14 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     whose = attribute(case, judged)
     if kind is Kind.READ:
         # What is published as a read may write: a frame that the contract draws holds for it too.
-        return _hidden(case, whose) if hidden_changes(case, judged) else _success(whose)
+        return _beside(case, judged, whose) or _success(whose)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
     if kind.compares_before and whose is Attribution.ALREADY_SO:
         if case.contract.noop is Noop.ALLOW:
             return _no_op()
         return _violated_finally(case, judged, Attribution.ALREADY_SO)
-    if hidden_changes(case, judged):
-        return _hidden(case, whose)
-    return _settle(case, judged, whose)
+    return _beside(case, judged, whose) or _settle(case, judged, whose)
 
 
 def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
@@ -387,38 +385,28 @@ def _changed(before: Judged, after: Judged) -> bool:
         return True
     if before.version is not None and after.version is not None:
         return bool(before.version != after.version)
-    return bool(before.taken.reading.value != after.taken.reading.value)
+    return changed(before.taken.reading.value, after.taken.reading.value)
 
 
 # --- the frame ---
 
 
-def hidden_changes(case: Case, judged: Judged) -> tuple[str, ...]:
-    """Paths that changed although the contract's frame (`may_change`) does not name them."""
-    allowed, before = case.contract.may_change, case.before
-    if allowed is None or before is None or before.presence is not Presence.PRESENT:
-        return ()
-    changed = _differences(before.taken.reading.value, judged.taken.reading.value, "")
-    return tuple(p for p in changed if not any(p == a or p.startswith(a + ".") for a in allowed))
-
-
-def _differences(old: Json, new: Json, path: str) -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(old.keys() | new.keys()):
-            below = f"{path}.{key}" if path else key
-            if key not in old or key not in new:
-                yield below
-            else:
-                yield from _differences(old[key], new[key], below)
-    elif old != new or type(old) is not type(new):
-        yield path
-
-
-def _hidden(case: Case, whose: Attribution) -> Reconciliation:
-    if whose is Attribution.OURS:
-        return _refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
-    # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
-    return _open(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
+def _beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
+    """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
+    frame, before = case.contract.may_change, case.before
+    if frame is None or before is None or before.presence is not Presence.PRESENT:
+        return None
+    old = before.taken.reading.value
+    if outside(frame, differences(old, judged.taken.reading.value)):
+        if whose is Attribution.OURS:
+            return _refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+        # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
+        return _open(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
+    unseen = outside(frame, withheld(old))
+    if unseen:
+        detail = f"Whether {', '.join(unseen)} changed cannot be told: the record of what was before is redacted there."
+        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    return None
 
 
 # --- 8: it is violated ---

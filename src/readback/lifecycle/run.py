@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from readback.canon import Json, json_value, sha256_hex, stored_bytes
+from readback.domain import change
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.contract import Contract
@@ -23,7 +24,7 @@ from readback.lifecycle.plan import Plan, Scope
 from readback.lifecycle.schedule import lease_until
 from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
-REDACTED = "$redacted"
+REDACTED = change.REDACTED
 KEY_KEPT_US = 30 * 24 * 3600 * 1_000_000
 """How long a settled idempotency record answers repeated operations."""
 

@@ -1,0 +1,67 @@
+"""What changed between two states of a record: pure, over plain JSON. Called by reconciliation.
+
+A state that comes out of the ledger may hold marks in place of what its contract keeps out of the record. A mark says
+nothing: it is neither a change nor the proof of none, and `withheld` names where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from readback.canon import Json
+
+REDACTED: Final = "$redacted"
+"""The only key of an object that stands in place of a value."""
+
+
+def differences(old: Json, new: Json, path: str = "") -> Iterator[str]:
+    """Dotted paths at which the two differ. A list is one value: where it differs, it differs as a whole."""
+    if is_withheld(old):
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            below = f"{path}.{key}" if path else key
+            if key not in old or key not in new:
+                yield below
+            else:
+                yield from differences(old[key], new[key], below)
+    elif type(old) is not type(new) or _as_known(old, new) != old:
+        yield path
+
+
+def changed(old: Json, new: Json) -> bool:
+    """Whether anything differs that both of them say."""
+    return old != new and any(True for _ in differences(old, new))
+
+
+def withheld(old: Json, path: str = "") -> Iterator[str]:
+    """Dotted paths at which a state is only a mark, or a list holds one."""
+    if is_withheld(old):
+        yield path
+    elif isinstance(old, dict):
+        for key, below in old.items():
+            yield from withheld(below, f"{path}.{key}" if path else key)
+    elif isinstance(old, list) and any(True for each in old for _ in withheld(each)):
+        yield path
+
+
+def outside(frame: tuple[str, ...], paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of the paths that the frame does not name, nor anything above them."""
+    return tuple(path for path in paths if not any(path == each or path.startswith(each + ".") for each in frame))
+
+
+def is_withheld(value: Json) -> bool:
+    """Whether it is a mark."""
+    return isinstance(value, dict) and value.keys() == {REDACTED}
+
+
+def _as_known(old: Json, new: Json) -> Json:
+    """The new state, with the old one's mark wherever that has one."""
+    if is_withheld(old):
+        return old
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {key: _as_known(old[key], value) if key in old else value for key, value in new.items()}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [_as_known(was, now) for was, now in zip(old, new, strict=True)]
+    return new

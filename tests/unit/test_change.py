@@ -1,0 +1,51 @@
+"""What changed between two states, and what cannot be told because the record keeps it back."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.change import REDACTED, changed, differences, outside, withheld
+
+MARK: Json = {REDACTED: True}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "paths"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": 2}, ["a"]),
+        ({"a": 1}, {"a": "1"}, ["a"]),
+        ({"a": 1}, {"b": 1}, ["a", "b"]),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, ["a.c"]),
+        ({"a": [1, 2]}, {"a": [2, 1]}, ["a"]),
+        ({"a": {"b": 1}}, {"a": None}, ["a"]),
+        (1, 2, [""]),
+        (MARK, {"a": 1}, []),
+        ({"a": MARK, "b": 1}, {"a": "secret", "b": 2}, ["b"]),
+        ({"a": MARK}, {}, ["a"]),
+        ({"a": [{"id": 1, "pin": MARK}]}, {"a": [{"id": 1, "pin": "1234"}]}, []),
+        ({"a": [{"id": 1, "pin": MARK}]}, {"a": [{"id": 2, "pin": "1234"}]}, ["a"]),
+        ({"a": [{"id": 1, "pin": MARK}]}, {"a": []}, ["a"]),
+    ],
+)
+def test_a_difference_is_what_both_states_say_differently(old: Json, new: Json, paths: list[str]) -> None:
+    assert list(differences(old, new)) == paths
+    assert changed(old, new) is bool(paths)
+
+
+def test_equal_numbers_are_no_change_though_their_types_differ() -> None:
+    """A database that gives 1.0 for 1 has changed nothing."""
+    assert not changed({"a": 1}, {"a": 1.0})
+
+
+def test_what_is_withheld_is_named_where_it_stands() -> None:
+    state: Json = {"a": MARK, "b": {"c": MARK, "d": 1}, "e": [{"pin": MARK}], "f": [1]}
+    assert list(withheld(state)) == ["a", "b.c", "e"]
+    assert list(withheld(MARK)) == [""]
+    assert list(withheld({"a": {REDACTED: True, "b": 1}})) == []
+
+
+def test_a_frame_names_a_path_or_what_is_above_it() -> None:
+    assert outside(("a", "b.c"), ["a", "a.x", "ab", "b", "b.c", "b.c.d", "b.cd"]) == ("ab", "b", "b.cd")
+    assert outside((), ["a"]) == ("a",)
