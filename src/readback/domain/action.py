@@ -135,10 +135,6 @@ def _proposed(a: Action, e: Event) -> None:
     a.created_us = e.at_us
 
 
-def _validated(a: Action, e: Event) -> None:
-    a.validated_us = e.at_us
-
-
 def _rejected(a: Action, e: Event) -> None:
     a.code = str(e.data.get("code", ""))
     a.judgement.detail = str(e.data.get("detail", ""))
@@ -162,6 +158,7 @@ def _attempted(a: Action, e: Event) -> None:
     a.attempts = _int(e.data["attempt"])
     a.timeout_us = _int(e.data["timeout"])
     a.attempt_open = True
+    a.validated_us = a.validated_us or e.at_us
     a.executed_us = e.at_us
     a.ended_us = 0
     a.polls = a.late_polls = 0
@@ -264,7 +261,6 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 _APPLY = {
     EventKind.PROPOSED: _proposed,
-    EventKind.VALIDATED: _validated,
     EventKind.REJECTED: _rejected,
     EventKind.READ: _read,
     EventKind.ATTEMPTED: _attempted,

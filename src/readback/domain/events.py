@@ -23,7 +23,6 @@ class EventKind(StrEnum):
     """What happened. Each kind is one fact; `path` says which states it walked through."""
 
     PROPOSED = "proposed"
-    VALIDATED = "validated"
     REJECTED = "rejected"
     READ = "read"
     ATTEMPTED = "attempted"

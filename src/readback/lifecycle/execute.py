@@ -20,6 +20,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.route import walk
+from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import first_look_due
 from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
@@ -118,7 +119,7 @@ def attempt(run: Run, now_us: int) -> None:
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
     }
-    run.record(EventKind.ATTEMPTED, now_us, (State.EXECUTING,), data)
+    run.record(EventKind.ATTEMPTED, now_us, walk(action.state, State.VALIDATED, State.EXECUTING), data)
     if number == 1:
         record = KeyRecord(
             action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0

@@ -66,10 +66,7 @@ def check(run: Run) -> Generator[Step, Answer, Refusal | None]:
         refusal = _unreadable(run)
         if refusal is not None:
             return refusal
-    refusal = _version(run) or _preconditions(run)
-    if refusal is None:
-        run.record(EventKind.VALIDATED, run.action.updated_us, (State.VALIDATED,), {})
-    return refusal
+    return _version(run) or _preconditions(run)
 
 
 def _failing_source(run: Run) -> bool:
