@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -47,11 +48,10 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     here, temporary = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("temporary")
-    source = str(Path(__file__).parents[2] / "src")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", START],
         cwd=here,
-        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": source},
+        env=_environment(temporary),
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
@@ -198,6 +198,30 @@ def test_the_ledger_that_it_leaves_is_sound(run: Run) -> None:
     assert report.ok, report.faults
     # One for each step but the phantom, and one for each of the two compensations.
     assert report.actions == len(run.answer["actions"]) - 1 + 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_takes_everything_away(tmp_path: Path, number: int) -> None:
+    here, temporary = tmp_path / "here", tmp_path / "temporary"
+    here.mkdir()
+    temporary.mkdir()
+    started = subprocess.Popen(
+        [sys.executable, "-c", START], cwd=here, env=_environment(temporary), stderr=subprocess.PIPE, text=True
+    )
+    with started:
+        assert started.stderr is not None
+        next(line for line in started.stderr if line.startswith("The rush"))
+        started.send_signal(number)
+        said = started.stderr.read()
+    assert started.returncode != 0
+    assert "UNKNOWN OUTCOME" not in said
+    assert list(temporary.iterdir()) == []
+    assert _processes_of(temporary) == []
+
+
+def _environment(temporary: Path) -> dict[str, str]:
+    source = str(Path(__file__).parents[2] / "src")
+    return {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": source}
 
 
 def _processes_of(folder: Path) -> list[str]:

@@ -57,7 +57,9 @@ class Agent:
         for step in steps:
             self._spoil(step)
         earlier = {each.step.name: each.outcome for each in self.done if each.outcome is not None}
-        self.done += await asyncio.gather(*(self._do(step, earlier) for step in steps))
+        async with asyncio.TaskGroup() as together:
+            begun = [together.create_task(self._do(step, earlier)) for step in steps]
+        self.done += [each.result() for each in begun]
 
     async def _do(self, step: Step, earlier: morning.Earlier) -> Done:
         if step.propose is None:

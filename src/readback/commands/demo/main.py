@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from readback import AsyncReadback, bootstrap
@@ -22,20 +27,27 @@ from readback.commands.demo.tally import as_json as told_as_json
 from readback.commands.demo.tally import count, reckon
 from readback.commands.demo.worker import ACTIONS
 from readback.commands.terminal import print_json
+from readback.domain.errors import SettingsError
 from readback.lifecycle.audit import AuditReport, Fault, audit
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
 BUDGET = {"refund_cents": 5_000}
+EXTRA = ("aiosmtpd", "pymap")
+"""What the mail server, a process of its own, is made of."""
 
 
 def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
-    """Runs the whole morning. The ledger is kept in `folder`, else in `readback-demo` here. Returns the exit code."""
+    """Runs the whole morning. The ledger is kept in `folder`, else in `readback-demo` here. Returns the exit code.
+
+    Raises SettingsError where the demo's mail server cannot be had.
+    """
+    require_extra()
     ledger = fresh_ledger(folder or Path(FOLDER))
     progress = Progress()
     progress.chapter("Starting an order service, a mail server and a work folder")
     try:
-        with Systems() as systems:
+        with terminated_as_interrupted(), Systems() as systems:
             addresses = addresses_of(systems)
             desk.open(addresses)
             try:
@@ -63,6 +75,30 @@ async def _morning(systems: Systems, addresses: Addresses, ledger: str, progress
     ) as rb:
         agent = Agent(rb, systems, addresses, ledger, runtime, progress, [])
         return await agent.work()
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the block like Ctrl-C does, so that what was started is stopped and taken away."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def require_extra() -> None:
+    """Raises SettingsError, before anything is started, where a part of the mail server is not installed."""
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        raise SettingsError(
+            f"The demo's mail server needs {missing[0]}, which is not installed.",
+            remedy="Install it with `pip install 'readback[demo]'`, or run `make demo` in a checkout.",
+            code="settings.extra",
+        )
 
 
 def addresses_of(systems: Systems) -> Addresses:
