@@ -2,6 +2,14 @@
 
 Run it with `python examples/first_action.py`. Everything it needs is in this file; the ledger goes to a temporary
 folder.
+
+Prints:
+    honest: reconciled_success - The action completed successfully.
+    lying:  unknown - The final state is unknown and requires review.
+            the tool said: {'status': 'ok', 'message': 'Order o-18 shipped with dhl.'}
+            violated: authoritative.status == 'shipped'
+            violated: authoritative.carrier == requested.carrier
+    again:  reconciled_success - replayed: True
 """
 
 from __future__ import annotations
@@ -14,9 +22,9 @@ from readback import Context, Readback, Reading, action
 
 shop = sqlite3.connect(":memory:", isolation_level=None)
 shop.row_factory = sqlite3.Row
-shop.execute("create table orders (id text primary key, tenant text, status text, carrier text)")
+shop.execute("create table orders (id text primary key, tenant text, status text, carrier text, stamp text)")
 shop.executemany(
-    "insert into orders values (?, 'acme', 'open', null)",
+    "insert into orders values (?, 'acme', 'open', null, null)",
     [("o-17",), ("o-18",)],
 )
 lying = False
@@ -34,9 +42,10 @@ lying = False
     within="1s",
 )
 def ship_order(ctx: Context, order_id: str, carrier: str) -> object:
-    """The action. What it returns is evidence, not truth."""
+    """The action. What it returns is evidence, not truth. The stamp that it leaves shows later whose doing it was."""
     if not lying:
-        shop.execute("update orders set status = 'shipped', carrier = ? where id = ?", [carrier, order_id])
+        change = "update orders set status = 'shipped', carrier = ?, stamp = ? where id = ?"
+        shop.execute(change, [carrier, ctx.stamp, order_id])
     return {"status": "ok", "message": f"Order {order_id} shipped with {carrier}."}
 
 
@@ -44,7 +53,7 @@ def ship_order(ctx: Context, order_id: str, carrier: str) -> object:
 def order_row(ctx: Context, order_id: str, carrier: str) -> Reading:
     """The readback: the system of record, by another path."""
     row = shop.execute("select * from orders where id = ?", [order_id]).fetchone()
-    return Reading.of(row) if row else Reading.absent()
+    return Reading.of(row, stamp=row["stamp"]) if row else Reading.absent()
 
 
 def main() -> None:
@@ -58,9 +67,9 @@ def main() -> None:
             lying = True
             lie = rb.run(ship_order(order_id="o-18", carrier="dhl"), operation="ship o-18")
             print("lying: ", lie.state, "-", lie.message)
-            print("       the tool said:", lie.observation.body if lie.observation else None)
+            print("        the tool said:", lie.observation.body if lie.observation else None)
             for postcondition in lie.postconditions:
-                print(f"       {postcondition.truth}: {postcondition.source}")
+                print(f"        {postcondition.truth}: {postcondition.source}")
 
             again = rb.run(ship_order(order_id="o-17", carrier="dhl"), operation="ship o-17")
             print("again: ", again.state, "- replayed:", again.replayed)
