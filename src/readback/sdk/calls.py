@@ -9,42 +9,81 @@ loop of their own thread, and are cancelled. Must not be imported by anything bu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+SOON_SECONDS = 0.000_001
+"""For an outer limit that has passed meanwhile: zero would switch the timer off."""
+CLOSING_SECONDS_MAX = 2.0
+"""How long a portal that closes waits for what it cancelled."""
 
 
 class GivenUp(BaseException):
     """The call is over its time. Not an Exception, so that no tool swallows it by accident."""
 
 
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raises GivenUp inside the block when the time is over, where this thread can be interrupted."""
+class _Over(BaseException):
+    """What the signal raises in the middle of user code; `whose` limit has passed."""
+
+    def __init__(self, whose: _Alarm) -> None:
+        super().__init__()
+        self.whose = whose
+
+
+class _Alarm:
+    """The handler of one limit. Disarmed, it lets a signal pass that was already on its way."""
+
+    def __init__(self, whose: _Alarm | None = None) -> None:
+        self.whose = whose or self
+        self.armed = True
+        self.rang = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        if self.armed:
+            self.armed, self.rang = False, True
+            raise _Over(self.whose)
+
+
+def within(seconds: float, call: Callable[[], object]) -> object:
+    """Calls, and raises GivenUp when that is over its time, where this thread can be interrupted.
+
+    Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
+    interrupt like any other. Not a context manager: a signal could come between its body and its end.
+    """
     if not _interruptible():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, _over)
-    outer, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+        return call()
+    before = signal.getsignal(signal.SIGALRM)
+    outer, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    limit = min(seconds, outer) if outer else seconds
+    alarm = _Alarm(before.whose if isinstance(before, _Alarm) and outer and outer <= seconds else None)
     try:
-        yield
+        try:
+            signal.signal(signal.SIGALRM, alarm)
+            signal.setitimer(signal.ITIMER_REAL, limit)
+            return call()
+        finally:
+            alarm.armed = False
+    except _Over as over:
+        if over.whose is not alarm:
+            raise
+        raise GivenUp from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, outer)
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if outer and (alarm.whose is alarm or not alarm.rang):
+            signal.setitimer(signal.ITIMER_REAL, max(outer - (limit - left), SOON_SECONDS))
 
 
 def _interruptible() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False
-    return signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, _over)
-
-
-def _over(signum: int, frame: FrameType | None) -> None:
-    raise GivenUp
+    used = signal.getsignal(signal.SIGALRM)
+    return used is signal.SIG_DFL or isinstance(used, _Alarm)
 
 
 class Portal:
@@ -55,16 +94,24 @@ class Portal:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def call(self, make: Callable[[], Coroutine[Any, Any, object]], seconds: float) -> object:
+    def run(self, make: Callable[[], Coroutine[Any, Any, object]], seconds: float) -> object:
         """Runs it to its end. Raises GivenUp when it is over its time, after cancelling it."""
+        if threading.current_thread() is self._thread:
+            # A run inside an async tool: its own loop, since this one is busy with that tool.
+            inner = Portal()
+            try:
+                return inner.run(make, seconds)
+            finally:
+                inner.close()
         future = asyncio.run_coroutine_threadsafe(make(), self._running())
         try:
             return future.result(seconds)
         except FutureTimeoutError:
             if future.done():
                 raise  # the tool's own TimeoutError
-            future.cancel()
             raise GivenUp from None
+        finally:
+            future.cancel()  # nothing, once it is done; else given up, or interrupted here
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -75,12 +122,24 @@ class Portal:
             return self._loop
 
     def close(self) -> None:
-        """Stops the loop and joins its thread."""
+        """Cancels what still runs, stops the loop and joins its thread; one that does not yield is left behind."""
         with self._lock:
-            if self._loop is None or self._thread is None:
-                return
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=5)
-            if not self._thread.is_alive():
-                self._loop.close()
+            loop, thread = self._loop, self._thread
             self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        with contextlib.suppress(FutureTimeoutError):
+            asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=CLOSING_SECONDS_MAX)
+        if not thread.is_alive():
+            loop.close()
+
+
+async def _finish() -> None:
+    """Cancels every other task of this loop, and lets each end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from readback.domain.errors import UnknownOutcomeError
+from readback.domain.errors import StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
 from readback.lifecycle.steps import Answer, Step
@@ -19,6 +19,8 @@ from readback.sdk.proposal import Proposal
 from readback.sdk.session import Session
 
 T = TypeVar("T")
+OF_ONE_ACTION = (StoreCorruptError,)
+"""What is wrong with one action's entries alone."""
 
 
 class Readback:
@@ -85,18 +87,22 @@ class Readback:
 
         `operation` names the intent: the same name never executes twice. `wait` bounds, in seconds, how long to wait
         for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is
-        the goal where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run, StoreError
-        where the attempt could not be made durable (nothing was done), UnknownOutcomeError where its end could not.
+        the goal where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run,
+        StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError where its end
+        could not.
         """
         s, ticket = self._session, attend.Ticket()
+        until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step)
-        return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, wait)
+        return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
         ticket = attend.Ticket(s.action_id(action_id))
-        return self._told(attend.stay(s.engine, ticket.action_id, s.scope.tenant, s.plan_of), ticket, wait)
+        return self._told(
+            attend.stay(s.engine, ticket.action_id, s.scope.tenant, s.plan_of), ticket, s.give_up_us(wait)
+        )
 
     def get(self, action_id: str) -> Outcome:
         """The outcome as the ledger tells it now; reads nothing else. Raises NotFoundError."""
@@ -115,12 +121,21 @@ class Readback:
         return self._session.signal(id_or_stamp)
 
     def resume(self, limit: int = 256) -> list[Outcome]:
-        """Goes on, once, with every action of this tenant that is due; returns what they are now."""
+        """Goes on, once, with every action of this tenant that is due and whose contract is known here.
+
+        Returns what they are now. Raises StoreCorruptError for one that cannot be gone on with, after all the others.
+        """
         s = self._session
-        outcomes = []
-        for action_id in s.due(limit):
-            self._drive(attend.advance(s.engine, action_id, s.scope.tenant, s.plan_of))
-            outcomes.append(self.get(action_id))
+        outcomes: list[Outcome] = []
+        broken: StoreError | None = None
+        for action_id in s.each_due(limit):
+            try:
+                self._drive(attend.advance(s.engine, action_id, s.scope.tenant, s.plan_of))
+                outcomes.append(self.get(action_id))
+            except OF_ONE_ACTION as error:
+                broken = broken or error
+        if broken is not None:
+            raise broken
         return outcomes
 
     def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
@@ -128,18 +143,23 @@ class Readback:
         page = self._session.page(state, contract, run, "", limit)
         return [self.get(stored.projection.action_id) for stored in page]
 
-    def _told(self, work: attend.Telling, ticket: attend.Ticket, wait: float | None) -> Outcome:
+    def _told(self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None) -> Outcome:
+        told = self._driven(work, until_us)
+        if not isinstance(told, Parked):
+            return told
+        return self._drive(attend.look(ticket.action_id, self._session.scope.tenant, replayed=ticket.replayed))
+
+    def _drive(self, work: Generator[Step, Answer, T]) -> T:
+        done = self._driven(work)
+        assert not isinstance(done, Parked)
+        return done
+
+    def _driven(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         try:
-            told = self._driver.drive(work, self._session.give_up_us(wait))
+            return self._driver.drive(work, give_up_us)
         except UnknownOutcomeError as error:
             self._session.raise_alarm(error)
             raise
-        return self.get(ticket.action_id) if isinstance(told, Parked) else told
-
-    def _drive(self, work: Generator[Step, Answer, T]) -> T:
-        done = self._driver.drive(work)
-        assert not isinstance(done, Parked)
-        return done
 
     def close(self) -> None:
         """Gives back files and threads. Actions that are not settled stay in the ledger, for whoever resumes them."""

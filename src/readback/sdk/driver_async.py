@@ -8,9 +8,11 @@ the process from ending.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import threading
-from collections.abc import Coroutine, Generator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar, cast
 
 from readback.domain.context import Context
@@ -31,7 +33,17 @@ from readback.lifecycle.steps import (
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.sdk.driver_steps import SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS, Desk, Parked, ended, hand_of, raised
+from readback.ports.store_rules import closed_error
+from readback.sdk.driver_steps import (
+    SLICE_FIRST_SECONDS,
+    SLICE_MAX_SECONDS,
+    Desk,
+    Parked,
+    ended,
+    hand_of,
+    leaves_nothing_open,
+    raised,
+)
 
 T = TypeVar("T")
 US = 1_000_000
@@ -39,66 +51,117 @@ BATCH_MAX: Final = 256
 THREADS_MAX: Final = 64
 
 
+Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
+
+
 class GroupCommit:
     """Collects appends of one event loop and makes them durable together, off the loop.
 
-    An append waits one turn of the loop for others that are ready. Alone, it is made on the loop itself: a hop to a
-    thread and back costs about as much as a third of the commit.
+    A lone append with nothing else in flight is made on the loop itself: a hop to a thread and back costs about as
+    much as a third of the commit. There is no task to be cancelled or left behind: the loop calls, the writer answers.
     """
 
-    def __init__(self, store: LedgerStore) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self._store = store
-        self._queue: list[tuple[Append, asyncio.Future[AppendResult]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._runtime = runtime
+        self._queue: list[Waiting] = []
+        self._busy = False
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="readback-writer")
         self.active = 0
 
-    async def append(self, append: Append) -> AppendResult:
-        """Durable when it returns. Raises what the store raises; then nothing of the batch was kept."""
+    def append(self, append: Append) -> asyncio.Future[AppendResult]:
+        """Its result once it is durable, or what the store raised; then nothing of the batch was kept."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[AppendResult] = loop.create_future()
         self._queue.append((append, future))
-        if self._task is None:
-            self._task = loop.create_task(self._flush())
-        return await future
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(loop.call_soon, self._commit, loop)  # whoever is ready in this turn comes along
+        return future
 
-    async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
+    def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
+        if not batch:
+            self._busy = False
+            return
+        if self.active <= 1:
+            self._settle(loop, batch, _carried_out(self._store, batch))
+            return
+        stack = contextlib.ExitStack()
+        stack.enter_context(holding(self._runtime))
         try:
-            while self._queue:
-                await _turn()  # whoever is ready in this turn of the loop comes along
-                batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
-                appends = [a for a, _ in batch]
-                try:
-                    if self.active <= 1:
-                        results = self._store.append(appends)
-                    else:
-                        results = await loop.run_in_executor(self._writer, self._store.append, appends)
-                except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
-                    for _, future in batch:
-                        if not future.done():
-                            future.set_exception(error)
-                    continue
-                for (_, future), result in zip(batch, results, strict=True):
-                    if not future.done():
-                        future.set_result(result)
-        finally:
-            self._task = None
+            work = self._writer.submit(self._store.append, [append for append, _ in batch])
+        except RuntimeError:  # closed meanwhile
+            work = Future()
+            work.set_exception(closed_error())
+
+        def done(finished: Future[list[AppendResult]]) -> None:
+            _call_back(loop, self._settle, loop, batch, finished)
+            stack.close()
+
+        work.add_done_callback(done)
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], work: Future[list[AppendResult]]) -> None:
+        error = work.exception()
+        results = work.result() if error is None else [None] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
+                continue
+            if error is not None:
+                future.set_exception(error)
+            elif result is not None:
+                future.set_result(result)
+        loop.call_soon(self._commit, loop)
 
     async def off_loop(self, call: Any, *args: Any) -> Any:
         """Another write, in the writer's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, call, *args)
+        with holding(self._runtime):
+            return await asyncio.get_running_loop().run_in_executor(self._writer, call, *args)
 
     def close(self) -> None:
         self._writer.shutdown(wait=True)
 
 
-async def _turn() -> None:
-    """Lets everything that is ready on the loop run once."""
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.call_soon(ready.set_result, None)
-    await ready
+def _carried_out(store: LedgerStore, batch: list[Waiting]) -> Future[list[AppendResult]]:
+    work: Future[list[AppendResult]] = Future()
+    try:
+        work.set_result(store.append([append for append, _ in batch]))
+    except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
+        work.set_exception(error)
+    return work
+
+
+def _call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
+    """From another thread; a loop that has been closed has nobody left who waits."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, *args)
+
+
+def holding(runtime: Runtime) -> contextlib.AbstractContextManager[None]:
+    """Real work in a thread of ours, which a virtual clock cannot see: where it can be told so, it stands still."""
+    hold = getattr(runtime, "holding", None)
+    return contextlib.nullcontext() if hold is None else hold()
+
+
+class Errand:
+    """A sync call on its way into a thread: it is begun or dropped, never both."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._state = "waiting"
+
+    def begin(self) -> bool:
+        return self._become("begun")
+
+    def drop(self) -> bool:
+        """True where it had not begun: it never will."""
+        return self._become("dropped")
+
+    def _become(self, state: str) -> bool:
+        with self._lock:
+            if self._state == "waiting":
+                self._state = state
+            return self._state == state
 
 
 class AsyncDriver:
@@ -106,13 +169,14 @@ class AsyncDriver:
 
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self._desk = Desk(store, runtime)
-        self._commit = GroupCommit(store)
+        self._commit = GroupCommit(store, runtime)
         self._threads = threading.BoundedSemaphore(THREADS_MAX)
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until `give_up_us`, when it would have to wait longer.
 
-        A cancellation during a call is an observation, made durable before the cancellation goes on.
+        A cancellation during a call is an observation, made durable before the cancellation goes on; one that comes
+        while an attempt is being recorded keeps its call from being made.
         """
         self._commit.active += 1
         interrupt: BaseException | None = None
@@ -125,17 +189,18 @@ class AsyncDriver:
                     answer: Answer = Woken(self._desk.runtime.now_us())
                 else:
                     try:
-                        answer = await self._do(step)
+                        answer, stop = await self._do(step, may_call=interrupt is None)
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
-                    if isinstance(answer, Called) and answer.ending is Ending.CANCELLED:
-                        interrupt = answer.error
+                    interrupt = stop or interrupt
+                    if interrupt is not None and leaves_nothing_open(step):
+                        break
                 step = work.send(answer)
-        except StopIteration as stop:
+        except StopIteration as end:
             if interrupt is not None:
                 raise interrupt from None
-            return cast(T, stop.value)
+            return cast(T, end.value)
         finally:
             self._commit.active -= 1
         work.close()
@@ -144,70 +209,86 @@ class AsyncDriver:
         assert isinstance(step, Wait)
         return Parked(step.action_id)
 
-    async def _do(self, step: Step) -> Answer:
+    async def _do(self, step: Step, *, may_call: bool) -> tuple[Answer, BaseException | None]:
+        """The answer, and what interrupted us meanwhile."""
         match step:
             case Commit(append):
-                result = await self._commit.append(append)
-                return Committed(result, self._desk.runtime.now_us())
+                result, stop = await _uninterrupted(self._commit.append(append))
+                return Committed(result, self._desk.runtime.now_us()), stop
             case Dispatch():
                 now_us = self._desk.runtime.now_us()
-                if now_us > step.not_after_us:
-                    return ended(Ending.NOT_MADE, now_us, now_us)
-                return await self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
+                if not may_call or now_us > step.not_after_us:
+                    return ended(Ending.NOT_MADE, now_us, now_us), None
+                called = await self._call(
+                    step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
+                )
             case Take() | Settle():
-                return await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+                called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case Lease():
                 answer: Answer = await self._commit.off_loop(self._desk.answer, step)
-                return answer
+                return answer, None
             case _:
-                return self._desk.answer(step)
+                return self._desk.answer(step), None
+        return called, called.error if called.ending is Ending.CANCELLED else None
 
-    async def _call(self, hand: Hand, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
+    async def _call(
+        self,
+        hand: Hand,
+        context: Context,
+        arguments: Mapping[str, object],
+        timeout_us: int,
+        not_after_us: int | None = None,
+    ) -> Called:
         now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
-        limit = asyncio.timeout(timeout_us / US)
+        limit, errand = asyncio.timeout(timeout_us / US), Errand()
         try:
             async with limit:
                 if hand.is_async:
                     value = await cast("Coroutine[Any, Any, object]", hand.call(context, arguments))
-                else:
-                    value = await self._in_thread(hand, context, arguments)
+                    return Called(Ending.RETURNED, value, None, started, now())
+                return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
         except asyncio.CancelledError as stop:
+            errand.drop()
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                return raised(stop, started, now())  # the tool's own, not ours
             return Called(Ending.CANCELLED, None, stop, started, now())
         except TimeoutError as error:
-            if limit.expired():
-                return ended(Ending.TIMED_OUT, started, now())
-            return raised(error, started, now())
+            if not limit.expired():
+                return raised(error, started, now())
+            never = not hand.is_async and errand.drop()
+            return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
         except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             return raised(error, started, now())
-        return Called(Ending.RETURNED, value, None, started, now())
+        except BaseException as stop:  # tidy: boundary -- an interrupt: recorded first, raised again by `drive`
+            return Called(Ending.CANCELLED, None, stop, started, now())
 
-    async def _in_thread(self, hand: Hand, context: Context, arguments: Mapping[str, object]) -> object:
+    async def _in_thread(self, errand: Errand, call: Callable[[], object], not_after_us: int | None) -> Called:
         """A sync callable in a daemon thread: it may be left behind, and must not hold up the interpreter's end."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[object] = loop.create_future()
+        loop, runtime = asyncio.get_running_loop(), self._desk.runtime
+        future: asyncio.Future[Called] = loop.create_future()
+        context = contextvars.copy_context()
 
-        def settle(value: object, error: BaseException | None) -> None:
-            if future.done():
-                return
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(value)
+        def settle(called: Called) -> None:
+            if not future.done():
+                future.set_result(called)
 
         def work() -> None:
-            value, error = None, None
             with self._threads:
-                try:
-                    value = hand.call(context, arguments)
-                except BaseException as caught:  # tidy: boundary -- carried over to the awaiting task
-                    error = caught if isinstance(caught, Exception) else RuntimeError(repr(caught))
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, value, error)
+                started = runtime.now_us()
+                if not errand.begin():
+                    return
+                if not_after_us is not None and started > not_after_us:
+                    called = ended(Ending.NOT_MADE, started, started)
+                else:
+                    called = _called(lambda: context.run(call), runtime, started)
+            _call_back(loop, settle, called)
 
-        threading.Thread(target=work, name="readback-call", daemon=True).start()
-        return await future
+        with holding(runtime):
+            threading.Thread(target=work, name="readback-call", daemon=True).start()
+            return await future
 
     async def _wait(self, step: Wait, give_up_us: int | None) -> bool:
         """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
@@ -228,3 +309,22 @@ class AsyncDriver:
     def close(self) -> None:
         """Ends the writer; what was committed is durable."""
         self._commit.close()
+
+
+def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Called:
+    """How a call in a thread of its own ended. An interrupt there is the tool's own doing: nobody else's thread is."""
+    try:
+        value = call()
+    except BaseException as error:  # tidy: boundary -- carried over to the task that waits for it
+        return raised(error, started_us, runtime.now_us())
+    return Called(Ending.RETURNED, value, None, started_us, runtime.now_us())
+
+
+async def _uninterrupted(future: asyncio.Future[AppendResult]) -> tuple[AppendResult, BaseException | None]:
+    """The result of a commit, which is waited for in any case: it takes no longer than the store's own limit."""
+    stop: BaseException | None = None
+    while True:
+        try:
+            return await asyncio.shield(future), stop
+        except asyncio.CancelledError as cancelled:
+            stop = cancelled

@@ -6,7 +6,7 @@ an attempt that is durable.
 
 from __future__ import annotations
 
-import contextlib
+from asyncio import CancelledError
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any, TypeVar, cast
 
@@ -27,8 +27,17 @@ from readback.lifecycle.steps import (
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
-from readback.sdk.calls import GivenUp, Portal, time_limit
-from readback.sdk.driver_steps import SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS, Desk, Parked, ended, hand_of, raised
+from readback.sdk.calls import GivenUp, Portal, within
+from readback.sdk.driver_steps import (
+    SLICE_FIRST_SECONDS,
+    SLICE_MAX_SECONDS,
+    Desk,
+    Parked,
+    ended,
+    hand_of,
+    leaves_nothing_open,
+    raised,
+)
 
 T = TypeVar("T")
 US = 1_000_000
@@ -62,6 +71,8 @@ class SyncDriver:
                         continue
                     if isinstance(answer, Called) and answer.ending is Ending.CANCELLED:
                         interrupt = answer.error
+                    elif interrupt is not None and leaves_nothing_open(step):
+                        break
                 step = work.send(answer)
         except StopIteration as stop:
             if interrupt is not None:
@@ -95,18 +106,19 @@ class SyncDriver:
         seconds = timeout_us / US
         try:
             if hand.is_async:
-                value = self._portal.call(
+                value = self._portal.run(
                     lambda: cast("Coroutine[Any, Any, object]", hand.call(context, arguments)), seconds
                 )
             else:
-                with time_limit(seconds):
-                    value = hand.call(context, arguments)
+                value = within(seconds, lambda: hand.call(context, arguments))
         except GivenUp:
             return ended(Ending.TIMED_OUT, started, now())
-        except (KeyboardInterrupt, SystemExit) as stop:
-            return Called(Ending.CANCELLED, None, stop, started, now())
+        except CancelledError as error:
+            return raised(error, started, now())
         except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             return raised(error, started, now())
+        except BaseException as stop:  # tidy: boundary -- an interrupt: recorded first, raised again by `drive`
+            return Called(Ending.CANCELLED, None, stop, started, now())
         return Called(Ending.RETURNED, value, None, started, now())
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
@@ -127,5 +139,4 @@ class SyncDriver:
 
     def close(self) -> None:
         """Leaves no thread behind."""
-        with contextlib.suppress(RuntimeError):
-            self._portal.close()
+        self._portal.close()

@@ -6,8 +6,9 @@ No I/O of its own beyond opening and closing; the clients drive the work that is
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 from readback.bootstrap import fallback
@@ -18,9 +19,11 @@ from readback.canon import Json, json_value
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
 from readback.domain.errors import (
+    InputError,
     NotFoundError,
     ProposalError,
     UnknownOutcomeError,
+    UnknownPrincipalError,
     UnknownTenantError,
     UnsupportedValueError,
     UsageError,
@@ -36,6 +39,7 @@ from readback.sdk.proposal import Proposal
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
+WAIT_SECONDS_MAX: Final = 100 * 365 * 24 * 3600
 
 
 @dataclass(slots=True)
@@ -68,8 +72,11 @@ class Session:
         store: LedgerStore | None,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal)
-        for name, value in {"tenant": settings.tenant, "principal": settings.principal}.items():
-            _check_id(name, value)
+        _check_id("tenant", settings.tenant, UnknownTenantError)
+        _check_id("principal", settings.principal, UnknownPrincipalError)
+        named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
+        for name, value in {**named, "break_glass": break_glass}.items():
+            _check_id(name, value, UsageError, may_be_empty=True)
         limits = {key: json_value(value) for key, value in (budget or {}).items()}
         scope = Scope(
             settings.tenant,
@@ -82,11 +89,13 @@ class Session:
             limits,
             break_glass,
         )
+        plans = [definition.plan for definition in actions]
+        # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         opened = store if store is not None else open_store(settings.url)
         session = cls(opened, used, scope)
-        for definition in actions:
-            session.know(definition.plan)
+        for known in plans:
+            session.know(known)
         return session
 
     def know(self, plan: Plan) -> None:
@@ -110,7 +119,7 @@ class Session:
                 remedy="Call the decorated action to propose it, and pass what that returns.",
             )
         if operation is not None:
-            _check_id("operation", operation)
+            _check_id("operation", operation, ProposalError)
         plan = proposal.definition.plan
         self.know(plan)
         proposal.mark_run()
@@ -123,11 +132,12 @@ class Session:
 
     def give_up_us(self, wait: float | None) -> int | None:
         """Until when a caller is willing to wait: `wait` in seconds, None for as long as it takes."""
-        if wait is None:
+        given: object = wait
+        if given is None or given == inf:
             return None
-        if wait < 0:
-            raise UsageError("wait cannot be negative.", remedy="Pass seconds, 0 not to wait, or None.")
-        return self.runtime.now_us() + int(wait * US)
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= WAIT_SECONDS_MAX:
+            raise UsageError(f"wait={given!r} is no number of seconds.", remedy="Pass seconds, 0 not to wait, or None.")
+        return self.runtime.now_us() + int(given * US)
 
     def action_id(self, id_or_stamp: str) -> str:
         """The id of an action of this tenant, by its id or its stamp."""
@@ -154,6 +164,18 @@ class Session:
             if self.runtime.is_gone(owner):
                 self.store.release(owner)
         return self.store.due(now_us, limit, self.scope.tenant)
+
+    def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
+        """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
+        seen: set[str] = set()
+        left = limit
+        while left > 0 and (fresh := [each for each in self.due(len(seen) + limit) if each not in seen]):
+            for action_id in fresh:
+                seen.add(action_id)
+                stored = self.store.projection(action_id)
+                if stored is not None and stored.projection.contract in self.plans and left > 0:
+                    left -= 1
+                    yield action_id
 
     def fold(self, action_id: str) -> Action:
         """The action as its events tell it."""
@@ -189,9 +211,12 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
     return plain
 
 
-def _check_id(name: str, value: str) -> None:
-    fault = UnknownTenantError if name == "tenant" else ProposalError
-    if not value.strip():
+def _check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
+    if not isinstance(value, str):
+        raise fault(f"The {name} is text, and not {type(value).__name__}.")
+    if not value.strip() and not may_be_empty:
         raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...', or set it in the environment.")
-    if len(value.encode()) > ID_MAX_BYTES or any(ord(c) < 32 or ord(c) == 127 for c in value):
+    if len(value.encode(errors="replace")) > ID_MAX_BYTES or any(ord(c) < 32 or ord(c) == 127 for c in value):
         raise fault(f"The {name} is over {ID_MAX_BYTES} bytes, or holds control characters.")
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise fault(f"The {name} holds half a character (a lone surrogate).")
