@@ -7,13 +7,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening
+from readback.adapters.store_sqlite.group import Job
+from readback.adapters.store_sqlite.writing import AppendWork, Work
 from readback.domain.errors import (
     ReadbackError,
     StoreCorruptError,
@@ -49,29 +52,37 @@ def with_evidence(name: str, body: bytes = LARGE) -> Append:
 HOLD = """
 import apsw, sys
 held = apsw.Connection(sys.argv[1])
-held.execute("BEGIN IMMEDIATE")
+for statement in sys.argv[2:]:
+    held.execute(statement).fetchall()
 print("held", flush=True)
 sys.stdin.readline()
 """
 
 
+@contextmanager
+def holder(path: Path, *statements: str) -> Iterator[int]:
+    """A process that has carried out these statements and holds what they locked; its pid."""
+    command = [sys.executable, "-c", HOLD, str(path), *statements]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "held\n"
+        yield process.pid
+        process.stdin.close()
+
+
 def test_a_lock_of_another_process_is_waited_for_a_bounded_time_and_named(store: SqliteStore, path: Path) -> None:
     before = everything(store)
-    command = [sys.executable, "-c", HOLD, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdin is not None
-        assert holder.stdout.readline() == "held\n"
+    with holder(path, "BEGIN", "SELECT * FROM event"), holder(path, "BEGIN IMMEDIATE") as writer:
         for call in (
             lambda: store.append([sample_creation("a2")]),
             lambda: store.lease("a1", "w", 0, 1),
             lambda: store.wake("a1", 0),
         ):
-            with pytest.raises(StoreLockedError, match=rf"locked by process {holder.pid}\b") as caught:
+            with pytest.raises(StoreLockedError, match=rf"locked by process {writer} ") as caught:
                 call()
-            assert caught.value.details["holders"] == (str(holder.pid),)
+            assert caught.value.details["holders"] == (str(writer),), "who only reads is in nobody's way"
         assert everything(store) == before, "reading goes on"
-        holder.stdin.close()
     assert store.append([sample_creation("a2")]) == [Appended(1, 2)]
 
 
@@ -83,6 +94,35 @@ def test_a_ledger_that_is_locked_can_be_opened_to_look_at(store: SqliteStore, pa
         with pytest.raises(StoreLockedError):
             second.append([sample_creation("a2")])
     other.close()
+
+
+@pytest.mark.parametrize("hold", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_new_ledger_that_another_process_is_busy_with_is_waited_for_a_bounded_time(path: Path, hold: str) -> None:
+    with holder(path, hold) as writer, pytest.raises(StoreLockedError, match=rf"process {writer} "):
+        open_sqlite_store(path, busy_timeout_ms=100)
+    open_sqlite_store(path, busy_timeout_ms=100).close()
+
+
+def test_a_new_ledger_is_opened_as_soon_as_the_other_process_lets_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    waits: list[float] = []
+
+    class LetsGo(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            if len(waits) == 3:
+                other.close()
+            return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opening.threading, "Event", LetsGo)  # type: ignore[attr-defined]
+        store = open_sqlite_store(path)
+    assert store.append([sample_creation("a1")]) == [Appended(1, 1)]
+    store.close()
+    assert waits == [0.02] * 3
 
 
 # --- full --------------------------------------------------------------------------------------------------
@@ -147,6 +187,9 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(store: SqliteStore, pa
     with pytest.raises(StoreError, match="moved, replaced or deleted") as caught:
         store.append([sample_creation("a2")])
     assert caught.value.code == "store.moved"
+    jobs: list[Job[Work]] = [Job(AppendWork([sample_creation(name)])) for name in ("a2", "a3")]
+    store._run(jobs)
+    assert [job.error.code for job in jobs if isinstance(job.error, StoreError)] == ["store.moved"] * 2
     path.with_name("moved.db").rename(path)
     assert store.append([sample_creation("a2")]) == [Appended(1, 2)]
 
@@ -240,14 +283,14 @@ def test_closing_waits_for_who_writes_and_refuses_who_comes_later(path: Path) ->
 
 
 FORK = """
-import os, sys
+import gc, os, sys
 from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.errors import ReadbackError
 from readback.testing.store_samples import sample_creation
 path = sys.argv[1]
 store = open_sqlite_store(path)
 store.append([sample_creation("a1")])
-store.events("a1")
+list(store.scan())
 child = os.fork()
 if child == 0:
     for call in (lambda: store.events("a1"), lambda: store.append([sample_creation("a2")])):
@@ -256,6 +299,10 @@ if child == 0:
         except ReadbackError as error:
             print(error.code, flush=True)
     store.close()
+    del store, call
+    gc.collect()
+    held = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    print([os.readlink(fd) for fd in held if os.path.islink(fd)].count(path), flush=True)
     with open_sqlite_store(path) as own:
         own.append([sample_creation("a3")])
     sys.exit(0)  # runs the interpreter's whole clean-up, in which nothing of the parent's may be closed
@@ -271,5 +318,5 @@ def test_a_forked_child_is_refused_and_does_no_harm(path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-W", "error", "-c", FORK, str(path)], capture_output=True, text=True, check=True
     )
-    assert answer.stdout.splitlines() == ["store.forked", "store.forked", "True", "['a1', 'a3', 'a4'] []"]
+    assert answer.stdout.splitlines() == ["store.forked", "store.forked", "2", "True", "['a1', 'a3', 'a4'] []"]
     assert answer.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -114,6 +115,45 @@ def test_an_interrupted_leader_leaves_nobody_waiting() -> None:
         thread.join(LIMIT_SECONDS)
     assert sorted(map(str, answers)) == ["A", "KeyboardInterrupt", "StoreError", "StoreError"]
     assert queue.submit(Job("e")) == "E"
+
+
+def test_an_interrupted_follower_leaves_the_queue() -> None:
+    gate = Gate()
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+    first = _start(lambda: queue.submit(Job("a")), answers)
+    assert gate.inside.wait(LIMIT_SECONDS)
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        _queued(queue, 1)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        queue.submit(Job("b"))
+    interrupter.join(LIMIT_SECONDS)
+    gate.go.set()
+    first.join(LIMIT_SECONDS)
+    assert queue.submit(Job("c")) == "C"
+    assert gate.groups == [["a"], ["c"]], "what was given up is not committed"
+
+
+def test_a_lead_that_comes_with_an_interruption_is_handed_on() -> None:
+    """The one moment that no test can hit from outside: given the lead, and interrupted before taking it."""
+    queue: GroupCommit[str] = GroupCommit(Gate())
+    jobs = [Job(name) for name in "ab"]
+    for job in jobs:
+        job.gate = threading.Lock()
+        job.gate.acquire()
+    queue._waiting.extend(jobs)
+    queue._leader = jobs[0]
+    queue._withdraw(jobs[0])
+    assert queue._leader is jobs[1]
+    assert list(queue._waiting) == [jobs[1]]
+    gates = [job.gate for job in jobs if job.gate is not None]
+    assert [gate.locked() for gate in gates] == [True, False]
 
 
 def test_a_visitor_finds_nobody_inside_or_is_sent_away() -> None:

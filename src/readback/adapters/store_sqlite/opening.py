@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import apsw
 
@@ -36,9 +35,7 @@ over; shorter makes the one commit in so many that pays for the checkpoint a mor
 WAL_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
 WRITER_CACHE_KIB: Final = 32 * 1024
 READER_CACHE_KIB: Final = 4 * 1024
-BUSY_RETRY_SECONDS: Final = 0.02
-
-_T = TypeVar("_T")
+BUSY_PAUSE_MS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +57,9 @@ class Opening:
         connection = self._connect()
         try:
             _refuse_strangers(connection, self.path)
-            # Changing to WAL needs the file for itself for a moment, in which SQLite waits for nobody.
-            self._patiently(lambda: _enter_wal(connection, self.path))
+            self._enter_wal(connection)
             _tune(connection, WRITER_CACHE_KIB)
-            self._patiently(lambda: migrate(connection, self.path))
+            migrate(connection, self.path)
             if self.pages_max:
                 connection.pragma("max_page_count", self.pages_max)
         except apsw.Error as error:
@@ -114,22 +110,46 @@ class Opening:
         flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         try:
             connection = apsw.Connection(str(self.path), flags=flags)
-            connection.set_busy_timeout(self.busy_timeout_ms)
-            # Asks again each millisecond; the busy handler's own steps go up to a tenth of a second.
-            connection.setlk_timeout(self.busy_timeout_ms, 0)
+            _wait_for_others(connection, self.busy_timeout_ms)
         except apsw.Error as error:
             raise as_store_error(error, self.path) from error
         return connection
 
-    def _patiently(self, step: Callable[[], _T]) -> _T:
-        """Repeat a step that another process keeps from happening, for as long as the busy limit."""
+    def _enter_wal(self, connection: apsw.Connection) -> None:
+        """Change to write-ahead logging, which needs the file for itself for a moment.
+
+        SQLite does not wait where another process is about to write just then; so this asks again and
+        again, and lets SQLite itself wait for nobody, which keeps the whole within the busy limit.
+        """
+        if connection.readonly("main"):
+            raise StoreReadOnlyError(f"The database {self.path} cannot be written by this user.")
+        _wait_for_others(connection, 0)
         pause = threading.Event()
-        for _ in range(int(self.busy_timeout_ms / 1000 / BUSY_RETRY_SECONDS)):
+        for _ in range(self.busy_timeout_ms // BUSY_PAUSE_MS):
             try:
-                return step()
+                _use_wal(connection, self.path)
+                break
             except apsw.BusyError:
-                pause.wait(BUSY_RETRY_SECONDS)
-        return step()
+                pause.wait(BUSY_PAUSE_MS / 1000)
+        else:
+            _use_wal(connection, self.path)
+        _wait_for_others(connection, self.busy_timeout_ms)
+
+
+def _wait_for_others(connection: apsw.Connection, limit_ms: int) -> None:
+    connection.set_busy_timeout(limit_ms)
+    # Asks again each millisecond; the busy handler's own steps go up to a tenth of a second.
+    connection.setlk_timeout(limit_ms, 0)
+
+
+def _use_wal(connection: apsw.Connection, path: Path) -> None:
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise StoreError(
+            f"The database {path} stays in journal mode {mode}; write-ahead logging is needed.",
+            remedy="Put the database on a local disk; network file systems cannot share its memory.",
+            code="store.no-wal",
+        )
 
 
 def refuse_old_sqlite(version: str) -> None:
@@ -226,18 +246,6 @@ def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
             f"The file {path} is an SQLite database, but not one of Readback's.",
             remedy="Give the path of a Readback database, or of a file that does not exist yet.",
             code="store.not-ours",
-        )
-
-
-def _enter_wal(connection: apsw.Connection, path: Path) -> None:
-    if connection.readonly("main"):
-        raise StoreReadOnlyError(f"The database {path} cannot be written by this user.")
-    mode = connection.pragma("journal_mode", "wal")
-    if mode != "wal":
-        raise StoreError(
-            f"The database {path} stays in journal mode {mode}; write-ahead logging is needed.",
-            remedy="Put the database on a local disk; network file systems cannot share its memory.",
-            code="store.no-wal",
         )
 
 
