@@ -6,16 +6,15 @@ argument; the readers are honest but where they are asked not to be.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
 from readback import Context, Reading, action
 
 TENANT = "default"
-HANG_SECONDS_MAX = 60.0
 
 
 def path() -> Path:
@@ -33,11 +32,11 @@ def save(orders: dict[str, Any]) -> None:
     path().write_text(json.dumps(orders), encoding="utf-8")
 
 
-def hang() -> None:
-    """A tool that answers when the test says so, or never."""
+async def hang() -> None:
+    """A tool that never answers; a file says that it was called."""
     started = Path(f"{path()}.hanging")
     started.write_text(str(os.getpid()), encoding="utf-8")
-    threading.Event().wait(HANG_SECONDS_MAX)
+    await asyncio.get_running_loop().create_future()
 
 
 @action(
@@ -61,7 +60,7 @@ async def ship(
 ) -> object:
     """Ships an order, or says so."""
     if how == "hang":
-        hang()
+        await hang()
     if how == "lose":
         raise ConnectionResetError("the line went dead")
     if how != "lie":

@@ -89,9 +89,10 @@ def _run(
     ticket = attend.Ticket()
     driver = SyncDriver(session.store, session.runtime)
     try:
+        until_us = session.give_up_us(wait)
         request = session.request(proposal, operation, goal, step)
         work = attend.begin(session.engine, request, session.scope, session.plan_of, ticket)
-        told = driver.drive(work, session.give_up_us(wait))
+        told = driver.drive(work, until_us)
     except UnknownOutcomeError as error:
         session.raise_alarm(error)
         raise
@@ -101,13 +102,13 @@ def _run(
         if not proposal.used:
             proposal.mark_run()  # refused: the error says so, a warning about an unused proposal would only confuse
         driver.close()
-    outcome = look(session, driver, ticket.action_id) if isinstance(told, Parked) else told
+    outcome = look(session, driver, ticket.action_id, replayed=ticket.replayed) if isinstance(told, Parked) else told
     return tell(outcome, settings, as_json=as_json)
 
 
-def look(session: Session, driver: SyncDriver, action_id: str) -> Outcome:
+def look(session: Session, driver: SyncDriver, action_id: str, *, replayed: bool = False) -> Outcome:
     """The outcome as the ledger tells it now."""
-    told = driver.drive(attend.look(action_id, session.scope.tenant))
+    told = driver.drive(attend.look(action_id, session.scope.tenant, replayed=replayed))
     assert not isinstance(told, Parked)
     return told
 

@@ -64,11 +64,15 @@ class Worker:
         self._stop = asyncio.Event()
         self._fatal: StoreError | None = None
 
-    async def stay(self) -> Tally:
-        """Until a signal, or until nothing is left to wait for. Raises the StoreError that made going on senseless."""
+    async def stay(self, greeting: str) -> Tally:
+        """Until a signal, or until nothing is left to wait for. Raises the StoreError that made going on senseless.
+
+        `greeting` is said once signals are heard: whoever waits for it may send one.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._signalled)
+        note(greeting)
         try:
             while not self._stop.is_set():
                 self._take_up()

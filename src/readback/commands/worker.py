@@ -74,8 +74,7 @@ def worker(
                 quiet=as_json,
             )
             whose = "every tenant" if all_tenants else f"tenant {safe(settings.tenant)}"
-            note(f"Working for {whose} on {safe(settings.url)} with {len(session.plans)} contracts.")
-            await one.stay()
+            await one.stay(f"Working for {whose} on {safe(settings.url)} with {len(session.plans)} contracts.")
             return one
 
         tally = asyncio.run(stay()).tally

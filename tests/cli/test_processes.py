@@ -1,0 +1,164 @@
+"""Real processes, real signals, real time: a clean stop, a kill, and somebody else who goes on.
+
+What waits here waits for another process, never for time to pass.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from readback import bootstrap
+from readback.domain.errors import StoreError
+from readback.ports.store import ActionFilter
+from tests.cli import shop
+from tests.cli.conftest import CONTRACTS, Desk
+
+HERE = ("--contracts", CONTRACTS)
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+
+
+def until(seen: Callable[[], bool]) -> None:
+    """Looks again and again for what another process does."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_SECONDS / LOOK_SECONDS)):
+        if seen():
+            return
+        pause.wait(LOOK_SECONDS)
+    raise AssertionError("It never came.")
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk at which every command is a process of its own."""
+    from readback.testing.runtime_virtual import VirtualRuntime
+
+    monkeypatch.setenv("SHOP_FILE", str(tmp_path / "shop.json"))
+    return Desk(tmp_path, VirtualRuntime())
+
+
+def newest(desk: Desk) -> str:
+    """The state of the newest action, by a look into the ledger."""
+    try:
+        store = bootstrap.store(f"sqlite:///{desk.ledger}", read_only=True)
+    except StoreError:
+        return ""  # it is only just being made
+    try:
+        page = store.page(ActionFilter(limit=1))
+    finally:
+        store.close()
+    return page[0].projection.state if page else ""
+
+
+def start_hanging(desk: Desk, *args: str) -> subprocess.Popen[str]:
+    """A process that is in the middle of the tool's call."""
+    started = desk.process(*args)
+    until(Path(f"{shop.path()}.hanging").exists)
+    return started
+
+
+def ship(how: str, operation: str = "a") -> tuple[str, ...]:
+    given = ("--arg", "order_id=o-17", "--arg", "carrier=dhl", "--arg", f"how={how}")
+    return ("run", "ship", *HERE, *given, "--operation", operation)
+
+
+def ends(started: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = started.communicate(timeout=PATIENCE_SECONDS)
+    return started.returncode, out, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_stops_cleanly_at_a_signal(real: Desk, number: signal.Signals) -> None:
+    real.spawn(*ship("lie"), "--wait", "0", code=3)
+    worker = real.process("worker", *HERE)
+    assert worker.stderr is not None
+    assert "Working for tenant default" in worker.stderr.readline()
+    until(lambda: newest(real) != "pending")
+    worker.send_signal(number)
+    code, _, err = ends(worker)
+    assert code == 0, err
+    assert "Stopping" in err
+    assert "Stopped." in err
+    assert real.spawn("doctor", "--json", code=0).json["findings"][-2]["details"]["owners"] == []
+    assert real.spawn("ledger", "verify", "--json", code=0).json["ok"]
+
+
+def test_a_worker_without_work_stops_at_once(real: Desk) -> None:
+    worker = real.process("worker", *HERE)
+    assert worker.stderr is not None
+    worker.stderr.readline()
+    worker.send_signal(signal.SIGTERM)
+    assert ends(worker)[0] == 0
+
+
+def test_ctrl_c_in_the_middle_of_a_call_is_recorded_and_answers_with_the_id(real: Desk) -> None:
+    started = start_hanging(real, *ship("hang"), "--json")
+    started.send_signal(signal.SIGINT)
+    code, out, err = ends(started)
+    assert code in (3, 4), err
+    assert "Interrupted" in err
+    listed = real.spawn("list", "--json").json[0]
+    assert listed["id"] in out
+    told = real.spawn("show", listed["id"], "--json").json["outcome"]
+    assert told["observation"]["status"] == "cancelled"
+    assert not told["verified"]
+    assert told["attempts"] == 1
+
+
+def test_sigterm_while_it_waits_leaves_the_action_to_whoever_goes_on(real: Desk) -> None:
+    started = real.process(*ship("lie"))
+    until(lambda: newest(real) == "pending")
+    started.send_signal(signal.SIGTERM)
+    code, _, err = ends(started)
+    assert code == 3, err
+    assert "readback resume --contracts tests.cli.shop" in err
+
+
+@pytest.mark.requirement("TRUTH-time-durable-wait")
+def test_after_kill_9_another_worker_goes_on_and_nothing_is_done_twice(real: Desk) -> None:
+    started = start_hanging(real, *ship("hang"))
+    os.kill(started.pid, signal.SIGKILL)
+    started.communicate(timeout=PATIENCE_SECONDS)
+    held = real.spawn("list", "--json").json[0]
+    assert held["state"] == "executing"
+    assert real.spawn("show", held["id"], "--json").json["lease"]["owner_is_gone"]
+    answer = real.spawn("worker", *HERE, "--until-idle", "--json")
+    assert answer.json["errors"] == []
+    told = real.spawn("show", held["id"], "--json").json["outcome"]
+    assert told["state"] == "unknown"
+    assert told["observation"] is None
+    assert told["attempts"] == 1
+    assert real.spawn("ledger", "verify", "--json", code=0).json["ok"]
+
+
+def test_two_workers_on_one_ledger_do_everything_once(real: Desk) -> None:
+    for number in range(4):
+        real.spawn(*ship("lie", f"op{number}"), "--wait", "0", code=3)
+    workers = [real.process("worker", *HERE, "--until-idle", "--json") for _ in range(2)]
+    for worker in workers:
+        code, _, err = ends(worker)
+        assert code in (0, 3), err
+    assert {each["state"] for each in real.spawn("list", "--json").json} == {"unknown"}
+    assert real.spawn("ledger", "verify", "--json", code=0).json["ok"]
+
+
+def test_the_whole_path_from_the_shell(real: Desk) -> None:
+    """As a person would: run, list, show, explain, verify; each as a process."""
+    ran = real.spawn(*ship(""), code=0)
+    assert ran.out.startswith("RECONCILED SUCCESS  ship on order/o-17")
+    assert ran.err == ""
+    listed = real.spawn("list", code=0).out
+    assert "order/o-17" in listed
+    found = real.spawn("list", "--json", code=0).json[0]["id"]
+    assert "States side by side" in real.spawn("show", found, code=0).out
+    assert "It is done" in real.spawn("explain", found, code=0).out
+    assert "sound" in real.spawn("ledger", "verify", code=0).out
+    again = real.spawn(*ship(""), "--json", code=0)
+    assert again.json["replayed"]
