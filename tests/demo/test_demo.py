@@ -97,6 +97,7 @@ def test_every_pattern_is_spoiled_at_least_once(run: Run) -> None:
     ("name", "truth", "state", "discrepancy"),
     [
         ("cancel o-20", "open", None, None),
+        ("refund 80.00 of o-3", "refunded 3.75", "failed", None),
         ("mark o-4 as sent", "open", "failed", "no_op_failure"),
         ("enter o-30 in the daybook", "41.00", "rolled_back", "value_mismatch"),
         pytest.param("cancel o-10", "open", "failed", "no_op_failure", marks=pytest.mark.requirement("HS-03")),
@@ -163,6 +164,14 @@ def test_a_call_that_was_never_made_is_not_on_record(run: Run) -> None:
     assert (row["naive_said"], row["readback_said"]) == (
         "Done: cancel o-20.",
         "No such action is on record; nothing may be told of it.",
+    )
+
+
+def test_what_a_precondition_refuses_is_never_sent(run: Run) -> None:
+    row = run.row("refund 80.00 of o-3")
+    assert (row["tool_said"], row["readback_said"]) == (
+        "nothing: it was not called",
+        "The action has not been executed.",
     )
 
 

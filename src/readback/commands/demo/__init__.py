@@ -1,1 +1,7 @@
-"""`readback demo`: a scripted agent's morning at an order desk, on real local systems, some of which lie."""
+"""`readback demo`: a scripted agent's morning at an order desk, on real local systems, some of which lie.
+
+Read it in this order to learn the SDK: `contracts` and `contracts_office` (what each action is, and who says that it is
+done), `morning` (what the agent sets out to do), `agent` (how it runs that through Readback), `worker` and `crash` (how
+another process goes on after a kill). `naive`, `facts`, `tally` and `table` are the comparison; `systems` are other
+people's systems, and know nothing of Readback.
+"""

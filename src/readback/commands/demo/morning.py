@@ -286,6 +286,13 @@ AFTERNOON: Final = (
         spoiled="there is an entry already; INSERT OR IGNORE passes over it",
     ),
     Step(
+        name="refund 80.00 of o-3",
+        propose=lambda earlier: shop.refund_charge(charge_id=_id_of(earlier["charge o-3"]), amount_cents=8000),
+        truth=facts.refunded_once("o-3", 8000),
+        pattern="HS-02",
+        spoiled="over the desk's limit: a precondition fails, and the tool is never called",
+    ),
+    Step(
         name="cancel o-20",
         truth=facts.order_has("o-20", status="cancelled"),
         pattern="HS-01",
