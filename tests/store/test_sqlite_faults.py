@@ -16,7 +16,7 @@ import pytest
 
 from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening
 from readback.adapters.store_sqlite.group import Job
-from readback.adapters.store_sqlite.writing import AppendWork, Work
+from readback.adapters.store_sqlite.work import AppendWork, Work
 from readback.domain.errors import (
     ReadbackError,
     StoreCorruptError,

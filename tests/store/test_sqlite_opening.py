@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening, path_of
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, path_of, schema
 from readback.domain.errors import (
     SqliteTooOldError,
     StoreCorruptError,
@@ -200,9 +200,9 @@ def test_a_migration_whose_text_has_changed_is_refused(path: Path) -> None:
 
 def test_an_older_ledger_is_brought_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
-    later = opening.Migration(2, "0002_later.sql", "CREATE TABLE later (x) STRICT;".replace("(x)", "(x INTEGER)"))
-    known = [*opening.migrations(), later]
-    monkeypatch.setattr(opening, "migrations", lambda: known)
+    later = schema.Migration(2, "0002_later.sql", "CREATE TABLE later (x) STRICT;".replace("(x)", "(x INTEGER)"))
+    known = [*schema.migrations(), later]
+    monkeypatch.setattr(schema, "migrations", lambda: known)
     with pytest.raises(StoreVersionError, match="older schema"):
         open_sqlite_store(path, read_only=True)
     with open_sqlite_store(path) as store:
@@ -213,10 +213,10 @@ def test_an_older_ledger_is_brought_up(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_migration_that_fails_leaves_the_older_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
-    broken = opening.Migration(2, "0002_broken.sql", "CREATE TABLE half (x INTEGER); CREATE TABLE event (x INTEGER);")
-    known = opening.migrations()
+    broken = schema.Migration(2, "0002_broken.sql", "CREATE TABLE half (x INTEGER); CREATE TABLE event (x INTEGER);")
+    known = schema.migrations()
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "migrations", lambda: [*known, broken])
+        patch.setattr(schema, "migrations", lambda: [*known, broken])
         with pytest.raises(StoreError):
             open_sqlite_store(path)
     with open_sqlite_store(path) as store:
@@ -225,7 +225,7 @@ def test_a_migration_that_fails_leaves_the_older_ledger(path: Path, monkeypatch:
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    assert [step.number for step in opening.migrations()] == list(range(1, len(opening.migrations()) + 1))
+    assert [step.number for step in schema.migrations()] == list(range(1, len(schema.migrations()) + 1))
 
 
 # --- rights ------------------------------------------------------------------------------------------------

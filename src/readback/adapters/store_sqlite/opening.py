@@ -1,4 +1,4 @@
-"""Opens an SQLite file as a ledger: the checks before anything is believed, and the migrations.
+"""Opens an SQLite file as a ledger: the checks before anything in it is believed.
 
 Called by the store when it is opened, for the writer and for each reader. It refuses what it does not
 know, and changes nothing in a file that is not ours.
@@ -10,14 +10,13 @@ import os
 import stat
 import threading
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from readback.adapters.store_sqlite.faults import as_store_error
-from readback.canon.digest import sha256_hex
+from readback.adapters.store_sqlite.schema import APPLICATION_ID, migrate, pending
 from readback.domain.errors import (
     SqliteTooOldError,
     StoreCorruptError,
@@ -28,7 +27,6 @@ from readback.domain.errors import (
 
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
 """Before it, a WAL reset at the wrong moment could corrupt the database."""
-APPLICATION_ID: Final = 0x52424C31  # "RBL1"
 WAL_PAGES_BEFORE_CHECKPOINT: Final = 2000
 """8 MB. Longer makes commits slower, since a file that grows costs more to sync than one that is written
 over; shorter makes the one commit in so many that pays for the checkpoint a more frequent one."""
@@ -93,7 +91,7 @@ class Opening:
         connection = self.reader()
         try:
             _refuse_strangers(connection, self.path)
-            if _pending(connection, self.path):
+            if pending(connection, self.path):
                 raise StoreVersionError(
                     f"The database {self.path} has an older schema, and read-only it cannot be brought up.",
                     remedy="Open it once for writing.",
@@ -161,78 +159,6 @@ def refuse_old_sqlite(version: str) -> None:
             f"SQLite {version} can corrupt its write-ahead log; {wanted} or later is needed.",
             details={"found": version, "wanted": wanted},
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step of the schema; once released its text never changes."""
-
-    number: int
-    name: str
-    sql: str
-
-    @property
-    def checksum(self) -> str:
-        return sha256_hex(self.sql.encode())
-
-
-def migrations() -> list[Migration]:
-    """Every step that this release knows, in order: 1, 2, 3 without gaps."""
-    folder = resources.files("readback.adapters.store_sqlite").joinpath("migrations")
-    found = []
-    for file in folder.iterdir():
-        number, _, rest = file.name.partition("_")
-        if rest.endswith(".sql"):
-            found.append(Migration(int(number), file.name, file.read_text(encoding="utf-8")))
-    found.sort(key=lambda step: step.number)
-    return found
-
-
-def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Bring the schema up to this release, in one transaction; safe when several processes come at once."""
-    if not _pending(connection, path):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS migration"
-            " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT"
-        )
-        # Asked again inside the lock: another process may have been here in between.
-        for step in _pending(connection, path):
-            connection.execute(step.sql)
-            connection.execute(
-                "INSERT INTO migration (number, name, sha256) VALUES (?, ?, ?)",
-                (step.number, step.name, step.checksum),
-            )
-            connection.pragma("user_version", step.number)
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _pending(connection: apsw.Connection, path: Path) -> list[Migration]:
-    """The steps still to do. Raises StoreVersionError where the file and this release disagree."""
-    known = migrations()
-    done: dict[int, str] = {}
-    if connection.table_exists("main", "migration"):
-        done = dict(connection.execute("SELECT number, sha256 FROM migration"))
-    newer = [number for number in done if number > len(known)]
-    if newer:
-        raise StoreVersionError(
-            f"The database {path} has schema {max(newer)}; this release knows {len(known)}.",
-            details={"found": max(newer), "known": len(known)},
-        )
-    for step in known:
-        if step.number in done and done[step.number] != step.checksum:
-            raise StoreVersionError(
-                f"The database {path} was made with another text of migration {step.name}.",
-                remedy="Use the release that made it; do not change migrations that were applied.",
-                details={"migration": step.name},
-            )
-    return [step for step in known if step.number not in done]
 
 
 def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:

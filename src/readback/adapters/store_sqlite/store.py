@@ -20,15 +20,8 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.writing import (
-    AppendWork,
-    Known,
-    LeaseWork,
-    ReleaseWork,
-    Transaction,
-    WakeWork,
-    Work,
-)
+from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, ReleaseWork, WakeWork, Work
+from readback.adapters.store_sqlite.writing import Known, Transaction
 from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import closed_error

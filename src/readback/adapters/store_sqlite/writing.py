@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 import apsw
 
@@ -23,7 +23,7 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import becomes_due_us, refuse_malformed
+from readback.ports.store_rules import becomes_due_us
 
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is remembered between transactions; about 2 MB."""
@@ -255,64 +255,3 @@ def _pieces(names: Sequence[str]) -> Iterator[rows.Row]:
     for start in range(0, len(names), size):
         piece = names[start : start + size]
         yield (*piece, *[None] * (size - len(piece)))
-
-
-@dataclass(slots=True)
-class AppendWork:
-    """A batch of appends. Not frozen, as values usually are here: that would triple the cost of making it."""
-
-    batch: Sequence[Append]
-
-    def check(self) -> None:
-        for item in self.batch:
-            refuse_malformed(item)
-
-    def apply(self, transaction: Transaction) -> list[AppendResult]:
-        return [transaction.append(item) for item in self.batch]
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseWork:
-    """Taking a lease; the answer is the new fence, or None."""
-
-    action_id: str
-    owner: str
-    now_us: int
-    until_us: int
-    dead: str
-
-    def apply(self, transaction: Transaction) -> int | None:
-        return transaction.take_lease(
-            {
-                "id": self.action_id,
-                "owner": self.owner,
-                "now": self.now_us,
-                "until": self.until_us,
-                "dead": self.dead,
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class WakeWork:
-    """Bringing a due time forward; the answer is whether there was one."""
-
-    action_id: str
-    at_us: int
-
-    def apply(self, transaction: Transaction) -> bool:
-        transaction.flush()
-        return transaction.one(rows.WAKE, {"id": self.action_id, "at": self.at_us}) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseWork:
-    """Ending the leases of an owner that is gone."""
-
-    owner: str
-
-    def apply(self, transaction: Transaction) -> None:
-        transaction.release(self.owner)
-
-
-Work: TypeAlias = AppendWork | LeaseWork | ReleaseWork | WakeWork
