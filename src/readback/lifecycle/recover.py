@@ -134,8 +134,9 @@ def stronger_left(run: Run) -> bool:
     """A reading by a stronger path can still be taken now."""
     if not run.checks:
         return False
-    used = max(j.taken.consistency.rank for j in run.checks)
-    return any(r.consistency.rank > used for r in run.contract.readers) and len(run.checks) == 1
+    used = run.checks[0].taken
+    rest = [terms for terms in run.contract.readers if terms.name != used.reader]
+    return len(run.checks) == 1 and any(terms.consistency.rank > used.consistency.rank for terms in rest)
 
 
 def searched(run: Run) -> bool:

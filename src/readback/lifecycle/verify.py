@@ -10,7 +10,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from readback.canon import Json, ReadbackError
-from readback.domain.contract import ReaderTerms
+from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
@@ -30,7 +30,7 @@ UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 def take_before(run: Run) -> Generator[Step, Answer, Judged]:
     """The reading before execution, as strong as it can be had: it is what change will be measured against."""
-    index = strongest(run.contract.readers)
+    index = strongest(run.contract)
     judged = judge_reading(run.plan, (yield from _read(run, index, Role.BEFORE)), run.variables())
     return judged
 
@@ -55,7 +55,7 @@ def take_checks(run: Run, *, closing: bool) -> Steps:
 
 def take_strongest(run: Run) -> Steps:
     """One reading by the strongest path, asked to go past caches."""
-    run.checks = ((yield from _check(run, strongest(run.contract.readers))),)
+    run.checks = ((yield from _check(run, strongest(run.contract))),)
 
 
 def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
@@ -64,15 +64,22 @@ def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
 
 
 def _order(run: Run, closing: bool) -> list[int]:
-    readers = run.contract.readers
+    readers, order = run.contract.readers, independent(run.contract)
     if closing and run.contract.quorum <= 1:
-        return sorted(range(len(readers)), key=lambda i: -readers[i].consistency.rank)
-    return list(range(len(readers)))
+        return sorted(order, key=lambda i: -readers[i].consistency.rank)
+    return order
 
 
-def strongest(readers: tuple[ReaderTerms, ...]) -> int:
-    """Index of the reader with the strongest consistency, the first of equals."""
-    return max(range(len(readers)), key=lambda i: (readers[i].consistency.rank, -i))
+def independent(contract: Contract) -> list[int]:
+    """Indexes of the readers whose path is far enough from the action's for the class: no other can verify anything."""
+    minimum = contract.depth.minimum_independence.rank
+    far = [i for i, terms in enumerate(contract.readers) if terms.independence.rank >= minimum]
+    return far or list(range(len(contract.readers)))
+
+
+def strongest(contract: Contract) -> int:
+    """Index of the reader with the strongest consistency among those that may count, the first of equals."""
+    return max(independent(contract), key=lambda i: (contract.readers[i].consistency.rank, -i))
 
 
 def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
