@@ -34,9 +34,12 @@ def save(orders: dict[str, Any]) -> None:
 
 async def hang() -> None:
     """A tool that never answers; a file says that it was called."""
-    started = Path(f"{path()}.hanging")
-    started.write_text(str(os.getpid()), encoding="utf-8")
+    _say_that_it_hangs()
     await asyncio.get_running_loop().create_future()
+
+
+def _say_that_it_hangs() -> None:
+    Path(f"{path()}.hanging").write_text(str(os.getpid()), encoding="utf-8")
 
 
 @action(

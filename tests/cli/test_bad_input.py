@@ -120,7 +120,7 @@ WRONG = {
         (*RUN, *GOOD, "--tenant", " "), 2, "input.unknown-tenant", "The tenant is missing", "tenant="
     ),
     "empty principal": Wrong(
-        (*RUN, *GOOD, "--principal", ""), 2, "input.proposal", "The principal is missing", "principal="
+        (*RUN, *GOOD, "--principal", ""), 2, "input.unknown-principal", "The principal is missing", "principal="
     ),
     "operation with control characters": Wrong(
         (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control characters", "operation"

@@ -80,7 +80,7 @@ def _of_store(line: str) -> Fault:
 def schema() -> list[tuple[str, str]]:
     """Every column of every table, by the migrations alone."""
     connection = apsw.Connection(":memory:")
-    from readback.adapters.store_sqlite.opening import migrate
+    from readback.adapters.store_sqlite.schema import migrate
 
     migrate(connection, Path("memory"))
     tables = [str(row[0]) for row in connection.execute("select name from sqlite_schema where type = 'table'")]

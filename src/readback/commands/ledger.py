@@ -27,7 +27,7 @@ def ledger() -> None:
     """Check the ledger."""
 
 
-@ledger.command("verify")
+@ledger.command("verify", short_help="Recompute the whole log, and compare.")
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
 @options.as_json

@@ -24,7 +24,9 @@ TENANTS_LOOKED_AT_MAX: Final = 20
 
 
 @click.command("list")
-@click.option("--state", type=click.Choice([s.value for s in State]), help="Only actions in this state.")
+@click.option(
+    "--state", type=click.Choice([s.value for s in State]), metavar="STATE", help="Only actions in this state."
+)
 @click.option("--contract", default="", metavar="NAME", help="Only actions of this contract.")
 @click.option("--run", "run_id", default="", metavar="ID", help="Only actions of this run.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from readback import bootstrap
+from readback.canon import ReadbackError
 from readback.commands.terminal import note, safe
 from readback.config import LOCAL_FILE, USER_FILE, Settings, user_folder
 from readback.domain.errors import UsageError
@@ -45,9 +46,9 @@ def reading(settings: Settings) -> Iterator[Session]:
 
 
 @contextmanager
-def working(settings: Settings, registry: Registry | None) -> Iterator[Session]:
-    """A session that goes on with actions of the contracts that were loaded."""
-    session = _session(settings, read_only=False)
+def working(settings: Settings, registry: Registry | None, *, run: str = "", trace: str = "") -> Iterator[Session]:
+    """A session that acts, and goes on with actions of the contracts that were loaded."""
+    session = _session(settings, read_only=False, run=run, trace=trace)
     try:
         if registry is not None:
             for plan in registry.load().values():
@@ -57,22 +58,27 @@ def working(settings: Settings, registry: Registry | None) -> Iterator[Session]:
         session.close()
 
 
-def _session(settings: Settings, *, read_only: bool) -> Session:
-    return Session.open(
-        settings.url,
-        tenant=settings.tenant,
-        principal=settings.principal,
-        run="",
-        plan="",
-        task_state="",
-        boundary="",
-        trace="",
-        budget=None,
-        break_glass="",
-        actions=(),
-        runtime=bootstrap.runtime(),
-        store=bootstrap.store(settings.url, read_only=read_only),
-    )
+def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str = "") -> Session:
+    store = bootstrap.store(settings.url, read_only=read_only)
+    try:
+        return Session.open(
+            settings.url,
+            tenant=settings.tenant,
+            principal=settings.principal,
+            run=run,
+            plan="",
+            task_state="",
+            boundary="",
+            trace=trace,
+            budget=None,
+            break_glass="",
+            actions=(),
+            runtime=bootstrap.runtime(),
+            store=store,
+        )
+    except ReadbackError:
+        store.close()
+        raise
 
 
 def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:

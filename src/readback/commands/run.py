@@ -34,12 +34,14 @@ EXIT_OPEN = 3
 
 @click.command("run")
 @click.argument("tool")
-@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see below); may be repeated.")
+@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see above); may be repeated.")
 @click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated.")
 @click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
 @click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Answer pending after so long.")
 @click.option("--intended", metavar="JSON", help="The goal as a JSON object, where it is more than the request.")
-@click.option("--step", default="", metavar="ID", help="The plan's step that it serves.")
+@click.option("--step", default="", metavar="ID", help="The plan's step that it serves, for the record.")
+@click.option("--run", "run_id", default="", metavar="ID", help="The run that it belongs to, for the record.")
+@click.option("--trace", default="", metavar="ID", help="The trace that it belongs to, for the record.")
 @options.contracts
 @options.ledger
 @options.as_json
@@ -51,6 +53,8 @@ def run(
     wait: float | None,
     intended: str | None,
     step: str,
+    run_id: str,
+    trace: str,
     modules: tuple[str, ...],
     url: str | None,
     tenant: str | None,
@@ -72,7 +76,7 @@ def run(
     definition = action_named(registry, tool)
     arguments = read_arguments(definition.arguments.schema, texts, jsons)
     goal = read_object("--intended", intended)
-    with working(settings, registry) as session, sigterm_interrupts():
+    with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
         proposal = definition(**arguments)
         return _run(session, settings, proposal, (operation, wait, goal, step), as_json=as_json)
 
