@@ -1,1 +1,1 @@
-"""Real processes that really die, at every durable step and between any two, and what the world looks like afterwards."""
+"""Real processes that really die, at every durable step and between any two, and what the world is like then."""

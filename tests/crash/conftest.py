@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.crash.nursery import Nursery
+from tests.crash.nursery import Nursery, empty_ledger
+
+MEMORY = Path("/dev/shm")
+"""A killed process leaves there what it would leave on a disk, and syncing costs nothing."""
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +27,12 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def stories() -> Iterator[Path]:
+    """A folder for the stories of a module, with an empty ledger for all of them."""
+    folder = Path(tempfile.mkdtemp(prefix="readback-crash-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
+    empty_ledger(folder / "ledger.db")
+    yield folder
+    shutil.rmtree(folder)

@@ -13,7 +13,7 @@ from readback import Context, Lookup, Reading, action
 from tests.crash.world import World
 
 IDENTITY = {"target": "authoritative.target", "tenant": "authoritative.tenant"}
-TIMES: dict[str, Any] = {"within": "3s", "polls": ["0s", "1s"], "deadline": "6s", "late_window": "8s"}
+TIMES: dict[str, Any] = {"within": "2s", "polls": ["0s", "1s"], "deadline": "2s", "late_window": "4s"}
 
 
 @dataclass(slots=True)
@@ -226,7 +226,7 @@ def staged_wrongly_found(ctx: Context, name: str, value: str) -> list[Reading]:
 @action(
     kind="create", side_effect="low_risk_internal", target="note/{requested.name}", identity=IDENTITY,
     ensure={"there": "authoritative.value == requested.value"},
-    within="8s", polls=["0s", "1s", "1s", "1s", "1s"], deadline="10s", late_window="20s",
+    within="6s", polls=["0s", "1s", "1s", "1s", "1s"], deadline="6s", late_window="8s",
 )  # fmt: skip
 def queue(ctx: Context, name: str, value: str) -> object:
     _called("queue", ctx)
@@ -250,7 +250,7 @@ def queued_found(ctx: Context, name: str, value: str) -> list[Reading]:
 @action(
     kind="create", side_effect="low_risk_internal", target="note/{requested.name}", identity=IDENTITY,
     ensure={"there": "authoritative.value == requested.value"}, execute={"honours_key": True},
-    within="2s", polls=["0s", "1s"], deadline="3s", late_window="4s",
+    within="2s", polls=["0s", "1s"], deadline="2s", late_window="3s",
 )  # fmt: skip
 def insist(ctx: Context, name: str, value: str) -> object:
     """The world is in no state to serve the first call with a key; what it serves, it serves once."""
@@ -265,13 +265,18 @@ def insisted(ctx: Context, name: str, value: str) -> Reading:
     return _note(f"note/{name}")
 
 
+@insist.find
+def insisted_found(ctx: Context, name: str, value: str) -> list[Reading]:
+    return _with_stamp(ctx)
+
+
 # --- the same, where the key's record says what became of each attempt, and the effect lands slowly ---
 
 
 @action(
     kind="create", side_effect="low_risk_internal", target="note/{requested.name}", identity=IDENTITY,
     ensure={"there": "authoritative.value == requested.value"}, execute={"honours_key": True},
-    within="2s", polls=["0s", "1s"], deadline="3s",
+    within="2s", polls=["0s", "1s"], deadline="2s",
 )  # fmt: skip
 def ask_again(ctx: Context, name: str, value: str) -> object:
     """The first attempt is refused for good; a later one lands long after its window."""

@@ -7,11 +7,13 @@ processes all the same, with pids of their own, and they are killed by the kerne
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from readback.adapters.store_sqlite import open_sqlite_store
 from tests.architecture.tree import ROOT
 from tests.crash.points import Memory
 from tests.crash.world import World
@@ -66,8 +68,16 @@ def end_of(folder: Path, code: int) -> End:
     return End(code == -9, code, memory.count, memory.point)
 
 
-def stage(folder: Path) -> Path:
-    """A fresh folder with a fresh world."""
+def stage(folder: Path, ledger: Path | None = None) -> Path:
+    """A fresh folder with a fresh world, and an empty ledger that was made before, where one is given."""
     folder.mkdir(parents=True)
     World.create(folder / "world.db")
+    if ledger is not None:
+        shutil.copy(ledger, folder / "ledger.db")
     return folder
+
+
+def empty_ledger(path: Path) -> Path:
+    """Made once and copied for each story: what a release writes into a file that it creates is always the same."""
+    open_sqlite_store(path).close()
+    return path

@@ -24,8 +24,10 @@ SUCCESSORS = ("resume", "run+resume")
 class Story:
     """One folder: a run that is killed, whoever goes on with it, and what is true at the end."""
 
-    def __init__(self, nursery: Nursery, folder: Path, scenario: str) -> None:
-        self.nursery, self.folder, self.scenario = nursery, stage(folder), scenario
+    def __init__(self, nursery: Nursery, stories: Path, scenario: str, *, from_nothing: bool = False) -> None:
+        self.nursery, self.scenario = nursery, scenario
+        shutil.rmtree(stories / scenario, ignore_errors=True)  # of a story that failed
+        self.folder = stage(stories / scenario, None if from_nothing else stories / "ledger.db")
 
     def go(self, phase: str, kill_at: int = 0, kill_after_ms: float | None = None) -> End:
         return self.nursery.order(self.folder, phase, self.scenario, kill_at, kill_after_ms)
@@ -51,9 +53,9 @@ class Story:
         shutil.rmtree(self.folder)
 
 
-def points_of(nursery: Nursery, folder: Path, scenario: str) -> int:
+def points_of(nursery: Nursery, stories: Path, scenario: str) -> int:
     """How many points an undisturbed run has."""
-    story = Story(nursery, folder, scenario)
+    story = Story(nursery, stories, scenario)
     end = story.go("run")
     assert not end.killed
     assert end.points >= STEPS_MIN.get(scenario, 10)
@@ -65,15 +67,15 @@ def points_of(nursery: Nursery, folder: Path, scenario: str) -> int:
 @pytest.mark.requirement("PRINCIPLE-idempotency", "PRINCIPLE-replayable-evidence", "TRUTH-time-durable-wait")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_process_that_is_killed_at_any_step_leaves_nothing_lost_doubled_or_false(
-    nursery: Nursery, tmp_path: Path, scenario: str, rounds: int
+    nursery: Nursery, stories: Path, scenario: str, rounds: int
 ) -> None:
-    total = points_of(nursery, tmp_path / "undisturbed", scenario)
+    total = points_of(nursery, stories, scenario)
     chance = random.Random(f"{SEED}/{scenario}")
     for round_ in range(rounds):
         for kill_at in range(1, total + 1):
             how = SUCCESSORS[kill_at % 2] if round_ == 0 else chance.choice(SUCCESSORS)
             second = 0 if round_ == 0 else chance.randint(1, total)
-            story = Story(nursery, tmp_path / f"{round_}-{kill_at}", scenario)
+            story = Story(nursery, stories, scenario)
             first = story.go("run", kill_at)
             assert first.killed, f"point {kill_at} of {total} was not reached"
             try:
@@ -100,11 +102,11 @@ def _go_on(story: Story, how: str, second: int) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_process_that_is_killed_at_a_random_moment_leaves_nothing_lost_doubled_or_false(
-    nursery: Nursery, tmp_path: Path, scenario: str, rounds: int
+    nursery: Nursery, stories: Path, scenario: str, rounds: int
 ) -> None:
     chance = random.Random(f"{SEED}/{scenario}/moments")
     for round_ in range(2 * rounds):
-        story = Story(nursery, tmp_path / str(round_), scenario)
+        story = Story(nursery, stories, scenario, from_nothing=True)
         moments = [chance.uniform(0, 60) for _ in range(chance.randint(1, 3))]
         how = chance.choice(SUCCESSORS)
         try:

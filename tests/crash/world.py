@@ -14,7 +14,9 @@ from pathlib import Path
 
 SCHEMA = """
 CREATE TABLE calls (n INTEGER PRIMARY KEY, tool TEXT, stamp TEXT, key TEXT, attempt INTEGER, refused INTEGER DEFAULT 0);
-CREATE TABLE effects (n INTEGER PRIMARY KEY, tool TEXT, stamp TEXT, key TEXT, target TEXT, value TEXT, visible_us INTEGER);
+CREATE TABLE effects (
+    n INTEGER PRIMARY KEY, tool TEXT, stamp TEXT, key TEXT, target TEXT, value TEXT, visible_us INTEGER
+);
 CREATE TABLE things (target TEXT PRIMARY KEY, tenant TEXT, value TEXT, version INTEGER, stamp TEXT);
 """
 BUSY_SECONDS = 10.0
