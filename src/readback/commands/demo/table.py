@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from readback.canon import Json
 from readback.commands.demo.naive import Claim
 from readback.commands.demo.tally import Row, Totals
-from readback.commands.terminal import console, safe
+from readback.commands.terminal import console, safe, speaks_unicode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHARES: Final = (24, 18, 19, 20)
 """How the width is shared between step, tool, truth and Readback; pattern and naive agent are narrow."""
+SAID_MAX: Final = 48
 WORDS: Final = {"reconciled_success": "done", "review_required": "review"}
 
 
@@ -44,10 +45,11 @@ def _table(out: Console, rows: Sequence[Row], sections: set[int]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    room = out.width - (5 + 7 + 2 * 5)
+    room = out.width - (5 + 7 + 2 * 6)
     step, tool, truth, last = (share * room // sum(SHARES) for share in SHARES)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), collapse_padding=True)
-    for title, width in (("", 5), ("step", step), ("the tool said", tool), ("what is true", truth)):
+    table.add_column("", width=5, no_wrap=True)
+    for title, width in (("step", step), ("the tool said", tool), ("what is true", truth)):
         table.add_column(title, width=width, overflow="fold")
     table.add_column("naive", width=7)
     table.add_column("Readback", width=last)
@@ -68,7 +70,8 @@ def _naive(row: Row) -> Text:
     from rich.text import Text
 
     wrong = row.naive_wrong
-    return Text(f"✗{row.naive.claim.value}" if wrong else row.naive.claim.value, style="bold red" if wrong else "")
+    cross = "✗" if speaks_unicode() else "!"
+    return Text(f"{cross}{row.naive.claim.value}" if wrong else row.naive.claim.value, style="bold red" if wrong else "")
 
 
 def _readback(row: Row) -> Text:
@@ -87,8 +90,8 @@ def short(said: str) -> str:
     """A tool's answer in a few words: the status with the body's own word, or its text."""
     status, _, body = said.partition(" ")
     if not status.isdecimal():
-        return safe(_word(said), 48)
-    return safe(f"{status} {_word(body)}", 48)
+        return safe(_word(said)[:SAID_MAX])
+    return safe(f"{status} {_word(body)}"[:SAID_MAX])
 
 
 def _word(body: str) -> str:
@@ -122,7 +125,7 @@ def _counts(totals: Totals, events: int) -> list[Text]:
 
 
 def _where_next(rows: Sequence[Row], ledger: str) -> list[str]:
-    worth = next((row for row in rows if row.state == "review_required"), rows[0])
+    worth = max(rows, key=lambda row: (row.review == "compensation_failed", row.state == "review_required"))
     setting = f"READBACK_URL={ledger} READBACK_TENANT=acme"
     return [
         f"Look closer, for instance at {worth.name!r}:",
