@@ -1,0 +1,284 @@
+"""Writes docs/reference.md from the tables that the program itself runs by.
+
+Run by whoever changes a table, a text, an error or a command: prints the page; ``--write`` puts it into docs,
+``--check`` exits with 1 when the committed page is not the present one. It must not say anything of its own that could
+be read off the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+import readback
+from readback.commands.cli import COMMANDS, EXIT_CODES, main
+from readback.commands.meanings import CODES
+from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
+from readback.domain import errors
+from readback.domain.idempotency import KeyStatus
+from readback.domain.observation_signs import ObservationStatus
+from readback.ports.predicates import ROOTS
+from readback.sdk import systems
+from readback.sdk.action import ActionDefinition
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts import reference_domain as domain  # noqa: E402
+from scripts.reference_markdown import (  # noqa: E402
+    anchor,
+    constants,
+    first_sentence,
+    prose,
+    span,
+    table,
+    vocabulary,
+    words,
+)
+from scripts.reference_words import KEYS, LIMITS, ROOT_MEANINGS  # noqa: E402
+
+PAGE = ROOT / "docs" / "reference.md"
+HEAD = """\
+# Reference
+
+<!-- made by scripts/reference.py from the tables; edit those, not this page -->
+
+Everything here is read off the tables by which the program runs, and a test holds the two equal. A row marked *ours* is
+an addition to the action verification specification; the rest is as printed there. What the words mean is in
+[concepts](concepts.md)."""
+
+
+def page() -> str:
+    """The whole reference as markdown."""
+    sections: list[tuple[str, Callable[[], Iterable[str]]]] = [
+        ("Python names", _names),
+        ("Keys of a contract", _keys),
+        ("Expressions", _expressions),
+        ("Kinds of operation", domain.kinds),
+        ("Side-effect classes", domain.classes),
+        ("Readings", domain.readings),
+        ("What a tool's answer says", lambda: [vocabulary(ObservationStatus)]),
+        ("Verdicts", domain.verdicts),
+        ("States", domain.states),
+        ("Discrepancies", domain.discrepancies),
+        ("Findings", domain.findings),
+        ("Recovery table", domain.recovery),
+        ("What may be said", domain.texts),
+        ("Idempotency records", lambda: [vocabulary(KeyStatus, "status")]),
+        ("Errors", _errors),
+        ("Command line", _commands),
+        ("Environment and settings", _environment),
+        ("Limits", _limits),
+    ]
+    contents = [f"- [{title}](#{anchor(title)})" for title, _ in sections]
+    parts = [HEAD, "\n".join(contents)]
+    parts += [f"## {title}\n\n" + "\n".join(lines()).strip() for title, lines in sections]
+    return "\n\n".join(parts) + "\n"
+
+
+# --- Python and contracts ---
+
+
+def _names() -> Iterator[str]:
+    yield "From `readback`, all of them promised:\n"
+    rows = [
+        (f"`{name}`", first_sentence(getattr(readback, name))) for name in sorted(readback.__all__) if name[0] != "_"
+    ]
+    yield table(("name", "what it is"), [*rows, ("`__version__`", "The version of the package.")])
+    yield "From `readback.sdk.systems`, the built-in executors (which act) and sources (which read):\n"
+    yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
+    yield "Methods of `Readback`; those of `AsyncReadback` are the same, to be awaited but for `open` and `signal`:\n"
+    yield table(("method", "does"), _methods(readback.Readback))
+    yield "What a decorated function offers:\n"
+    yield table(("name", "does"), _methods(ActionDefinition))
+    yield prose(
+        "Errors are in `readback.domain.errors`; virtual time, simulated worlds and conformance suites in "
+        "`readback.testing`."
+    )
+
+
+def _methods(of: type) -> Iterator[tuple[str, str]]:
+    for name, thing in vars(of).items():
+        bare = getattr(thing, "__func__", thing)
+        if name.startswith("_"):
+            continue
+        if isinstance(thing, property):
+            yield f"`.{name}`", first_sentence(thing)
+        elif inspect.isfunction(bare):
+            parameters = [p for p in inspect.signature(bare).parameters.values() if p.name not in ("self", "cls")]
+            shown = [f"{p.name}=" if p.kind is p.KEYWORD_ONLY else str(p).partition(":")[0] for p in parameters]
+            yield f"`.{name}({', '.join(shown)})`", first_sentence(bare)
+
+
+def _keys() -> Iterator[str]:
+    expected = {*OPTION_KEYS, *(f"execute.{key}" for key in EXECUTE_KEYS)}
+    if set(KEYS) != expected:
+        raise SystemExit(f"scripts/reference_words.py differs from the keys there are: {sorted(set(KEYS) ^ expected)}")
+    yield prose(
+        "Given to `@action(...)` and `@name.compensate(...)`. A key that does not exist is an error, and all faults of "
+        "a contract are named at once, when it is loaded. A *duration* is text with its unit (`500ms`, `10s`, `1m30s`, "
+        "`2h`) or a `timedelta`; a bare number is refused. A *condition* is an expression, or a Python callable whose "
+        "parameters are roots. A *template* takes `{requested.x}`, `{intended.x}`, `{observed.x}` and `{scope.x}`."
+    )
+    yield table(("key", "takes", "without it", "meaning"), [(f"`{name}`", *key) for name, key in KEYS.items()])
+    yield prose(
+        "Beside the keys, a contract has functions: `.read` (one or more readers), `.find` (every effect that bears "
+        "the stamp, wherever it landed), `.lookup` (what became of the attempt with this key), `.compensate` (an action "
+        "that reverses this one), `.rollback` (puts a local boundary back)."
+    )
+
+
+def _expressions() -> Iterator[str]:
+    yield "Expressions are CEL. They see these roots and nothing else; absence is `authoritative == null`.\n"
+    yield table(("root", "holds"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
+    yield prose(
+        "Added to CEL: `sha256(text or bytes)`; `dec_eq(a, b)` and `dec_cmp(a, b)` for exact decimals, given as text "
+        "or number. Whatever does not come out as true or false is undetermined: a missing field, a wrong type, a text "
+        "compared with a number."
+    )
+
+
+# --- errors ---
+
+
+def _errors() -> Iterator[str]:
+    yield prose(
+        "Every error is a `ReadbackError` with a stable `code`, an `exit_code`, a `message`, a `remedy` and `details`."
+    )
+    yield table(("error", "code", "exit code", "means", "what to do"), _error_rows())
+    yield "Finer codes, where an error is raised with one in place of its class's:\n"
+    yield prose(f"{words(sorted(_finer_codes()))}.")
+    yield "Not errors, but outcomes with a `code`: why something was not executed, or not gone on with.\n"
+    yield table(("code", "means"), [(f"`{code}`", text) for code, text in CODES.items()])
+
+
+def _error_rows() -> Iterator[tuple[object, ...]]:
+    kinds = sorted(set(_tree(errors.ReadbackError)), key=lambda kind: kind.code)
+    for each in kinds:
+        exit_code = "its state's" if each is errors.NotVerifiedError else each.exit_code
+        yield f"`{each.__name__}`", f"`{each.code}`", exit_code, first_sentence(each), each.remedy_default
+
+
+def _tree(of: type[errors.ReadbackError]) -> Iterator[type[errors.ReadbackError]]:
+    yield of
+    for below in of.__subclasses__():
+        if below.__module__.startswith("readback."):
+            yield from _tree(below)
+
+
+_CODE = re.compile(r"(tool|store|settings|expression)\.[a-z-]+")
+
+
+def _finer_codes() -> set[str]:
+    """Codes that are given where an error is raised. What `ledger verify` and the demo find are not errors."""
+    own = {each.code for each in _tree(errors.ReadbackError)}
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        if path.name == "ledger.py" or "demo" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value):
+                found.add(node.value)
+    return found - own
+
+
+# --- the command line and its surroundings ---
+
+
+def _commands() -> Iterator[str]:
+    yield "What a command answers goes to stdout, as one JSON value with `--json`; progress and errors go to stderr.\n"
+    yield prose(EXIT_CODES.replace("\b", ""))
+    for name, command in [("readback", main), *_all_commands()]:
+        yield f"### `{name}`\n\n```text\n{_help(command, name)}\n```\n"
+
+
+def _all_commands() -> Iterator[tuple[str, click.Command]]:
+    for name, (home, _) in COMMANDS.items():
+        module, _, attribute = home.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        yield f"readback {name}", command
+        if isinstance(command, click.Group):
+            yield from ((f"readback {name} {below}", each) for below, each in command.commands.items())
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+    context.help_option_names = ["-h", "--help"]
+    return command.get_help(context).rstrip()
+
+
+def _environment() -> Iterator[str]:
+    yield prose(
+        "What is given in the program or by a flag wins over the environment, the environment over files, files over "
+        "the defaults. The files are `config.toml` in the user's configuration folder for Readback, and "
+        "`readback.toml` in the working folder, which counts only where the former pins its SHA-256 under `[trusted]`: an agent may be "
+        "able to write there."
+    )
+    config = importlib.import_module("readback.config")
+    rows = [
+        ("`READBACK_URL`", "`url`", "the ledger", f"`{config.URL_DEFAULT}`"),
+        ("`READBACK_TENANT`", "`tenant`", "whose actions", f"`{config.TENANT_DEFAULT}`"),
+        ("`READBACK_PRINCIPAL`", "`principal`", "who acts", f"`{config.PRINCIPAL_DEFAULT}`"),
+        ("`READBACK_CONTRACTS`", "`contracts`", "modules with contracts, apart by commas; a list in files", "none"),
+        ("`READBACK_DEBUG`", "", "the whole trace of an unexpected error", "off"),
+    ]
+    yield table(("variable", "in files", "says", "default"), rows)
+
+
+LIMITED = (
+    "canon.limits", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
+    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.execute", "lifecycle.run",
+    "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
+    "adapters.executor_sql",
+)  # fmt: skip
+"""The modules whose limits a user can meet."""
+_LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|GRACE_US)$")
+
+
+def _limits() -> Iterator[str]:
+    yield "Each is a named constant.\n"
+    rows, missing = [], []
+    for name in LIMITED:
+        module = importlib.import_module(f"readback.{name}")
+        for constant, own in constants(module).items():
+            value = vars(module).get(constant)
+            if not _LIMIT.match(constant) or type(value) is not int:
+                continue
+            said = LIMITS.get(f"{name}.{constant}", "") or own
+            shown = span(value) if constant.endswith("_US") else f"{value:,}"
+            rows.append((f"`{constant}`", shown, said, f"`{name}`"))
+            missing += [] if said else [f"{name}.{constant}"]
+    if missing:
+        raise SystemExit(f"scripts/reference_words.py says nothing of {missing}")
+    yield table(("limit", "value", "of what", "where"), rows)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """0 when done or equal, 1 when the committed page differs."""
+    parser = argparse.ArgumentParser(description="docs/reference.md, from the tables.")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--check", action="store_true", help="exit with 1 if the committed page is old")
+    group.add_argument("--write", action="store_true", help="write the page")
+    options = parser.parse_args(argv)
+    made = page()
+    if options.write:
+        PAGE.write_text(made, encoding="utf-8")
+    elif options.check:
+        if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != made:
+            print("docs/reference.md is out of date; run: python scripts/reference.py --write", file=sys.stderr)
+            return 1
+    else:
+        print(made, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,271 @@
+"""Words for reference.py where a table of the program has none: keys of a contract, members of vocabularies.
+
+Read by whoever changes `contracts/options.py` or a vocabulary: what is missing here, or here and not there, fails
+the check.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Key(NamedTuple):
+    """One row of the reference's table of keys."""
+
+    takes: str
+    without: str
+    meaning: str
+
+
+KEYS: Final[dict[str, Key]] = {
+    "name": Key(
+        "name: letters, digits, `_` `.` `-`, no digit first",
+        "the function's name",
+        "What keys, records and the command line call the contract. Unique in a registry.",
+    ),
+    "version": Key(
+        "text",
+        '`"1"`',
+        "For people. The record also holds the hash of the whole contract, and an action keeps the one it began with.",
+    ),
+    "kind": Key(
+        "a kind", "required", "What the operation does, and so what proves it; see [kinds](#kinds-of-operation)."
+    ),
+    "side_effect": Key(
+        "a class",
+        "required",
+        "How much harm it could do, and so how deep it is verified; see [classes](#side-effect-classes).",
+    ),
+    "target": Key(
+        "template",
+        "required",
+        "What is aimed at, such as `order/{requested.order_id}`. Part of the request's hash; what identity is held "
+        "against.",
+    ),
+    "identity": Key(
+        "mapping of identity keys to expressions, or `not_offered`",
+        "none",
+        "Of whom a reading is: `target`, `tenant`, `actor`, `region`, `account`, `permission_scope`, `stamp`, "
+        "`version`. An expression gives the value found, or compares by itself. The class says which are needed.",
+    ),
+    "require": Key(
+        "condition, or named conditions",
+        "none",
+        "What must hold before anything is called, over `requested`, `intended`, `before` and `scope` (with "
+        "`scope.budget`). Where it does not hold, or cannot be told, nothing is executed.",
+    ),
+    "expected_version": Key(
+        "expression over `requested`, `intended`, `scope`",
+        "none",
+        "The version that the target must have before execution. Another one ends the action as stale, unexecuted.",
+    ),
+    "execute": Key("mapping", "", "How the tool may be called:"),
+    "execute.timeout": Key("duration", "the class's", "How long one call may take. After that the effect is unknown."),
+    "execute.honours_key": Key(
+        "true or false",
+        "false",
+        "The tool executes one idempotency key once. Only then a refuted and dead attempt is made again.",
+    ),
+    "execute.reversible": Key("true or false", "true", "False forbids the compensation that the contract has."),
+    "readers": Key(
+        "list of readers", "none", "Shared readers (`@reader`), read after those of `.read`, in this order."
+    ),
+    "quorum": Key("whole number", "the class's", "How many readings that really ran have to agree."),
+    "ensure": Key(
+        "named conditions, or effect groups of named conditions",
+        "required",
+        "What must be true afterwards. At least one has to look at `authoritative`. Groups make an outcome partial "
+        "where some hold and others do not.",
+    ),
+    "fails_when": Key(
+        "condition, or named conditions",
+        "none",
+        "A terminal failure at the source, such as a declined payment: it refutes before the window closes.",
+    ),
+    "may_change": Key(
+        "list of paths under `authoritative`",
+        "no frame",
+        "The frame: whatever else differs between `before` and the reading is a hidden side effect.",
+    ),
+    "noop": Key(
+        "`allow` or `refuse`",
+        "`allow` for set, else `refuse`",
+        "Whether a state that was so before is a success. Not for kinds that have to be our doing.",
+    ),
+    "within": Key(
+        "duration",
+        "the class's",
+        "The window: until it closes, a violated postcondition is still propagating and not refuted.",
+    ),
+    "polls": Key(
+        "list of durations",
+        "0 s, 2 s, 4 s, 8 s",
+        "Pauses before each reading, jittered by up to a tenth; then the last one, doubled each time. The window's "
+        "close and the deadline always have a reading.",
+    ),
+    "stable_for": Key("duration", "0 s", "For how long everything has to hold before it is told as success."),
+    "deadline": Key(
+        "duration", "`within`", "When verification ends; what is open then has timed out and goes to the table."
+    ),
+    "late_window": Key(
+        "duration",
+        "not known (0 s where an ephemeral write's tool has ended)",
+        "Until when an effect of the attempt may still land. Without it, absence never becomes failure.",
+    ),
+    "key_fields": Key(
+        "list of arguments",
+        "none",
+        "The arguments that name the operation where the caller gives no operation id.",
+    ),
+    "principals": Key("list of patterns", "anyone", "Who may run it, such as `agent:*`."),
+    "redact": Key(
+        "list of paths such as `requested.card`",
+        "none",
+        "Neither stored nor shown: under `requested`, `intended`, `observed`, `before`, `authoritative`. No digest of "
+        "it is kept either.",
+    ),
+    "tell": Key(
+        "list of paths under `authoritative`",
+        "none",
+        "Fields of the system of record that reach the model's text, bounded and marked as data. Nothing else does.",
+    ),
+    "unverifiable": Key(
+        "reason",
+        "none",
+        "In place of readers: no system of record can confirm it. It is never told as done.",
+    ),
+    "proves": Key(
+        "`submitted` or `delivered`",
+        "`submitted` for send",
+        "What the readings of a send prove, and no more than that is said.",
+    ),
+}
+
+WORDS: Final[dict[str, dict[str, str]]] = {
+    "Presence": {
+        "present": "The object is there, and looks so.",
+        "absent": "The object is not there, and would have been seen.",
+        "not_visible": "Nothing was shown, which may also be a question of permission: never taken for absence.",
+        "unavailable": "The source did not answer: down, 5xx, timeout. Never taken for absence.",
+    },
+    "ObservationStatus": {
+        "success": "The tool says that it is done. A claim.",
+        "accepted": "It took the request in, and has not done it (202, `queued`).",
+        "pending": "It is at work (`processing`).",
+        "partial": "Some parts were done and others not (207, mixed results).",
+        "error": "It says that it failed: `success: false`, an error field, 4xx, 5xx, an exception, a redirect.",
+        "timeout": "No answer in time, 408 or 504: the effect is open.",
+        "cancelled": "The call was cancelled after it began: the effect is open.",
+        "malformed": "No structured statement: nothing is concluded from its words.",
+        "none": "No answer is on record: the process died, or the attempt was cut off.",
+        "not_dispatched": "Provably nothing left this process: the only answer after which nothing is read back.",
+    },
+    "Verdict": {
+        "verified": "Every postcondition holds, over a reading that may be believed.",
+        "refuted": "A postcondition is violated for good: a terminal failure, or a strong reading after the window.",
+        "undetermined": "It cannot be told; `why` says why. Neither success nor failure.",
+        "not_checked": "Nothing was verified, since nothing was executed. Never passed.",
+    },
+    "Attribution": {
+        "ours": "Shown to be this attempt's doing: its stamp, the source's own word, or the record under its key.",
+        "other_actor": "The last writer left another stamp or name.",
+        "already_so": "It was so before, and nothing has changed.",
+        "unknown": "The state is as it is, and nothing shows who made it so.",
+    },
+    "Level": {
+        "0": "Raw: what the tool said, as text.",
+        "1": "Normalised: what the tool said, in our vocabulary.",
+        "2": "Read back: a system of record was read.",
+        "3": "Reconciled: every postcondition was held against it.",
+        "4": "Audit-confirmed: covered by a signed checkpoint. Nothing in this release reaches it.",
+    },
+    "Finding": {
+        "verified": "Every postcondition holds.",
+        "no_op_allowed": "It was so already, and the contract permits that.",
+        "propagation_delay": "Everything holds, and has still to prove that it stays so and stays single.",
+        "failed_before_effect": "The failure provably precedes dispatch: there is nothing to verify.",
+        "refuted_dead": "A strong, complete reading shows no effect, and nothing of the attempt may still land.",
+        "no_op_failure": "A change was required, and nothing changed.",
+        "target_missing": "There is no such target.",
+        "stale_state": "Another actor has changed the target.",
+        "authority_mismatch": "The tool's claim is not what a reading shows, and nothing is final yet.",
+        "value_mismatch": "The target changed, and not as required.",
+        "partial_success": "Some effect groups hold and others do not.",
+        "provider_outage": "The system of record could not be read.",
+        "pending_timeout": "The call gave no answer, and the record under its key says that it is still at work.",
+        "verification_timeout": "The deadline passed and nothing settled it.",
+        "unverifiable": "No system of record can confirm it.",
+        "unknown": "The evidence allows no conclusion: readings disagree, or nothing shows whose doing it is.",
+        "verifier_error": "A reader or a postcondition broke, or read outside the scope.",
+        "policy_version_mismatch": "The policy changed meanwhile. Nothing in this release finds it.",
+        "approval_mismatch": "Nobody approved it, or not this.",
+        "compensation_required": "A committed effect has to be reversed: the caller cancelled it.",
+        "hidden_side_effect": "Something outside the frame changed with it.",
+        "duplicate_side_effect": "Several effects bear the stamp of this one operation.",
+        "compensation_failed": "The reversal failed, was refused or is held.",
+        "wrong_target": "An effect of ours is where it must not be.",
+    },
+    "KeyStatus": {
+        "PENDING": "In flight, unknown, or waiting for a person. Blocks every second execution; never expires.",
+        "COMPLETED": "Reconciled as success: a verdict, never a mere return.",
+        "FAILED_RETRYABLE": "No effect, and none can follow: the same operation may be run again.",
+        "FAILED_FINAL": "Failed for good; the same operation answers with that.",
+        "COMPENSATED": "Its effect was reversed; a new intention needs a new operation.",
+        "EXPIRED": "A settled record that is older than it is kept for: the operation is new again.",
+    },
+    "Situation": {
+        "side_effect": "The class of the contract.",
+        "within_window": "The window is open and no verdict is final: the next reading may say otherwise.",
+        "maybe_stale": "The deciding reading was weaker than strong, and a stronger one can be taken.",
+        "reversible": "How the effect could be taken back: a local boundary, a compensation, or not at all.",
+        "pivot_passed": "The point of no return is behind. Never so in this release, which has no workflows.",
+        "effect_shown": "A reading shows an effect of ours.",
+        "executed": "An attempt may have reached the tool.",
+        "key_record": "What became of the attempt can be looked up under its key (`.lookup`).",
+        "key_honoured": "The contract says that the tool executes one key once, and attempts are left.",
+        "dead": "Nothing of the attempt may still land.",
+        "equivalent_duplicate": "The duplicate leaves an equivalent state. No contract can say so in this release.",
+        "repeated": "The counter of consecutive faults of this contract or source is at its limit.",
+        "late_open": "An effect may still land late.",
+        "searched": "A search or look-up covered the places where the effect could be instead, or the tool said no.",
+    },
+}
+
+ROOT_MEANINGS: Final[dict[str, str]] = {
+    "intended": "The goal, where it is more than the request; else the request.",
+    "requested": "The bound arguments.",
+    "observed": "What the tool answered: a hint, never truth.",
+    "before": "What the reading before execution showed; null where there was none, or no such object.",
+    "authoritative": "What the reading under judgement shows; null where there is no such object.",
+    "scope": "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, `budget`.",
+}
+
+LIMITS: Final[dict[str, str]] = {
+    "canon.limits.KEY_MAX_BYTES": "One key of an object.",
+    "canon.limits.STRING_MAX_BYTES": "One text.",
+    "canon.limits.EXPRESSION_MAX_BYTES": "One expression.",
+    "canon.limits.EXPRESSION_DEPTH_MAX_LEVELS": "Nesting of brackets in an expression.",
+    "canon.limits.EXPRESSION_NESTED_LOOPS_MAX": "`all`, `exists`, `map`, `filter` within each other.",
+    "canon.limits.EXPRESSION_ADDITIONS_MAX": "Plus signs in an expression.",
+    "domain.contract.ATTEMPTS_MAX": "Attempts of one action, all under one key.",
+    "domain.contract.POLLS_MAX": "Readings of one attempt until only the close and the deadline are left.",
+    "domain.contract.LATE_POLLS_MAX": "Readings for a late effect where no late window is known; then it rests.",
+    "domain.reporting.TOLD_FIELDS_MAX": "Fields of `tell` in a text for the model.",
+    "domain.reporting.TOLD_VALUE_MAX_CHARACTERS": "One told value.",
+    "domain.reporting.POINTER_MAX_CHARACTERS": "One pointer in a text for the model.",
+    "domain.reporting.PARTS_MAX": "Parts that are named of a partial outcome.",
+    "contracts.options.NAME_MAX_CHARS": "Names and versions of contracts.",
+    "contracts.options.ENTRIES_MAX": "Entries of one key of a contract.",
+    "contracts.options.REASON_MAX_CHARS": "The reason of `unverifiable`.",
+    "contracts.durations.DURATION_MAX_US": "Any duration in a contract.",
+    "contracts.templates.TEMPLATE_MAX_CHARS": "A template.",
+    "contracts.templates.RENDERED_MAX_CHARS": "What a template renders to.",
+    "lifecycle.schedule.LATE_POLL_FIRST_US": "First pause before looking for a late effect; doubled each time.",
+    "lifecycle.schedule.LATE_POLL_MAX_US": "Longest pause between looks for a late effect.",
+    "lifecycle.schedule.LEASE_MARGIN_US": "What a lease lasts longer than the tool and a round of readings may take.",
+    "lifecycle.verify.FOUND_MAX": "Effects that `.find` may bring; with more, nobody has looked at everything.",
+    "lifecycle.verify.ERROR_TEXT_MAX": "What is kept of a reader's error.",
+    "adapters.source_files.ENTRIES_MAX": "Entries of a folder whose manifest is read; with more, the reading fails.",
+    "adapters.source_imap.HEADER_MAX_BYTES": "The part of a message's header that is read.",
+    "adapters.executor_smtp.RECIPIENTS_MAX": "Recipients of one message.",
+}
