@@ -13,9 +13,7 @@ from tests.demo.waiting import eventually
 # ---- the order service, honest
 
 
-def test_an_honest_mutation_is_stamped_versioned_and_found_by_its_stamp(
-    systems: Systems, shop: httpx.Client
-) -> None:
+def test_an_honest_mutation_is_stamped_versioned_and_found_by_its_stamp(systems: Systems, shop: httpx.Client) -> None:
     answer = shop.post("/orders/o-1/ship", json={"carrier": "dhl"}, headers={"X-Stamp": "st-1"})
     order = systems.truth.order("o-1")
     assert (answer.status_code, answer.json()) == (200, order)
@@ -63,9 +61,7 @@ def test_notes_ignore_keys_so_that_a_blind_retry_appends_twice(systems: Systems,
     assert systems.truth.notes("o-4") == ["call back", "call back"]
 
 
-def test_one_fulfilment_books_a_shipment_takes_stock_and_packs_the_order(
-    systems: Systems, shop: httpx.Client
-) -> None:
+def test_one_fulfilment_books_a_shipment_takes_stock_and_packs_the_order(systems: Systems, shop: httpx.Client) -> None:
     before = systems.truth.stock("sku-lamp") or 0
     answer = shop.post("/orders/o-5/fulfil", json={"carrier": "ups", "sku": "sku-lamp", "qty": 2})
     assert answer.json()["status"] == "ok"
@@ -137,9 +133,7 @@ def test_a_timeout_says_nothing_whether_it_committed_or_not(
     eventually(lambda: (systems.truth.order(order_id) or {})["version"] == version)
 
 
-def test_an_error_after_the_commit_leaves_the_effect_and_the_key(
-    systems: Systems, shop: httpx.Client
-) -> None:
+def test_an_error_after_the_commit_leaves_the_effect_and_the_key(systems: Systems, shop: httpx.Client) -> None:
     systems.fault("error_after_commit", match={"stamp": "st-10"})
     charge = {"order_id": "o-10", "amount_cents": 500, "currency": "EUR"}
     headers = {"X-Stamp": "st-10", "Idempotency-Key": "key-10"}
@@ -168,9 +162,7 @@ def test_a_late_effect_lands_after_the_answer(systems: Systems, shop: httpx.Clie
 
 
 @pytest.mark.parametrize("view", ["replica", "cache"])
-def test_a_lagging_view_denies_what_is_true_and_then_follows(
-    systems: Systems, shop: httpx.Client, view: str
-) -> None:
+def test_a_lagging_view_denies_what_is_true_and_then_follows(systems: Systems, shop: httpx.Client, view: str) -> None:
     order_id = {"replica": "o-13", "cache": "o-14"}[view]
     for note, ms in (("", 50), ("old", 50), ("new", 60_000)):
         systems.fault(f"{view}_lag", match={"path": f"/orders/{order_id}"}, ms=ms)
@@ -189,9 +181,7 @@ def test_the_replica_tells_the_commit_that_it_has_reached(systems: Systems, shop
 
 
 @pytest.mark.parametrize("view", ["replica", "cache"])
-def test_a_lagging_view_confirms_a_write_that_was_lost(
-    systems: Systems, shop: httpx.Client, view: str
-) -> None:
+def test_a_lagging_view_confirms_a_write_that_was_lost(systems: Systems, shop: httpx.Client, view: str) -> None:
     systems.fault(f"{view}_confirms", match={"path": "/orders/o-16"})
     assert shop.patch("/orders/o-16", json={"note": "new"}).json()["note"] == "new"
     assert shop.get(f"/{view}/orders/o-16").json()["note"] == "new"

@@ -29,8 +29,7 @@ def imap_stamps(systems: Systems, stamp: str, user: str = "ana@acme.example") ->
         imap.select("INBOX", readonly=True)
         _, found = imap.uid("SEARCH", "HEADER", "X-Stamp", stamp)
         answers = [
-            imap.uid("FETCH", uid.decode(), "(BODY.PEEK[HEADER.FIELDS (X-STAMP)])")[1]
-            for uid in found[0].split()
+            imap.uid("FETCH", uid.decode(), "(BODY.PEEK[HEADER.FIELDS (X-STAMP)])")[1] for uid in found[0].split()
         ]
     # Only the pairs are what was asked for; a server may tell of other messages' flags in between.
     headers = [part[1].decode() for answer in answers for part in answer if isinstance(part, tuple)]
@@ -79,9 +78,7 @@ def test_a_message_is_delivered_twice(systems: Systems) -> None:
 
 
 @pytest.mark.parametrize(("fault", "delivered"), [("tempfail", 0), ("refuse", 0), ("error_after_commit", 1)])
-def test_a_refused_message_may_still_have_been_delivered(
-    systems: Systems, fault: str, delivered: int
-) -> None:
+def test_a_refused_message_may_still_have_been_delivered(systems: Systems, fault: str, delivered: int) -> None:
     systems.fault(fault, system="mail", match={"stamp": f"m-6-{fault}"})
     with pytest.raises(smtplib.SMTPDataError):
         send(systems, f"m-6-{fault}")

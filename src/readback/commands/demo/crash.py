@@ -43,9 +43,7 @@ async def start(ledger: str, addresses: Addresses, **order: object) -> asyncio.s
     )
 
 
-async def kill_when(
-    worker: asyncio.subprocess.Process, landed: Callable[[], bool], runtime: Runtime
-) -> None:
+async def kill_when(worker: asyncio.subprocess.Process, landed: Callable[[], bool], runtime: Runtime) -> None:
     """Waits until the effect has landed, and kills the worker that caused it."""
     give_up_us = runtime.now_us() + int(GIVE_UP_S * 1_000_000)
     try:

@@ -88,9 +88,7 @@ class Desk:
         work, enter = Path(addresses.work), self._stack.enter_context
         ours = {"X-Tenant": TENANT}
         self.shop = enter(
-            HttpExecutor(
-                addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=timeout_s
-            )
+            HttpExecutor(addresses.orders_url, name="shop", headers={**ours, "X-Actor": AGENT}, timeout_s=timeout_s)
         )
         # A 404 of the shop is believed where the same credentials are shown another order, the canary.
         self.records = enter(

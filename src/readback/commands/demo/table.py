@@ -69,9 +69,10 @@ def _table(out: Console, rows: Sequence[Row], sections: set[int]) -> Table:
 def _naive(row: Row) -> Text:
     from rich.text import Text
 
-    wrong = row.naive_wrong
-    cross = "✗" if speaks_unicode() else "!"
-    return Text(f"{cross}{row.naive.claim.value}" if wrong else row.naive.claim.value, style="bold red" if wrong else "")
+    said = row.naive.claim.value
+    if not row.naive_wrong:
+        return Text(said)
+    return Text(f"{'✗' if speaks_unicode() else '!'}{said}", style="bold red")
 
 
 def _readback(row: Row) -> Text:

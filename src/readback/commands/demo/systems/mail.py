@@ -52,9 +52,7 @@ FAULTS = frozenset(
 class PostOffice:
     """Delivers what SMTP accepted, honestly or as a fault of the book says (aiosmtpd's handler)."""
 
-    def __init__(
-        self, root: Path, addresses: tuple[str, ...], book: FaultBook, settings: dict[str, int]
-    ) -> None:
+    def __init__(self, root: Path, addresses: tuple[str, ...], book: FaultBook, settings: dict[str, int]) -> None:
         self.homes = {address: home(root, address) for address in addresses}
         self.book = book
         self.settings = settings
@@ -180,9 +178,7 @@ async def open_imap(root: Path, office: PostOffice) -> int:
         identity = Identity(config, login.tokens, address, None, frozenset({"admin"}))
         where = frozendict({"mailbox_path": str(place.relative_to(root))})
         await identity.set(UserMetadata(config, address, password=PASSWORD, params=where))
-    callback: Callable[..., Any] = ProxyProtocolReader(config.proxy_protocol).get_callback(
-        IMAPServer(login, config)
-    )
+    callback: Callable[..., Any] = ProxyProtocolReader(config.proxy_protocol).get_callback(IMAPServer(login, config))
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if office.imap_is_down():
@@ -216,9 +212,7 @@ async def serve(root: Path, addresses: tuple[str, ...]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A mail server that lies on demand.")
     parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument(
-        "--mailbox", action="append", help="an address with a mailbox here; several may be given"
-    )
+    parser.add_argument("--mailbox", action="append", help="an address with a mailbox here; several may be given")
     options = parser.parse_args()
     addresses = tuple(address.lower() for address in options.mailbox or MAILBOXES)
     asyncio.run(serve(options.root, addresses))

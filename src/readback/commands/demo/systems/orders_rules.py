@@ -116,9 +116,7 @@ def ship_order(store: Store, call: Call) -> Answer:
     row = _existing(store, call, "orders", call.target)
     if row["status"] not in ("open", "packed"):
         raise Refusal(409, "wrong_status", f"order {row['id']} is {row['status']}")
-    return Answer(
-        200, store.put(call.write, "orders", row["id"], {"status": "shipped", "carrier": carrier}), "orders"
-    )
+    return Answer(200, store.put(call.write, "orders", row["id"], {"status": "shipped", "carrier": carrier}), "orders")
 
 
 def cancel_order(store: Store, call: Call) -> Answer:
@@ -248,9 +246,7 @@ class Route:
     honours_key: bool
 
 
-def _route(
-    method: str, path: str, rule: Callable[[Store, Call], Answer], *, honours_key: bool = True
-) -> Route:
+def _route(method: str, path: str, rule: Callable[[Store, Call], Answer], *, honours_key: bool = True) -> Route:
     return Route(method, re.compile(path.replace("{id}", "(?P<id>[^/]+)") + "$"), rule, honours_key)
 
 

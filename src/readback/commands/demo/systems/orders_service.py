@@ -113,9 +113,7 @@ class Service:
             said = say or answer
             if job.route.honours_key and job.call.write.key:
                 owner = job.call.write
-                self.store.put_key(
-                    owner.tenant, owner.key or "", job.request_hash, "done", said.code, said.body
-                )
+                self.store.put_key(owner.tenant, owner.key or "", job.request_hash, "done", said.code, said.body)
         if answer.resource == "charges":
             self.later(call.capture_ms / 1_000, lambda: rules.settle_charges(self.store))
         return answer

@@ -25,8 +25,7 @@ TABLES: dict[str, str] = {
     "orders": "status TEXT, carrier TEXT, address TEXT, note TEXT, amount_cents INTEGER, currency TEXT",
     "shipments": "order_id TEXT, carrier TEXT, sku TEXT, qty INTEGER, status TEXT",
     "charges": (
-        "order_id TEXT, amount_cents INTEGER, currency TEXT, status TEXT, refunded_cents INTEGER,"
-        " idempotency_key TEXT"
+        "order_id TEXT, amount_cents INTEGER, currency TEXT, status TEXT, refunded_cents INTEGER, idempotency_key TEXT"
     ),
     "refunds": "charge_id TEXT, amount_cents INTEGER, currency TEXT, status TEXT, idempotency_key TEXT",
     "stock": "qty INTEGER",
@@ -138,9 +137,7 @@ class Store:
         return row
 
     def delete(self, write: Write, resource: str, row_id: str) -> None:
-        self._db.execute(
-            _sql(resource, "DELETE FROM $table WHERE tenant = ? AND id = ?"), (write.tenant, row_id)
-        )
+        self._db.execute(_sql(resource, "DELETE FROM $table WHERE tenant = ? AND id = ?"), (write.tenant, row_id))
         self._journal(write, resource, row_id, None)
 
     def _journal(self, write: Write, resource: str, row_id: str, row: Row | None) -> None:
@@ -220,14 +217,10 @@ class Store:
 
     def key(self, tenant: str, key: str) -> Row | None:
         with self._lock:
-            found = self._db.execute(
-                "SELECT * FROM keys WHERE tenant = ? AND key = ?", (tenant, key)
-            ).fetchone()
+            found = self._db.execute("SELECT * FROM keys WHERE tenant = ? AND key = ?", (tenant, key)).fetchone()
         return {**dict(found), "answer": json.loads(found["answer"])} if found else None
 
-    def put_key(
-        self, tenant: str, key: str, request_hash: str, status: str, code: int, answer: object
-    ) -> None:
+    def put_key(self, tenant: str, key: str, request_hash: str, status: str, code: int, answer: object) -> None:
         """Remember what became of the request with this key; belongs into the effect's own transaction."""
         self._db.execute(
             "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?)",

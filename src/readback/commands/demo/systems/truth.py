@@ -54,24 +54,16 @@ class Truth:
         return self._one("SELECT * FROM charges WHERE tenant = ? AND id = ?", tenant, charge_id)
 
     def charges(self, order_id: str, tenant: str = "acme") -> list[Row]:
-        return self.sql(
-            "SELECT * FROM charges WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id
-        )
+        return self.sql("SELECT * FROM charges WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id)
 
     def refunds(self, charge_id: str, tenant: str = "acme") -> list[Row]:
-        return self.sql(
-            "SELECT * FROM refunds WHERE tenant = ? AND charge_id = ? ORDER BY id", tenant, charge_id
-        )
+        return self.sql("SELECT * FROM refunds WHERE tenant = ? AND charge_id = ? ORDER BY id", tenant, charge_id)
 
     def shipments(self, order_id: str, tenant: str = "acme") -> list[Row]:
-        return self.sql(
-            "SELECT * FROM shipments WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id
-        )
+        return self.sql("SELECT * FROM shipments WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id)
 
     def notes(self, order_id: str, tenant: str = "acme") -> list[str]:
-        rows = self.sql(
-            "SELECT text FROM notes WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id
-        )
+        rows = self.sql("SELECT text FROM notes WHERE tenant = ? AND order_id = ? ORDER BY id", tenant, order_id)
         return [row["text"] for row in rows]
 
     def stock(self, sku: str, tenant: str = "acme") -> int | None:
@@ -116,9 +108,7 @@ class Truth:
 
     # ---- mail
 
-    def mails(
-        self, *, mailbox: str | None = None, stamp: str | None = None, folder: str = "INBOX"
-    ) -> list[Mail]:
+    def mails(self, *, mailbox: str | None = None, stamp: str | None = None, folder: str = "INBOX") -> list[Mail]:
         """Delivered messages, of one mailbox or all, with exactly this stamp or any."""
         found = []
         for home in sorted((self.mail_root / "mailboxes").glob("*/*")):
@@ -140,9 +130,7 @@ def _messages(maildir: Path) -> list[bytes]:
     """The messages of one Maildir, also while the IMAP server moves them from `new` to `cur`."""
     while True:
         # `new` first: what moves in between is then seen twice, under one name, and never missed.
-        paths = [
-            path for sub in ("new", "cur") if (maildir / sub).is_dir() for path in (maildir / sub).iterdir()
-        ]
+        paths = [path for sub in ("new", "cur") if (maildir / sub).is_dir() for path in (maildir / sub).iterdir()]
         latest = {path.name.partition(":")[0]: path for path in paths}
         try:
             return [path.read_bytes() for _, path in sorted(latest.items())]
