@@ -170,14 +170,19 @@ def search(run: Run) -> Steps:
         )
         judged.append(judge_reading(run.plan, taken, run.variables()))
     run.found = tuple(judged)
-    data: dict[str, Json] = {
-        "role": "find",
-        "reader": find.name,
-        "started": called.started_us,
-        "finished": called.finished_us,
-        "count": len(judged),
-    }
+    presence = Presence.PRESENT if judged else Presence.ABSENT
+    seen = TakenReading(
+        Role.FIND,
+        find.name,
+        terms.source if terms else find.name,
+        Consistency.STRONG,
+        terms.independence if terms else run.contract.depth.minimum_independence,
+        Reading(presence, stamp=run.action.stamp),
+        called.started_us,
+        called.finished_us,
+    )
     ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
+    data = {**_provenance(seen, withheld=False), "count": len(judged)}
     run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
 
 
@@ -261,7 +266,15 @@ def record_reading(run: Run, judged: Judged) -> None:
     reading = taken.reading
     foreign = any(m.key in SCOPE_KEYS and m.truth == "violated" for m in judged.identity)
     content: Json = None if foreign else reading.value
-    data: dict[str, Json] = {
+    root = "before" if taken.role is Role.BEFORE else "authoritative"
+    ref = {"reading": run.keep(root, content)} if reading.presence is Presence.PRESENT and not foreign else {}
+    run.record(EventKind.READ, taken.finished_us, (), _provenance(taken, withheld=foreign), ref)
+
+
+def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
+    """Where a reading came from and what it said of itself; not what it found."""
+    reading = taken.reading
+    return {
         "role": taken.role.value,
         "reader": taken.reader,
         "source": taken.source,
@@ -279,11 +292,8 @@ def record_reading(run: Run, judged: Judged) -> None:
         "finished": taken.finished_us,
         "fault": taken.fault.value,
         "error": taken.error[:ERROR_TEXT_MAX],
-        "withheld": foreign,
+        "withheld": withheld,
     }
-    root = "before" if taken.role is Role.BEFORE else "authoritative"
-    ref = {"reading": run.keep(root, content)} if reading.presence is Presence.PRESENT and not foreign else {}
-    run.record(EventKind.READ, taken.finished_us, (), data, ref)
 
 
 def withheld(judged: Judged) -> Judged:
