@@ -6,8 +6,10 @@ What waits here waits for another process, never for time to pass.
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +100,61 @@ def test_a_worker_without_work_stops_at_once(real: Desk) -> None:
     assert ends(worker)[0] == 0
 
 
+@pytest.mark.parametrize("tool", ["hang", "block"])
+def test_a_second_signal_cancels_the_call_in_hand_and_that_is_on_record(real: Desk, tool: str) -> None:
+    """Also where the tool blocks its thread: it is given up, and does not keep the process from ending."""
+    (real.folder / "held.py").write_text(HELD, encoding="utf-8")
+    real.spawn("run", tool, "--contracts", "held", "--arg", "n=1", "--operation", "a", "--wait", "0", "--json")
+    hanging = real.folder / "hanging"
+    worker = real.process("worker", "--contracts", "held")
+    until(hanging.exists)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.stderr is not None
+    while "Stopping" not in worker.stderr.readline():
+        assert worker.poll() is None
+    worker.send_signal(signal.SIGTERM)
+    code, _, err = ends(worker)
+    assert code == 0, err
+    assert "Cancelling" in err
+    assert real.spawn("ledger", "verify", "--json", code=0).json["ok"]
+    assert real.spawn("list", "--json").json[0]["state"] in ("pending", "unknown")
+
+
+HELD = """
+import asyncio, os, threading
+from pathlib import Path
+from readback import Context, Reading, action
+
+TERMS = dict(kind="set", side_effect="ephemeral_write", target="x/{requested.n}", ensure={"on": "authoritative.on"},
+             identity={"target": "authoritative.id", "tenant": "not_offered"}, within="1s", deadline="60s",
+             polls=["0s", "100ms"])
+
+@action(name="hang", **TERMS)
+async def hang(ctx: Context, n: int) -> object:
+    return {"ok": True}
+
+@hang.read(source="x", consistency="strong", independence="other_client", timeout="50s")
+async def hang_row(ctx: Context, n: int) -> Reading:
+    if os.path.exists("armed"):
+        Path("hanging").write_text("")
+        await asyncio.get_running_loop().create_future()
+    Path("armed").write_text("")
+    return Reading.of({"id": "1", "on": False})
+
+@action(name="block", **TERMS)
+def block(ctx: Context, n: int) -> object:
+    return {"ok": True}
+
+@block.read(source="x", consistency="strong", independence="other_client", timeout="50s")
+def block_row(ctx: Context, n: int) -> Reading:
+    if os.path.exists("armed"):
+        Path("hanging").write_text("")
+        threading.Event().wait(50)
+    Path("armed").write_text("")
+    return Reading.of({"id": "1", "on": False})
+"""
+
+
 def test_ctrl_c_in_the_middle_of_a_call_is_recorded_and_answers_with_the_id(real: Desk) -> None:
     started = start_hanging(real, *ship("hang"), "--json")
     started.send_signal(signal.SIGINT)
@@ -147,6 +204,37 @@ def test_two_workers_on_one_ledger_do_everything_once(real: Desk) -> None:
         assert code in (0, 3), err
     assert {each["state"] for each in real.spawn("list", "--json").json} == {"unknown"}
     assert real.spawn("ledger", "verify", "--json", code=0).json["ok"]
+
+
+def on_a_terminal(desk: Desk, *args: str, **environment: str) -> str:
+    """What a command draws where stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("readback"), *args],
+            cwd=desk.folder,
+            env={**desk.environment(), "TERM": "xterm-256color", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    finally:
+        os.close(theirs)
+    try:
+        return os.read(ours, 65_536).decode()
+    finally:
+        os.close(ours)
+
+
+def test_a_terminal_gets_colours_and_one_that_asks_for_none_gets_none(real: Desk) -> None:
+    real.spawn(*ship(""), code=0)
+    assert "\x1b[32m" in on_a_terminal(real, "list")
+    plain = on_a_terminal(real, "list", NO_COLOR="1")
+    assert "\x1b[3" not in plain
+    assert "order/o-17" in plain
+    assert "\x1b[3" not in on_a_terminal(real, "list", TERM="dumb")
 
 
 def test_the_whole_path_from_the_shell(real: Desk) -> None:

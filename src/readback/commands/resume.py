@@ -25,6 +25,7 @@ from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.session import Session
 
 PAGE: Final = 256
+ERRORS_TOLD_MAX: Final = 20
 
 
 @dataclass(slots=True)
@@ -34,6 +35,14 @@ class Resumed:
     outcomes: list[Outcome] = field(default_factory=list)
     errors: list[tuple[str, ReadbackError]] = field(default_factory=list)
     interrupted: bool = False
+
+    def name(self, action_id: str, error: ReadbackError) -> None:
+        """One more that was left as it is; the first ones are told at once."""
+        self.errors.append((action_id, error))
+        if len(self.errors) <= ERRORS_TOLD_MAX:
+            name_error(action_id, error)
+        elif len(self.errors) == ERRORS_TOLD_MAX + 1:
+            note("Error: there are more; --json names all of them.")
 
     @property
     def exit_code(self) -> int:
@@ -74,7 +83,7 @@ def go_on_with_all(session: Session, *, quiet: bool) -> Resumed:
     resumed, seen = Resumed(), set[str]()
     driver = SyncDriver(session.store, session.runtime)
     try:
-        while fresh := [each for each in session.due(len(seen) + PAGE) if each not in seen]:
+        while fresh := [each for each in session.due(2 * len(seen) + PAGE) if each not in seen]:
             for action_id in fresh:
                 seen.add(action_id)
                 _go_on(session, driver, action_id, resumed, quiet=quiet)
@@ -96,11 +105,9 @@ def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resume
     except StoreError as error:
         if error.code not in OF_ONE_ACTION:
             raise
-        name_error(action_id, error)
-        resumed.errors.append((action_id, error))
+        resumed.name(action_id, error)
     except ReadbackError as error:
-        name_error(action_id, error)
-        resumed.errors.append((action_id, error))
+        resumed.name(action_id, error)
     else:
         resumed.outcomes.append(outcome)
         if not quiet:

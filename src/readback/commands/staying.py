@@ -17,7 +17,7 @@ from readback.canon import ReadbackError
 from readback.commands.resume import OF_ONE_ACTION, name_error
 from readback.commands.telling import plain, shown_verdict
 from readback.commands.terminal import note, safe
-from readback.domain.errors import InvariantError, StoreError, StoreLockedError, UnknownOutcomeError
+from readback.domain.errors import InvariantError, NotFoundError, StoreError, StoreLockedError, UnknownOutcomeError
 from readback.domain.state import TERMINAL, State, exit_code
 from readback.lifecycle import attend
 from readback.ports.store import ActionFilter, Projection
@@ -28,6 +28,7 @@ US: Final = 1_000_000
 REFUSED_FIRST_US: Final = 5 * US
 REFUSED_MAX_US: Final = 600 * US
 """An action that cannot be gone on with here is tried again ever more seldom: its contract may be loaded elsewhere."""
+ERRORS_KEPT_MAX: Final = 1_000
 OPEN_LOOKED_AT_MAX: Final = 1_000
 
 
@@ -61,6 +62,7 @@ class Worker:
         self._driver = AsyncDriver(session.store, session.runtime)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, _Refused] = {}
+        self._unknown: set[str] = set()
         self._stop = asyncio.Event()
         self._fatal: StoreError | None = None
 
@@ -126,10 +128,26 @@ class Worker:
                 continue
             if free == 0:
                 break
+            if not self._knows(action_id):
+                continue
             free -= 1
             task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
             self._tasks[action_id] = task
             task.add_done_callback(lambda _, done=action_id: self._tasks.pop(done, None))  # type: ignore[misc]
+
+    def _knows(self, action_id: str) -> bool:
+        """Whether the action's contract is here. One that is not is named once, not with every action of it."""
+        stored = self._session.store.projection(action_id)
+        if stored is None or stored.projection.contract in self._session.plans:
+            return True
+        contract = stored.projection.contract
+        error = NotFoundError(
+            f"Contract {contract!r} is not loaded here; this action of it, and any other, is left as it is.",
+            remedy="Run a worker where the contract is: pass its module with --contracts.",
+        )
+        self._refuse(action_id, error, say=contract not in self._unknown)
+        self._unknown.add(contract)
+        return False
 
     async def _advance(self, action_id: str) -> None:
         session = self._session
@@ -165,13 +183,14 @@ class Worker:
             self.tally.codes[action_id] = exit_code(State(p.state), held=bool(p.hold))
         self._say(f"{action_id}  {safe(p.contract)} on {safe(p.target)}: {plain(p.state)} ({shown_verdict(p)})")
 
-    def _refuse(self, action_id: str, error: ReadbackError) -> None:
+    def _refuse(self, action_id: str, error: ReadbackError, *, say: bool = True) -> None:
         """Left for later, and named when it is met for the first time."""
         known = self._refused.get(action_id)
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
         self._refused[action_id] = _Refused(self._session.runtime.now_us() + pause_us, pause_us)
-        self.tally.errors[action_id] = error
-        if known is None:
+        if len(self.tally.errors) < ERRORS_KEPT_MAX:
+            self.tally.errors[action_id] = error
+        if known is None and say:
             name_error(action_id, error)
 
     def _end(self, error: StoreError) -> None:

@@ -1,0 +1,120 @@
+"""Settings: what was given, the environment, a pinned file, the user's own file, the defaults, in this order."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from readback.canon.digest import sha256_hex
+from readback.config import Settings, settings
+from readback.domain.errors import SettingsError
+from tests.cli.conftest import Desk
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own configuration folder; the working folder is another."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "config" / "readback"
+    folder.mkdir(parents=True)
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return folder / "config.toml"
+
+
+def pin(own: Path, local: Path) -> None:
+    digest = sha256_hex(local.read_bytes())
+    own.write_text(f'tenant = "mine"\n[trusted]\n"{local}" = "{digest}"\n', encoding="utf-8")
+
+
+def test_without_anything_the_defaults_hold(own: Path) -> None:
+    assert settings() == Settings()
+
+
+def test_the_users_file_comes_before_the_defaults(own: Path) -> None:
+    own.write_text('url = "sqlite:///mine.db"\ncontracts = ["a.b", "c"]\n', encoding="utf-8")
+    found = settings()
+    assert (found.url, found.tenant, found.contracts) == ("sqlite:///mine.db", "default", ("a.b", "c"))
+
+
+def test_a_file_in_the_working_folder_does_not_count_by_itself(own: Path) -> None:
+    Path("readback.toml").write_text('url = "sqlite:///stolen.db"\ncontracts = ["evil"]\n', encoding="utf-8")
+    found = settings()
+    assert found == Settings(ignored_file=str(Path.cwd() / "readback.toml"))
+
+
+def test_a_pinned_file_counts_until_it_is_changed(own: Path) -> None:
+    local = Path.cwd() / "readback.toml"
+    local.write_text('tenant = "project"\n', encoding="utf-8")
+    pin(own, local)
+    assert settings().tenant == "project"
+    local.write_text('tenant = "project"\nprincipal = "agent:evil"\n', encoding="utf-8")
+    assert (settings().tenant, settings().principal) == ("mine", "agent:local")
+    assert settings().ignored_file == str(local)
+
+
+def test_a_file_cannot_pin_itself_or_another(own: Path) -> None:
+    local = Path.cwd() / "readback.toml"
+    local.write_text(f'[trusted]\n"{local}" = "x"\n', encoding="utf-8")
+    assert settings().ignored_file == str(local)
+    pin(own, local)
+    with pytest.raises(SettingsError, match="unknown key 'trusted'"):
+        settings()
+
+
+def test_the_environment_comes_before_files_and_what_is_given_before_both(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own.write_text('tenant = "file"\nprincipal = "file"\ncontracts = ["file"]\n', encoding="utf-8")
+    monkeypatch.setenv("READBACK_TENANT", "env")
+    monkeypatch.setenv("READBACK_CONTRACTS", "env.a, env.b")
+    found = settings(principal="given")
+    assert (found.tenant, found.principal, found.contracts) == ("env", "given", ("env.a", "env.b"))
+    assert settings(contracts=("flag",)).contracts == ("flag",)
+
+
+def test_an_empty_variable_is_none(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READBACK_URL", "")
+    assert settings().url == Settings().url
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tenant = ", "is no TOML"),
+        ('tenannt = "x"', "unknown key 'tenannt'"),
+        ("tenant = 7", "'tenant' of .* is not a text"),
+        ('contracts = "a"', "'contracts' of .* is not a list of texts"),
+        ("contracts = [1]", "'contracts' of .* is not a list of texts"),
+        ("x" * 70_000, "is over 65536 bytes"),
+        ("\xff", "is no TOML"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_and_named(own: Path, text: str, said: str) -> None:
+    own.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SettingsError, match=said) as caught:
+        settings()
+    assert str(own) in caught.value.message
+    assert caught.value.exit_code == 5
+
+
+def test_the_command_line_says_what_it_ignores(desk: Desk) -> None:
+    (desk.folder / "readback.toml").write_text('tenant = "evil"\n', encoding="utf-8")
+    answer = desk("doctor", code=0)
+    assert "readback.toml is ignored" in answer.err
+    assert "is not pinned and does not count" in answer.out
+    assert "tenant default" in answer.out
+
+
+def test_a_broken_settings_file_ends_a_command_with_5(desk: Desk, tmp_path: Path) -> None:
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "readback"
+    own.mkdir(parents=True)
+    try:
+        (own / "config.toml").write_text("tenant", encoding="utf-8")
+        assert desk("list", "--json", code=5).json["error"]["code"] == "settings"
+    finally:
+        (own / "config.toml").unlink()
+        own.rmdir()
