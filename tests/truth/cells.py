@@ -19,6 +19,8 @@ from tests.truth.stage import PATHS, Cell, Offers
 
 ANSWERS_EACH: Final = 3
 WITHOUT_EFFECT: Final = (Landing.NONE, Landing.ALREADY_SO, Landing.BY_OTHER)
+SOON: Final = "8s"
+"""A late window that is over before the verification window closes: then an attempt without effect is dead."""
 S, K = SideEffect, Kind
 
 
@@ -38,22 +40,26 @@ class Group:
 
 GROUPS: Final = (
     Group(K.SET, S.LOW_RISK_INTERNAL, Offers(late_window="1h")),
-    Group(K.SET, S.MEDIUM_RISK_WRITE, Offers(stamps=False)),
+    Group(K.SET, S.MEDIUM_RISK_WRITE, Offers(stamps=False, late_window=SOON)),
     Group(K.SET, S.HIGH_RISK_EXTERNAL, Offers(find=True, lookup=True, final=True, honours_key=True, late_window="1h")),
     Group(K.CREATE, S.LOW_RISK_INTERNAL, Offers(stamps=False, find=True)),
     Group(K.CREATE, S.LOW_RISK_INTERNAL, Offers(stamps=False, lookup=True, late_window="1h")),
     Group(K.CREATE, S.MEDIUM_RISK_WRITE, Offers(find=True, compensate=True, late_window="1h")),
-    Group(K.CREATE, S.HIGH_RISK_EXTERNAL, Offers(find=True, late_window="1h")),
+    Group(K.CREATE, S.HIGH_RISK_EXTERNAL, Offers(find=True, late_window=SOON)),
     Group(K.ADJUST, S.MEDIUM_RISK_WRITE, Offers(stamps=False, find=True, lookup=True, final=True, honours_key=True)),
     Group(K.APPEND, S.LOW_RISK_INTERNAL, Offers()),
     Group(K.SEND, S.HIGH_RISK_EXTERNAL, Offers(find=True)),
-    Group(K.DELETE, S.MEDIUM_RISK_WRITE, Offers(late_window="1h")),
+    Group(K.DELETE, S.MEDIUM_RISK_WRITE, Offers(late_window=SOON)),
+    Group(K.CREATE, S.MEDIUM_RISK_WRITE, Offers(late_window=SOON)),
 )
 
 
-def possible(landing: Landing, answer: Answer) -> bool:
-    """A refusal proves that nothing was sent: a tool that says so and acts has no honest reading."""
-    return answer is not Answer.REFUSED or landing in WITHOUT_EFFECT
+def possible(landing: Landing, answer: Answer, offers: Offers) -> bool:
+    """What no honest reading can see through is left out: a tool that proves that nothing was sent and acts all the
+    same, and a contract that promises that nothing lands so late.
+    """
+    lies = answer is Answer.REFUSED and landing not in WITHOUT_EFFECT
+    return not lies and not (landing is Landing.TOO_LATE and offers.late_window == SOON)
 
 
 def cells(number: int, answers_each: int = ANSWERS_EACH) -> Iterator[Cell]:
@@ -63,5 +69,5 @@ def cells(number: int, answers_each: int = ANSWERS_EACH) -> Iterator[Cell]:
         for turn in range(answers_each):
             # Steps that share no factor with the number of answers, so that all pairs come up.
             answer = answers[(number + 3 * place + 5 * turn + place // len(PATHS)) % len(answers)]
-            if possible(landing, answer):
+            if possible(landing, answer, group.offers):
                 yield Cell(group.kind, group.side_effect, landing, answer, path, group.offers)

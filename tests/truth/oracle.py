@@ -1,4 +1,4 @@
-"""The oracle: what is true in a played world, what could have been known of it, and what must follow for the telling."""
+"""The oracle: what is true in a played world, what could have been known of it, and what may be told then."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from readback.domain.discrepancy import Discrepancy
 from readback.domain.kind import Kind
 from readback.domain.outcome import Outcome
 from readback.domain.side_effect import SideEffect
@@ -14,7 +15,7 @@ from readback.domain.verdict import Attribution
 from readback.testing.world import Effect
 from readback.testing.world_answers import Answer
 from readback.testing.world_effects import Landing
-from tests.truth.stage import INITIAL, ITEM, TENANT, WANTED, Cell, Played, Scene
+from tests.truth.stage import INITIAL, ITEM, PATHS, TENANT, WANTED, Cell, Played, Scene
 
 COMPLETION_WORDS: Final = (
     "completed successfully",
@@ -93,12 +94,39 @@ def knowable(cell: Cell) -> bool:
     return cell.landing in _TRUE_LANDINGS and shown
 
 
+_SURE: Final = frozenset(path.name for path in PATHS if path.sighted and path.name != "session")
+
+
+def named(cell: Cell) -> Discrepancy | None:
+    """The class that has to be named, where everything that shows it can be read."""
+    if cell.answer is Answer.REFUSED or cell.path.name not in _SURE:
+        return None
+    match cell.landing:
+        case Landing.WRONG_TARGET | Landing.WRONG_TENANT if cell.offers.find:
+            return Discrepancy.WRONG_TARGET_MODIFIED
+        case Landing.STRAYED if cell.offers.find and cell.kind.needs_ours:
+            return Discrepancy.WRONG_TARGET_MODIFIED
+        case Landing.TWICE if cell.offers.find and cell.kind in (Kind.ADJUST, Kind.APPEND, Kind.SEND):
+            return Discrepancy.DUPLICATE_SIDE_EFFECT
+        case Landing.PARTIAL if cell.kind is Kind.SET and cell.offers.stamps:
+            return Discrepancy.PARTIAL_APPLICATION
+        case Landing.WRONG_VALUE if cell.kind in (Kind.SET, Kind.CREATE):
+            return Discrepancy.VALUE_MISMATCH
+        case Landing.OVERWRITTEN if cell.kind is Kind.SET:
+            return Discrepancy.STALE_STATE
+        case _:
+            return None
+
+
 def faults(played: Played, outcome: Outcome) -> Iterator[str]:
     """Everything that is wrong with what was told. Nothing, in a sound house."""
     scene, cell = played.scene, played.scene.cell
     yield from _false_success(scene, outcome)
     if knowable(cell) and not outcome.verified:
         yield f"it was true and readable, and was told as {outcome.state.value} ({outcome.why.value})"
+    due = named(cell)
+    if due is not None and outcome.discrepancy is not due and not scene.reversals:
+        yield f"it is {due.value}, and was called {outcome.discrepancy.value if outcome.discrepancy else 'nothing'}"
     if len(scene.calls) > 1 and not cell.offers.honours_key:
         yield f"the tool was called {len(scene.calls)} times"
     yield from _false_repeat(scene, outcome)

@@ -1,4 +1,4 @@
-"""Plays one cell and prints everything: `python -m tests.truth.replay GROUP EFFECT ANSWER PATH`, as a failure names it."""
+"""Plays one cell and prints everything: `python -m tests.truth.replay GROUP EFFECT ANSWER PATH`."""
 
 from __future__ import annotations
 

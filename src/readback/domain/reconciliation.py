@@ -20,77 +20,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from readback.canon import Json
-from readback.domain.change import changed, differences, outside, withheld
-from readback.domain.contract import Contract, Noop
+from readback.domain.attribution import (
+    attribute,
+    bears_stamp,
+    effect_known,
+    found_here,
+    has_changed,
+    is_effect,
+    looked_elsewhere,
+)
+from readback.domain.case import Case, IdentityMatch, Judged
+from readback.domain.change import differences, outside, withheld
+from readback.domain.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Evaluation, Truth, conjoin
-from readback.domain.reading import Fault, Lookup, Presence, TakenReading
+from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-
-SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityMatch:
-    """One identity key held against a reading: `actual` is null where the reading does not say it."""
-
-    key: str
-    truth: Truth
-    expected: Json
-    actual: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A reading with everything that could be evaluated over it."""
-
-    taken: TakenReading
-    identity: tuple[IdentityMatch, ...] = ()
-    ensure: tuple[Evaluation, ...] = ()
-    terminal_failure: bool = False
-
-    @property
-    def presence(self) -> Presence:
-        return self.taken.reading.presence
-
-    def match(self, key: str) -> IdentityMatch | None:
-        return next((m for m in self.identity if m.key == key), None)
-
-    @property
-    def in_scope(self) -> Truth:
-        """Is this the object we mean, in our tenant? A key that is mapped and not said leaves it open."""
-        truths = [m.truth for m in self.identity if m.key in SCOPE_KEYS]
-        return conjoin(truths) if truths else Truth.HOLDS
-
-    @property
-    def version(self) -> Json:
-        own = self.taken.reading.version
-        mapped = self.match("version")
-        return own if own is not None else (mapped.actual if mapped else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """All that is known of one attempt at the moment of judging."""
-
-    contract: Contract
-    stamp: str
-    observation: Observation
-    checks: tuple[Judged, ...]
-    before: Judged | None = None
-    found: tuple[Judged, ...] | None = None
-    """Effects bearing our stamp, wherever they landed; None where nobody looked."""
-    lookup: Lookup | None = None
-    window_closed: bool = False
-    stable: bool = True
-    dead: bool = False
-    """The attempt can have no effect any more."""
-    look_due: bool = False
-    """The contract can search for duplicates, and has to do so (again) before success is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +86,10 @@ def _numbered(result: Reconciliation, place: int) -> Reconciliation:
 # --- 1 and 2: what the search by stamp shows ---
 
 
-def _bears_stamp(case: Case, judged: Judged) -> bool:
-    mapped = judged.match("stamp")
-    said = judged.taken.reading.stamp
-    return said == case.stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
-
-
-def _is_effect(judged: Judged) -> bool:
-    return judged.taken.ran and judged.presence is Presence.PRESENT
-
-
 def _misplaced(case: Case) -> Reconciliation | None:
-    stamped = [j for j in case.checks if j.taken.ran and _bears_stamp(case, j)]
+    stamped = [j for j in case.checks if j.taken.ran and bears_stamp(case, j)]
     for judged in (*(case.found or ()), *stamped):
-        if _is_effect(judged) and judged.in_scope is Truth.VIOLATED:
+        if is_effect(judged) and judged.in_scope is Truth.VIOLATED:
             return Reconciliation(
                 Verdict.REFUTED,
                 Why.NONE,
@@ -168,7 +106,7 @@ def _misplaced(case: Case) -> Reconciliation | None:
 
 
 def _duplicate(case: Case) -> Reconciliation | None:
-    effects = [j for j in case.found or () if _is_effect(j)]
+    effects = [j for j in case.found or () if is_effect(j)]
     if len(effects) < 2:
         return None
     return Reconciliation(
@@ -274,7 +212,7 @@ def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
 
 def _after_action(case: Case, judged: Judged) -> bool:
     """Evidence, by the source's own word, that a reading which is not strong is later than the action."""
-    if _bears_stamp(case, judged) or judged.taken.reading.commit_token_honoured:
+    if bears_stamp(case, judged) or judged.taken.reading.commit_token_honoured:
         return True
     old = case.before.version if case.before is not None else None
     new = judged.version
@@ -284,7 +222,7 @@ def _after_action(case: Case, judged: Judged) -> bool:
 def _terminally_failed(case: Case, judged: Judged) -> bool:
     """The source says that it has failed for good; and it did not say so, of the same state, before the action."""
     old = case.before
-    same = old is not None and old.taken.ran and old.terminal_failure and not _changed(old, judged)
+    same = old is not None and old.taken.ran and old.terminal_failure and not has_changed(old, judged)
     return judged.terminal_failure and not same
 
 
@@ -328,64 +266,9 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     if not known_older:
         return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
     older = case.contract.kind is Kind.CREATE and before is not None and before.presence is Presence.PRESENT
-    if older and before is not None and _changed(before, judged):
+    if older and before is not None and has_changed(before, judged):
         return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose)
     return _violated_finally(case, judged, whose)
-
-
-def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribution:
-    """Whose doing the state in this reading is. Unknown is an answer.
-
-    `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
-    """
-    if _bears_stamp(case, judged) or judged.taken.reading.created_after_dispatch:
-        return Attribution.OURS
-    before, other = case.before, _bears_other_mark(judged)
-    same = before is not None and before.taken.ran and not _changed(before, judged)
-    if effect_known(case) and not (violated and (other or same)):
-        return Attribution.OURS
-    if same and before is not None:
-        held = bool(before.ensure) and all(e.truth is Truth.HOLDS for e in before.ensure)
-        return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
-    if other:
-        return Attribution.OTHER_ACTOR
-    actor = judged.match("actor")
-    if actor is not None and actor.truth is Truth.HOLDS and before is not None:
-        return Attribution.OURS
-    return Attribution.UNKNOWN
-
-
-def _bears_other_mark(judged: Judged) -> bool:
-    """The last writer left a stamp or a name, and it is not ours."""
-    stamp, actor = judged.match("stamp"), judged.match("actor")
-    if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
-        return True
-    return actor is not None and actor.truth is Truth.VIOLATED
-
-
-def _found_here(case: Case) -> bool:
-    return any(_is_effect(each) and each.in_scope is Truth.HOLDS for each in case.found or ())
-
-
-def effect_known(case: Case) -> bool:
-    """The search by stamp, or the record under the key, shows that the attempt had its effect."""
-    return _found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
-
-
-def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
-    """The places where the effect could be instead were looked at; or the tool itself says that there is none."""
-    if lookup is not None and lookup.status in ("landed", "failed"):
-        return lookup.status == "failed"
-    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
-    return found is not None or observation.status in silent
-
-
-def _changed(before: Judged, after: Judged) -> bool:
-    if before.presence is not after.presence:
-        return True
-    if before.version is not None and after.version is not None:
-        return bool(before.version != after.version)
-    return changed(before.taken.reading.value, after.taken.reading.value)
 
 
 # --- the frame ---
@@ -440,18 +323,30 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
     before = case.before
     if judged.presence is Presence.ABSENT:
-        if _found_here(case):  # it was there, and somebody took it away
+        if found_here(case):  # it was there, and somebody took it away
             return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
             return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    if before is not None and before.taken.ran and not _changed(before, judged) and whose is not Attribution.OURS:
+    if before is not None and before.taken.ran and not has_changed(before, judged) and whose is not Attribution.OURS:
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    if whose is Attribution.OTHER_ACTOR and (not case.contract.kind.needs_ours or effect_known(case)):
+    if whose is Attribution.OTHER_ACTOR and not _never_was_ours(case, judged):
         return Finding.STALE_STATE, Discrepancy.STALE_STATE
     if whose is Attribution.OTHER_ACTOR or case.contract.kind is Kind.DELETE:
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
     return Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH
+
+
+def _never_was_ours(case: Case, judged: Judged) -> bool:
+    """An object of another's that ours has not been before: a thing that several write to, one that is as wanted
+    without us, or one of which a search found that it is not ours.
+    """
+    kind = case.contract.kind
+    if not kind.needs_ours or effect_known(case):
+        return False
+    if kind in (Kind.APPEND, Kind.ADJUST):
+        return True
+    return case.found is not None or conjoin(e.truth for e in judged.ensure) is Truth.HOLDS
 
 
 def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:

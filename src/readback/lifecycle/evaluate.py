@@ -7,9 +7,9 @@ here raises for what the data holds.
 from __future__ import annotations
 
 from readback.canon import Json, ReadbackError, json_value
+from readback.domain.case import IdentityMatch, Judged
 from readback.domain.predicate import Evaluation, Truth, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
-from readback.domain.reconciliation import IdentityMatch, Judged
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
 from readback.ports.predicates import Binding, Evaluated

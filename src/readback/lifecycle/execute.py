@@ -20,7 +20,6 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.route import walk
-from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import first_look_due
 from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
@@ -73,6 +72,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
             "task_state": scope.task_state,
             "boundary": scope.boundary,
             "trace": scope.trace,
+            "reverses": request.reverses,
         },
     }
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}

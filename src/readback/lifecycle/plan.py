@@ -74,6 +74,8 @@ class Request:
     intended: Mapping[str, Json] | None = None
     step: str = ""
     replaces: str = ""
+    reverses: str = ""
+    """The stamp of the action that this one compensates."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from readback.canon import Json
+from readback.domain.attribution import looked_elsewhere
 from readback.domain.contract import ATTEMPTS_MAX
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
-from readback.domain.reconciliation import Reconciliation, looked_elsewhere
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State

@@ -122,6 +122,7 @@ def _outcome(
         told=_told(contract, authoritative) if a.state is State.RECONCILED_SUCCESS else {},
         proves=str(contract.get("proves", "")),
         trace=str(a.context.get("trace", "")),
+        kind=a.kind,
     )
 
 

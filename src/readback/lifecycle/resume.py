@@ -10,11 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
+from readback.domain.case import Judged
 from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.domain.events import open_envelope
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.reconciliation import Judged
 from readback.domain.side_effect import Consistency, Independence
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Plan, Scope

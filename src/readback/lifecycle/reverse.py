@@ -10,12 +10,13 @@ from collections.abc import Callable, Generator
 
 from readback.canon import Json
 from readback.domain.action import Action
+from readback.domain.case import Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
-from readback.domain.reconciliation import Judged, Reconciliation
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
@@ -136,6 +137,7 @@ def compensation_of(run: Run) -> Request:
         operation=f"compensate {run.action.id}",
         intended=None,
         step=f"compensation of {run.action.id}",
+        reverses=run.action.stamp,
     )
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from readback.canon import Json, json_value, sha256_hex, stored_bytes
 from readback.domain import change
 from readback.domain.action import Action
+from readback.domain.case import Judged
 from readback.domain.context import Context
 from readback.domain.contract import Contract
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.idempotency import key_status, key_text
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
-from readback.domain.reconciliation import Judged
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.plan import Plan, Scope
 from readback.lifecycle.schedule import lease_until
@@ -113,6 +113,7 @@ class Run:
             self.scope.run,
             self.scope.trace,
             json_value(self.before.taken.reading.value) if self.before is not None else None,
+            str(a.context.get("reverses", "")),
         )
 
     # --- recording ---

@@ -10,11 +10,12 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from readback.canon import Json, ReadbackError
+from readback.domain.case import SCOPE_KEYS, Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.reconciliation import SCOPE_KEYS, Case, Judged, Reconciliation, reconcile
+from readback.domain.reconciliation import Reconciliation, reconcile
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict
 from readback.lifecycle.evaluate import as_json, judge_reading

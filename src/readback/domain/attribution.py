@@ -1,0 +1,78 @@
+"""Attribution: whose doing a state is, and what is known of our effect. Unknown is an answer.
+
+Called by reconciliation and recovery. Pure; it decides nothing by itself.
+"""
+
+from __future__ import annotations
+
+from readback.domain.case import Case, Judged
+from readback.domain.change import changed
+from readback.domain.observation import Observation, ObservationStatus
+from readback.domain.predicate import Truth
+from readback.domain.reading import Lookup, Presence
+from readback.domain.verdict import Attribution
+
+
+def bears_stamp(case: Case, judged: Judged) -> bool:
+    mapped = judged.match("stamp")
+    said = judged.taken.reading.stamp
+    return said == case.stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
+
+
+def is_effect(judged: Judged) -> bool:
+    return judged.taken.ran and judged.presence is Presence.PRESENT
+
+
+def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribution:
+    """Whose doing the state in this reading is. Unknown is an answer.
+
+    `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
+    """
+    if bears_stamp(case, judged) or judged.taken.reading.created_after_dispatch:
+        return Attribution.OURS
+    before, other = case.before, bears_other_mark(judged)
+    same = before is not None and before.taken.ran and not has_changed(before, judged)
+    if effect_known(case) and not (violated and (other or same)):
+        return Attribution.OURS
+    if same and before is not None:
+        held = bool(before.ensure) and all(e.truth is Truth.HOLDS for e in before.ensure)
+        return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
+    if other:
+        return Attribution.OTHER_ACTOR
+    actor = judged.match("actor")
+    if actor is not None and actor.truth is Truth.HOLDS and before is not None:
+        return Attribution.OURS
+    return Attribution.UNKNOWN
+
+
+def bears_other_mark(judged: Judged) -> bool:
+    """The last writer left a stamp or a name, and it is not ours."""
+    stamp, actor = judged.match("stamp"), judged.match("actor")
+    if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
+        return True
+    return actor is not None and actor.truth is Truth.VIOLATED
+
+
+def found_here(case: Case) -> bool:
+    return any(is_effect(each) and each.in_scope is Truth.HOLDS for each in case.found or ())
+
+
+def effect_known(case: Case) -> bool:
+    """The search by stamp, or the record under the key, shows that the attempt had its effect."""
+    return found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
+
+
+def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
+    """The places where the effect could be instead were looked at; or the tool itself says that there is none."""
+    if lookup is not None and lookup.status in ("landed", "failed"):
+        return lookup.status == "failed"
+    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
+    return found is not None or observation.status in silent
+
+
+def has_changed(before: Judged, after: Judged) -> bool:
+    if before.presence is not after.presence:
+        return True
+    if before.version is not None and after.version is not None:
+        return bool(before.version != after.version)
+    return changed(before.taken.reading.value, after.taken.reading.value)

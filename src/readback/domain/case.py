@@ -1,0 +1,76 @@
+"""A case: everything that is known of one attempt at the moment of judging, readings and searches included.
+
+Made by lifecycle.verify, judged by reconciliation. It holds values and answers questions about a single reading; it
+judges nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readback.canon import Json
+from readback.domain.contract import Contract
+from readback.domain.observation import Observation
+from readback.domain.predicate import Evaluation, Truth, conjoin
+from readback.domain.reading import Lookup, Presence, TakenReading
+
+SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityMatch:
+    """One identity key held against a reading: `actual` is null where the reading does not say it."""
+
+    key: str
+    truth: Truth
+    expected: Json
+    actual: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A reading with everything that could be evaluated over it."""
+
+    taken: TakenReading
+    identity: tuple[IdentityMatch, ...] = ()
+    ensure: tuple[Evaluation, ...] = ()
+    terminal_failure: bool = False
+
+    @property
+    def presence(self) -> Presence:
+        return self.taken.reading.presence
+
+    def match(self, key: str) -> IdentityMatch | None:
+        return next((m for m in self.identity if m.key == key), None)
+
+    @property
+    def in_scope(self) -> Truth:
+        """Is this the object we mean, in our tenant? A key that is mapped and not said leaves it open."""
+        truths = [m.truth for m in self.identity if m.key in SCOPE_KEYS]
+        return conjoin(truths) if truths else Truth.HOLDS
+
+    @property
+    def version(self) -> Json:
+        own = self.taken.reading.version
+        mapped = self.match("version")
+        return own if own is not None else (mapped.actual if mapped else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known of one attempt at the moment of judging."""
+
+    contract: Contract
+    stamp: str
+    observation: Observation
+    checks: tuple[Judged, ...]
+    before: Judged | None = None
+    found: tuple[Judged, ...] | None = None
+    """Effects bearing our stamp, wherever they landed; None where nobody looked."""
+    lookup: Lookup | None = None
+    window_closed: bool = False
+    stable: bool = True
+    dead: bool = False
+    """The attempt can have no effect any more."""
+    look_due: bool = False
+    """The contract can search for duplicates, and has to do so (again) before success is told."""
