@@ -21,6 +21,7 @@ class Context:
     before there is an answer. `before` is what the reading before execution showed, null before it is taken, where
     there is none and where there was no such object: with it a reader of a source that takes no stamp can tell what is
     newer than the attempt, after a restart too. It is a copy: what is done to it changes no judgement.
+    `reverses`: in a compensation, the stamp of the action whose effect is to be reversed.
     """
 
     action_id: str
@@ -36,3 +37,4 @@ class Context:
     run: str = ""
     trace: str = ""
     before: Json = None
+    reverses: str = ""

@@ -82,6 +82,7 @@ class Outcome:
     told: Mapping[str, Json] = field(default_factory=dict)
     proves: str = ""
     trace: str = ""
+    kind: str = ""
 
     @property
     def verified(self) -> bool:
@@ -148,6 +149,7 @@ class Outcome:
             replayed=self.replayed,
             noop=self.discrepancy is Discrepancy.NO_OP_SUCCESS,
             proves=self.proves,
+            reads=self.kind == "read",
             hold=self.hold,
             attempted=self.attempts > 0 and not self._never_sent,
             contested=self.contested,

@@ -60,6 +60,8 @@ class ReportInput:
     resolution: Resolution = Resolution.NONE
     noop: bool = False
     proves: str = ""
+    reads: bool = False
+    """It only reads: whose doing the state is says nothing about it."""
     hold: str = ""
     attempted: bool = True
     observed: bool = True
@@ -187,6 +189,15 @@ def user_text(report: ReportInput) -> str:
     return text + _attested(report) + _replay(report)
 
 
+_PROVES: Final = MappingProxyType(
+    {
+        "submitted": " What is verified is that it was submitted, not that it was delivered.",
+        "delivered": " What is verified is that it was delivered.",
+    }
+)
+"""What the reading of something sent can show."""
+
+
 def completed_text(success: SuccessReport) -> str:
     """The only function that speaks of completion."""
     report = success.report
@@ -194,8 +205,9 @@ def completed_text(success: SuccessReport) -> str:
     if report.noop:
         return text + " The state was already as intended; nothing had to change."
     if report.proves:
-        text += f" What is verified: {one_line(report.proves)}, and no more than that."
-    if report.attribution is Attribution.UNKNOWN:
+        said = f" What is verified: {one_line(report.proves)}, and no more than that."
+        text += _PROVES.get(report.proves, said)
+    if report.attribution is Attribution.UNKNOWN and not report.reads:
         text += " The state is as intended; it is not shown that this action made it so."
     return text
 
@@ -301,7 +313,7 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
     extra = " A later reading contradicts what was found before." if report.contested else ""
     if key is ReportKey.COMPLETED and report.noop:
         extra += " The state was already so; nothing changed."
-    elif key is ReportKey.COMPLETED and report.attribution is Attribution.UNKNOWN:
+    elif key is ReportKey.COMPLETED and report.attribution is Attribution.UNKNOWN and not report.reads:
         extra += " Whose doing it is was not shown."
     if key is ReportKey.COMPLETED and report.proves:
         extra += f" The reading proves {quoted(report.proves)} and no more."
