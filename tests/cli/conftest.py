@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from readback.commands.cli import main
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.architecture.tree import ROOT
 
+PATIENCE_SECONDS = 120
 CONTRACTS = "tests.cli.shop"
 
 
@@ -40,6 +42,7 @@ class Desk:
 
     folder: Path
     runtime: VirtualRuntime
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __call__(self, *args: str, code: int | None = None) -> Answer:
         """One command in this process, with virtual time. `code`: what it has to end with."""
@@ -60,7 +63,7 @@ class Desk:
 
     def process(self, *args: str) -> subprocess.Popen[str]:
         """A command as a real process, in this folder and with real time."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(Path(sys.executable).with_name("readback")), *args],
             cwd=self.folder,
             env=self.environment(),
@@ -68,11 +71,23 @@ class Desk:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """No process outlives its test, whatever became of that."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
 
     def spawn(self, *args: str, code: int | None = None) -> Answer:
         """The same, to its end."""
-        with self.process(*args) as started:
-            out, err = started.communicate(timeout=120)
+        started = self.process(*args)
+        out, err = started.communicate(timeout=PATIENCE_SECONDS)
         answer = Answer(started.returncode, out, err)
         assert code is None or answer.code == code, answer
         return answer
@@ -87,7 +102,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     folder = tmp_path / "desk"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -95,4 +110,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setattr(sys, "path", [*sys.path])
     runtime = VirtualRuntime()
     monkeypatch.setattr(bootstrap, "runtime", lambda: runtime)
-    return Desk(folder, runtime)
+    one = Desk(folder, runtime)
+    yield one
+    one.end()

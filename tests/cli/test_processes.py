@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,12 +38,14 @@ def until(seen: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk at which every command is a process of its own."""
     from readback.testing.runtime_virtual import VirtualRuntime
 
     monkeypatch.setenv("SHOP_FILE", str(tmp_path / "shop.json"))
-    return Desk(tmp_path, VirtualRuntime())
+    one = Desk(tmp_path, VirtualRuntime())
+    yield one
+    one.end()
 
 
 def newest(desk: Desk) -> str:
