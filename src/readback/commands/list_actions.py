@@ -19,6 +19,8 @@ from readback.sdk.session import Session
 
 LIMIT_MAX: Final = 10_000
 WORD_WIDTH: Final = len("undetermined")
+WORD_WIDTH_NARROW: Final = 10
+ALL_COLUMNS_WIDTH: Final = 120
 SECONDS: Final = len("2026-01-01 00:00:00")
 TENANTS_LOOKED_AT_MAX: Final = 20
 
@@ -88,26 +90,23 @@ def _draw(page: list[StoredProjection]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    out = console()
+    wide = out.width >= ALL_COLUMNS_WIDTH  # else what matters less is left out, so that nothing is cut off unseen
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("", "id", "when"):
+    for name in ("", "id", *(["when"] if wide else [])):
         table.add_column(name, no_wrap=True)
-    for name in ("contract", "target", "state", "verdict", "discrepancy"):
-        table.add_column(name, overflow="fold", min_width=WORD_WIDTH)
+    for name in ("contract", "target", "state", "verdict", *(["discrepancy"] if wide else [])):
+        table.add_column(name, overflow="fold", min_width=WORD_WIDTH if wide else WORD_WIDTH_NARROW)
     for stored in page:
         p = stored.projection
         verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
         failed = exit_code(State(p.state), held=bool(p.hold)) == 1
-        texts = (
-            moment(p.created_us)[:SECONDS],
-            p.contract,
-            p.target,
-            plain(p.state),
-            shown_verdict(p),
-            plain(p.discrepancy),
-        )
+        texts = [p.contract, p.target, plain(p.state), shown_verdict(p)]
+        if wide:
+            texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]
         sign = mark(OK if verified else BAD if failed else OPEN)
         table.add_row(sign, p.action_id, *(Text(safe(text, 120)) for text in texts))
-    console().print(table)
+    out.print(table)
 
 
 def _nothing(session: Session, settings: Settings, *, filtered: bool) -> None:
