@@ -97,6 +97,11 @@ class SqliteStore(Queries):
         super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
 
+    @property
+    def path(self) -> Path:
+        """The database's file: what this store does not take is written down beside it."""
+        return self._path
+
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         if not batch:
             return []
