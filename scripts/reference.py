@@ -131,8 +131,8 @@ def _keys() -> Iterator[str]:
     yield table(("key", "takes", "without it", "meaning"), [(f"`{name}`", *key) for name, key in KEYS.items()])
     yield prose(
         "Beside the keys, a contract has functions: `.read` (one or more readers), `.find` (every effect that bears "
-        "the stamp, wherever it landed), `.lookup` (what became of the attempt with this key), `.compensate` (an action "
-        "that reverses this one), `.rollback` (puts a local boundary back)."
+        "the stamp, wherever it landed), `.lookup` (what became of the attempt with this key), `.compensate` (an "
+        "action that reverses this one), `.rollback` (puts a local boundary back)."
     )
 
 
@@ -219,8 +219,8 @@ def _environment() -> Iterator[str]:
     yield prose(
         "What is given in the program or by a flag wins over the environment, the environment over files, files over "
         "the defaults. The files are `config.toml` in the user's configuration folder for Readback, and "
-        "`readback.toml` in the working folder, which counts only where the former pins its SHA-256 under `[trusted]`: an agent may be "
-        "able to write there."
+        "`readback.toml` in the working folder, which counts only where the former pins its SHA-256 under `[trusted]`: "
+        "an agent may be able to write there."
     )
     config = importlib.import_module("readback.config")
     rows = [
