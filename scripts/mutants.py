@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
+import re
 import sys
 import tempfile
 import time
@@ -62,7 +63,10 @@ STRICT = (
 )
 """What decides whether an action succeeded, what is done about it, and whether it may run again."""
 
-TESTS = ("tests/unit", "tests/lifecycle")
+TESTS = ("tests/unit",)
+"""The domain's own tests have to notice. What only a test three rooms above would notice is not held here."""
+CONTROL = ("state", "check")
+"""The function that is left as it is."""
 DESELECTED = (
     # Starts a type checker of its own, which reads the files and not what is changed here.
     "tests/unit/test_reporting.py::test_a_false_report_is_a_type_error",
@@ -76,6 +80,7 @@ class Run:
     sources: dict[str, bytes]
     known: dict[str, tuple[str, str]]
     base: Path
+    tests: Sequence[str] = TESTS
     green: dict[str, Any] = field(default_factory=dict)
     result: dict[str, int] = field(default_factory=dict)
     killers: dict[str, Counter[str]] = field(default_factory=dict)
@@ -90,37 +95,57 @@ class Run:
         self.result[line["id"]] = line["status"]
 
     def files_for(self, module: str) -> list[str]:
-        """Cold files: first those that killed before, then those that name the module, the cheap ones first."""
+        """Cold files, the likeliest first: those that name the module, or where none does, what imports it."""
         killers = self.killers.setdefault(module, Counter())
+        texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in self.green["cost"]}
+        names = {module}
+        while not any(names_any(text, names) for text in texts.values()):
+            importers = {name for name, text in self.sources.items() if names_any(text.decode(), names)}
+            if importers <= names:
+                return list(texts)
+            names |= importers
+        near = [file for file, text in texts.items() if names_any(text, names)]
+        return sorted(near, key=lambda file: (-killers[file], f"test_{module}" not in file, self.green["cost"][file]))
 
-        def rank(file: str) -> tuple[int, bool, float]:
-            text = (ROOT / file).read_text(encoding="utf-8")
-            return -killers[file], f"readback.domain.{module} " not in text, self.green["cost"][file]
 
-        return sorted(self.green["cost"], key=rank)
+def names_any(text: str, modules: Iterable[str]) -> bool:
+    """Whether a source imports one of these modules of the domain."""
+    return any(re.search(rf"readback\.domain(\.| import [^\n]*\b){name}\b", text) for name in modules)
 
 
-def test_files() -> list[str]:
+def test_files(places: Iterable[str]) -> list[str]:
     """The test files that have to do with the domain."""
-    files = [file for place in TESTS for file in sorted((ROOT / place).rglob("test_*.py"))]
+    files = [file for place in places for file in sorted((ROOT / place).rglob("test_*.py"))]
     return [file.relative_to(ROOT).as_posix() for file in files if b"readback.domain" in file.read_bytes()]
 
 
 def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
-    """Fill `run.result`: warm where that is possible, else cold; a survivor is tried both ways."""
-    warm([one for one in mutants if one.scope], run.sources, run.arguments(test_files()), run.take)
+    """Fill `run.result`: warm where that is possible, else cold; a survivor is tried both ways.
+
+    A control stands first: a change of nothing, which has to survive, or every death here means nothing.
+    """
+    control = Mutant(*CONTROL, 0, 0, b"", "control")
+    warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(test_files(run.tests)), run.take)
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
+    if run.result["control"] != SURVIVED:
+        raise RedTestsError("a change of nothing, in a warm process")
     preload(run.green["modules"])
-    for one in mutants:
+    for one in [control, *mutants]:
         if run.result.get(one.id, SURVIVED) != SURVIVED:
             continue
-        status, killer = cold(one, run.sources[one.module], run.files_for(one.module), run.arguments)
+        files = run.files_for(one.module)
+        cost = sum(run.green["cost"][file] for file in files)
+        status, killer = cold(one, run.sources[one.module], files, run.arguments, cost)
         if status == BROKEN:
             raise RedTestsError(f"pytest itself, in {killer}")
+        if one is control and status != SURVIVED:
+            raise RedTestsError(f"a change of nothing, in a cold process: {killer}")
         run.result[one.id] = status
         if killer:
             run.killers[one.module][killer] += 1
+        elif status == SURVIVED and one is not control:
+            show_survivor(run, one)
 
 
 # --- what is said ---
@@ -133,12 +158,10 @@ def diff(mutant: Mutant, source: bytes) -> str:
     return "\n".join(difflib.unified_diff(old, new, name, name, lineterm="", n=0))
 
 
-def show_survivors(run: Run, mutants: Sequence[Mutant]) -> int:
-    """Print each survivor that nobody listed; how many."""
-    unlisted = [one for one in mutants if run.result[one.id] == SURVIVED and one.id not in run.known]
-    for one in unlisted:
-        print(f"\nsurvived: {one.id}\n{diff(one, run.sources[one.module])}")
-    return len(unlisted)
+def show_survivor(run: Run, mutant: Mutant) -> None:
+    """Print a survivor that nobody listed, as soon as it is one."""
+    if mutant.id not in run.known:
+        print(f"\nsurvived: {mutant.id}\n{diff(mutant, run.sources[mutant.module])}", flush=True)
 
 
 def show_rates(run: Run, mutants: Sequence[Mutant]) -> list[str]:
@@ -166,9 +189,7 @@ def show_rates(run: Run, mutants: Sequence[Mutant]) -> list[str]:
 def read_known() -> dict[str, tuple[str, str]]:
     """Listed survivors: id -> status and reason."""
     data = tomllib.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
-    return {
-        each["mutant"]: (group, each["reason"]) for group in ("equivalent", "open") for each in data.get(group, [])
-    }
+    return {each["mutant"]: (group, each["reason"]) for group in ("equivalent", "open") for each in data.get(group, [])}
 
 
 def stale(run: Run, mutants: Sequence[Mutant]) -> list[str]:
@@ -199,7 +220,7 @@ def make(sources: Mapping[str, bytes], modules: Sequence[str]) -> list[Mutant]:
 
 def verdict(run: Run, mutants: Sequence[Mutant], *, sample: bool, partial: bool) -> int:
     """Print what was found; the exit status."""
-    unlisted = show_survivors(run, mutants)
+    unlisted = sum(run.result[one.id] == SURVIVED and one.id not in run.known for one in mutants)
     below = show_rates(run, mutants)
     at_import = sum(run.result[one.id] == AT_IMPORT for one in mutants)
     print(f"{at_import} of the killed did not get past an import.")
@@ -224,6 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants.sh", description=__doc__.split("\n", 1)[0])
     parser.add_argument("what", nargs="*", help="'sample', or names of domain modules; nothing: all of them")
     parser.add_argument("--size", type=int, default=SAMPLE, help="how many mutants the sample has")
+    parser.add_argument("--tests", action="append", help="look in these folders for tests, not in all")
     asked = parser.parse_args()
     began = time.monotonic()
     sources = {path.stem: path.read_bytes() for path in sorted(DOMAIN.glob("*.py"))}
@@ -236,7 +258,7 @@ def main() -> int:
     if sample:
         mutants = chosen(mutants, asked.size)
     with tempfile.TemporaryDirectory(prefix="mutants-") as base:
-        run = Run(sources, read_known(), Path(base))
+        run = Run(sources, read_known(), Path(base), asked.tests or TESTS)
         try:
             try_all(run, mutants)
         except RedTestsError as error:

@@ -41,8 +41,8 @@ _SUMS: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitOr: ("|", "&"),
 }
 _TWINS = {"any": "all", "all": "any", "min": "max", "max": "min"}
-_TOLD = frozenset({"detail", "remedy", "message", "rationale"})
-"""Keywords whose text is for people: no decision hangs on it."""
+_TOLD = frozenset({"detail", "error", "remedy", "message", "rationale"})
+"""Names whose text is for people: no decision hangs on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class _Maker:
                 for statement in _without_docstring(node.body):
                     self.walk(statement, inner)
             case ast.AnnAssign():
-                if node.value is not None:
+                if node.value is not None and _target(node.target) not in _TOLD:
                     self.walk(node.value, replace(place, named=place.named or _target(node.target)))
             case ast.Assign():
                 named = _target(node.targets[0]) if not place.in_function else ""
@@ -136,9 +136,13 @@ class _Maker:
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: _Place) -> None:
         named = _join(place.named, node.name)
-        for default in (*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)):
+        takes = node.args
+        positional = [*takes.posonlyargs, *takes.args]
+        defaults = [*zip(reversed(positional), reversed(takes.defaults), strict=False)]
+        for argument, default in (*defaults, *zip(takes.kwonlyargs, takes.kw_defaults, strict=True)):
             # Evaluated where the function stands: at import, unless it stands in a function.
-            self.walk(default, replace(place, named=named))
+            if default is not None and argument.arg not in _TOLD:
+                self.walk(default, replace(place, named=named))
         scope = place.scope if place.in_function else named
         for statement in _without_docstring(node.body):
             self.walk(statement, _Place(scope, named, in_function=True))

@@ -26,6 +26,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -42,7 +43,8 @@ PACKAGE = "readback.domain"
 KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN = 1, 2, 3, 4, 5
 """A child's exit status. AT_IMPORT: the package or a test does not even import with the change.
 INVALID: the edit left no program. BROKEN: pytest itself fails, which says nothing about the mutant."""
-CPU_SECONDS = 20.0
+CPU_SECONDS = 3.0
+"""Beside three times what the tests take without a change."""
 WALL_SECONDS = 240.0
 """Only against a child that waits for something that never comes, using no processor."""
 
@@ -51,27 +53,31 @@ class RedTestsError(Exception):
     """Tests fail without any change: nothing can be learnt from them."""
 
 
-def in_child(work: Callable[[], int]) -> int:
-    """Run `work` in a forked child; its exit status, KILLED where it died or used up its allowance."""
+def in_child(work: Callable[[], int], allowance: float) -> int:
+    """Run `work` in a forked child; its exit status, KILLED where it used up its allowance."""
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        status = KILLED
+        status = BROKEN
         try:
-            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS + 3 * allowance)
             signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
             status = work()
         finally:
+            if status == BROKEN:
+                traceback.print_exc()
             os._exit(status)
     _, how = os.waitpid(pid, 0)
-    return os.WEXITSTATUS(how) if os.WIFEXITED(how) else KILLED
+    if os.WIFEXITED(how):
+        return os.WEXITSTATUS(how)
+    return KILLED if os.WTERMSIG(how) in (signal.SIGPROF, signal.SIGALRM) else BROKEN
 
 
 def silently() -> None:
-    """A child's tests say nothing to anybody."""
+    """A child's tests say nothing; only what breaks the run itself is shown, on stderr."""
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
+    for descriptor in (0, 1):
         os.dup2(nowhere, descriptor)
 
 
@@ -82,6 +88,7 @@ def pytest_arguments(files: Iterable[str], deselected: Iterable[str], base: Path
         "--override-ini=addopts=",
         "--override-ini=faulthandler_timeout=0",
         "--import-mode=importlib",
+        "-Wignore::pytest.PytestAssertRewriteWarning",  # plugins are loaded before the cold children fork
         "--capture=no",
         f"--rootdir={ROOT}",
         f"--basetemp={base}",
@@ -160,7 +167,8 @@ class Warm(_WithoutShrinking):
         if not chosen:
             return SURVIVED, ""
         reader, writer = os.pipe()
-        status = in_child(lambda: _run_warm(mutant, self.sources[mutant.module], chosen, writer))
+        allowance = sum(self.seconds[item.nodeid] for item in chosen)
+        status = in_child(lambda: _run_warm(mutant, self.sources[mutant.module], chosen, writer), allowance)
         os.close(writer)
         with open(reader, encoding="utf-8") as told:
             killer = told.read()
@@ -170,7 +178,6 @@ class Warm(_WithoutShrinking):
 
 
 def _run_warm(mutant: Mutant, source: bytes, items: list[pytest.Item], writer: int) -> int:
-    silently()
     changed = mutant.apply(source)
     if not is_program(changed):
         return INVALID
@@ -297,11 +304,15 @@ def preload(names: Iterable[str]) -> None:
 
 
 def cold(
-    mutant: Mutant, source: bytes, files: Sequence[str], arguments: Callable[[list[str]], list[str]]
+    mutant: Mutant,
+    source: bytes,
+    files: Sequence[str],
+    arguments: Callable[[list[str]], list[str]],
+    allowance: float,
 ) -> tuple[int, str]:
     """Try one mutant from the import on, file after file; its status and the file that killed it."""
     reader, writer = os.pipe()
-    status = in_child(lambda: _run_cold(mutant, source, files, arguments, writer))
+    status = in_child(lambda: _run_cold(mutant, source, files, arguments, writer), 1.5 * len(files) + allowance)
     os.close(writer)
     with open(reader, encoding="utf-8") as told:
         return status, told.read()

@@ -1,0 +1,341 @@
+"""The fold: what each event makes of an action, field by field. Resume and audit stand on nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.action import Action, Judgement
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import Event, EventKind
+from readback.domain.state import TERMINAL, State
+
+K, S = EventKind, State
+
+
+def fields(**named: Any) -> dict[str, Any]:
+    """Fields and what they hold, several on a line."""
+    return named
+
+
+NOTHING_JUDGED: dict[str, Any] = {
+    "verdict": "not_checked",
+    "why": "",
+    "finding": "",
+    "discrepancy": "",
+    "attribution": "unknown",
+    "row": "",
+    "table": "",
+    "recovery": "",
+    "level": 1,
+    "effect_shown": False,
+    "dead": False,
+    "done": (),
+    "undone": (),
+    "detail": "",
+    "ref": "",
+}
+NEW: dict[str, Any] = {
+    **fields(id="act-1", tenant="acme", version=0, head="", state=S.PROPOSED, principal=""),
+    **fields(contract="", contract_version="", contract_hash="", kind="", side_effect="", target=""),
+    **fields(operation="", key_hash="", request_hash="", stamp="", context={}, request_ref=""),
+    **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
+    **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
+    **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
+    **fields(compensation_id="", rollback_done=False, cancelled=False, contested=False, hold="", code=""),
+    **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
+    **fields(verified_us=0, reconciled_us=0),
+}
+
+
+def busy(state: State = S.PENDING) -> Action:
+    """An action in the middle of its life, with something in every field that an event may clear."""
+    action = Action("act-1", "acme", version=7, head="aa", state=state)
+    action.context, action.before, action.before_ref = {"step": "1"}, {"role": "before"}, "b0"
+    action.attempts, action.attempt_open, action.timeout_us, action.ended_us = 1, True, 5, 6
+    action.observation, action.observation_ref = {"status": "success"}, "o0"
+    action.reading, action.reading_ref, action.lookup = {"role": "check"}, "r0", "pending"
+    action.polls, action.late_polls, action.held_since_us, action.looked_us, action.due_us = 3, 4, 8, 9, 10
+    action.compensation_id, action.hold, action.code = "act-0", "frozen", "old-code"
+    action.review, action.incident = "earlier review", "earlier incident"
+    action.created_us, action.updated_us, action.validated_us = 11, 12, 13
+    action.executed_us, action.verified_us, action.reconciled_us = 14, 15, 16
+    return action
+
+
+def judged(**changes: Json) -> dict[str, Json]:
+    data: dict[str, Json] = {
+        **fields(verdict="refuted", why="none", finding="value_mismatch", discrepancy="value_mismatch"),
+        **fields(attribution="ours", row="REC-03", table="t1", recovery="compensate", level=2),
+        **fields(effect_shown=True, dead=True, done=["a"], undone=["b", "c"], detail="Differs."),
+        **fields(polls=5, late_polls=6, held_since=70, due=900, review="look", incident="alarm"),
+    }
+    data.update(changes)
+    return data
+
+
+JUDGED: dict[str, Any] = {
+    **fields(verdict="refuted", why="none", finding="value_mismatch", discrepancy="value_mismatch"),
+    **fields(attribution="ours", row="REC-03", table="t1", recovery="compensate", level=2),
+    **fields(effect_shown=True, dead=True, done=("a",), undone=("b", "c"), detail="Differs.", ref="j9"),
+}
+PROPOSAL: dict[str, Json] = {
+    **fields(principal="agent", contract="ship", contract_version="2", contract_hash="c0ffee"),
+    **fields(operation_kind="set", side_effect="medium_risk_write", target="order/1", operation="op-1"),
+    **fields(stamp="rb-1", key_hash="k1", request_hash="q1", context={"step": "2"}),
+}
+
+
+def fold(action: Action, event: Event) -> dict[str, Any]:
+    """What the event changed, beside version, head and time."""
+    before = asdict(action)
+    action.apply(event, "ff")
+    after = asdict(action)
+    assert (after["version"], after["head"], after["updated_us"]) == (before["version"] + 1, "ff", event.at_us)
+    always = ("version", "head", "updated_us")
+    return {name: value for name, value in after.items() if name not in always and value != before[name]}
+
+
+def test_a_new_action_has_done_nothing_and_is_owed_nothing() -> None:
+    assert asdict(Action("act-1", "acme")) == NEW
+    assert asdict(Judgement()) == NOTHING_JUDGED
+
+
+@pytest.mark.parametrize(("context", "kept"), [({"step": "2"}, {"step": "2"}), ("odd", {})])
+def test_a_proposal_names_the_action(context: Json, kept: Json) -> None:
+    action = Action("act-1", "acme")
+    event = Event(
+        K.PROPOSED,
+        100,
+        (S.PROPOSED, S.VALIDATED),
+        {**PROPOSAL, "context": context},
+        {"request": "r1", "contract": "c1"},
+    )
+    action.apply(event, "ff")
+    expected = {
+        **NEW,
+        **fields(version=1, head="ff", state=S.VALIDATED, principal="agent", contract="ship"),
+        **fields(contract_version="2", contract_hash="c0ffee", kind="set", side_effect="medium_risk_write"),
+        **fields(target="order/1", operation="op-1", stamp="rb-1", key_hash="k1", request_hash="q1"),
+        **fields(context=kept, request_ref="r1", contract_ref="c1", created_us=100, updated_us=100),
+    }
+    assert asdict(action) == expected
+
+
+STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
+    "rejected": (
+        S.VALIDATED,
+        Event(K.REJECTED, 100, (S.FAILED,), {"code": "stale", "detail": "Too old."}),
+        {
+            **fields(state=S.FAILED, code="stale", judgement={**NOTHING_JUDGED, "detail": "Too old."}),
+            **fields(reconciled_us=100, due_us=None),
+        },
+    ),
+    "rejected without a word": (
+        S.VALIDATED,
+        Event(K.REJECTED, 100, (S.FAILED,)),
+        {"state": S.FAILED, "code": "", "reconciled_us": 100, "due_us": None},
+    ),
+    "rejected with a judgement": (
+        S.VALIDATED,
+        Event(K.REJECTED, 100, (S.FAILED,), {**judged(), "code": "x"}, {"judgement": "j9"}),
+        {"state": S.FAILED, "code": "x", "judgement": JUDGED, "reconciled_us": 100, "due_us": None},
+    ),
+    "read before": (
+        S.VALIDATED,
+        Event(K.READ, 100, (), {"role": "before", "started": 90}, {"reading": "b1"}),
+        {"before": {"role": "before", "started": 90}, "before_ref": "b1"},
+    ),
+    "read before, without evidence": (
+        S.VALIDATED,
+        Event(K.READ, 100, (), {"role": "before"}),
+        {"before_ref": ""},
+    ),
+    "searched": (S.PENDING, Event(K.READ, 100, (), {"role": "find", "started": 90}), {"looked_us": 90}),
+    "read": (
+        S.PENDING,
+        Event(K.READ, 100, (), {"role": "check", "n": 2}, {"reading": "r1"}),
+        {"reading": {"role": "check", "n": 2}, "reading_ref": "r1", "verified_us": 100},
+    ),
+    "read, without evidence": (
+        S.PENDING,
+        Event(K.READ, 100, (), {"role": "check"}),
+        {"reading_ref": "", "verified_us": 100},
+    ),
+    "attempted": (
+        S.VALIDATED,
+        Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": 2, "timeout": 50}),
+        {
+            **fields(state=S.EXECUTING, attempts=2, timeout_us=50, executed_us=100, ended_us=0, polls=0),
+            **fields(late_polls=0, held_since_us=0, looked_us=0, lookup="", observation=None),
+            **fields(observation_ref="", due_us=100),
+        },
+    ),
+    "observed": (
+        S.EXECUTING,
+        Event(K.OBSERVED, 100, (S.ACCEPTED,), {"ended": 95, "due": 120}, {"observation": "o1"}),
+        {
+            **fields(state=S.ACCEPTED, observation={"ended": 95, "due": 120}, observation_ref="o1"),
+            **fields(attempt_open=False, ended_us=95, due_us=120),
+        },
+    ),
+    "observed, nothing due": (
+        S.EXECUTING,
+        Event(K.OBSERVED, 100, (S.ACCEPTED,), {"ended": 95}),
+        {
+            **fields(state=S.ACCEPTED, observation={"ended": 95}, observation_ref=""),
+            **fields(attempt_open=False, ended_us=95),
+        },
+    ),
+    "looked up": (S.PENDING, Event(K.LOOKED_UP, 100, (), {"status": "landed"}), {"lookup": "landed"}),
+    "judged, and goes on": (
+        S.PENDING,
+        Event(K.JUDGED, 100, (), judged(), {"judgement": "j9"}),
+        {
+            **fields(judgement=JUDGED, polls=5, late_polls=6, held_since_us=70, due_us=900),
+            **fields(review="look", incident="alarm"),
+        },
+    ),
+    "judged, and nothing is due": (
+        S.PENDING,
+        Event(K.JUDGED, 100, (), judged(due=None, review="", incident=""), {"judgement": "j9"}),
+        {
+            **fields(judgement=JUDGED, polls=5, late_polls=6, held_since_us=70, due_us=None),
+            **fields(reconciled_us=100),
+        },
+    ),
+    "judged, and ends": (
+        S.COMMITTED,
+        Event(K.JUDGED, 100, (S.RECONCILED_SUCCESS,), judged(), {"judgement": "j9"}),
+        {
+            **fields(state=S.RECONCILED_SUCCESS, judgement=JUDGED, polls=5, late_polls=6, held_since_us=70),
+            **fields(due_us=900, review="look", incident="alarm", reconciled_us=100),
+        },
+    ),
+    "resumed in an attempt": (S.EXECUTING, Event(K.RESUMED, 100), {"attempt_open": False, "ended_us": 100}),
+    "signalled": (S.PENDING, Event(K.SIGNALLED, 100), {"due_us": 100}),
+    "cancelled while it runs": (S.PENDING, Event(K.CANCELLED, 100), {"cancelled": True, "due_us": 100}),
+    "cancelled before": (
+        S.VALIDATED,
+        Event(K.CANCELLED, 100, (S.FAILED,)),
+        {"state": S.FAILED, "cancelled": True, "code": "cancelled", "reconciled_us": 100, "due_us": None},
+    ),
+    "abandoned by a person": (
+        S.REVIEW_REQUIRED,
+        Event(K.CANCELLED, 100, (S.ABANDONED,)),
+        {"state": S.ABANDONED, "cancelled": True, "code": "cancelled", "reconciled_us": 100, "due_us": None},
+    ),
+    "staged work put back": (
+        S.PENDING,
+        Event(K.STAGED_SETTLED, 100, (), {"how": "abandoned"}),
+        {"rollback_done": True},
+    ),
+    "staged work kept": (S.PENDING, Event(K.STAGED_SETTLED, 100, (), {"how": "settled"}), {}),
+    "compensation begun": (
+        S.COMPENSATING,
+        Event(K.COMPENSATION, 100, (), {"action": "act-9", "due": 130}),
+        {"compensation_id": "act-9", "due_us": 130},
+    ),
+    "compensation failed": (
+        S.COMPENSATING,
+        Event(
+            K.COMPENSATION,
+            100,
+            (S.COMPENSATION_FAILED,),
+            {"action": "act-9", "review": "by hand", "incident": "it did"},
+        ),
+        {
+            **fields(state=S.COMPENSATION_FAILED, compensation_id="act-9", due_us=None, review="by hand"),
+            **fields(incident="it did", reconciled_us=100),
+        },
+    ),
+    "contested": (S.RECONCILED_SUCCESS, Event(K.CONTESTED, 100), {"contested": True}),
+    "held": (
+        S.VALIDATED,
+        Event(K.HELD, 100, (), {"hold": "deferred", "code": "source-down"}),
+        {"hold": "deferred", "review": "deferred", "code": "source-down", "due_us": None},
+    ),
+    "held without a code": (
+        S.VALIDATED,
+        Event(K.HELD, 100, (), {"hold": "approval"}),
+        {"hold": "approval", "review": "approval", "code": "", "due_us": None},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_an_event_records_this_and_nothing_else(name: str) -> None:
+    state, event, expected = STEPS[name]
+    assert fold(busy(state), event) == expected
+
+
+def test_every_kind_of_event_is_told_here() -> None:
+    assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED} == set(K)
+
+
+def test_the_first_validation_is_remembered() -> None:
+    action = Action("act-1", "acme", version=1, state=S.VALIDATED)
+    changed = fold(action, Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": 1, "timeout": 50}))
+    assert changed["validated_us"] == 100
+    assert changed["attempt_open"] is True
+
+
+def test_a_resumption_between_attempts_ends_nothing() -> None:
+    action = busy(S.PENDING)
+    action.attempt_open = False
+    assert fold(action, Event(K.RESUMED, 100)) == {}
+
+
+def test_a_judgement_that_says_little_leaves_what_was_said() -> None:
+    action = busy(S.PENDING)
+    fold(action, Event(K.JUDGED, 100, (), judged(), {"judgement": "j9"}))
+    data = judged(done="odd", undone=None)
+    del data["detail"]
+    assert fold(action, Event(K.JUDGED, 101, (), data))["judgement"] == {
+        **JUDGED,
+        **fields(done=(), undone=(), detail="", ref=""),
+    }
+    silent = {name: data[name] for name in ("polls", "late_polls", "held_since", "due", "review", "incident")}
+    assert "judgement" not in fold(action, Event(K.JUDGED, 102, (), silent))
+
+
+def test_an_entry_with_a_word_where_a_number_belongs_is_corrupt() -> None:
+    with pytest.raises(StoreCorruptError, match="number"):
+        busy(S.VALIDATED).apply(Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": "two", "timeout": 50}), "ff")
+
+
+def test_a_path_that_no_table_has_is_corrupt() -> None:
+    with pytest.raises(StoreCorruptError, match="cannot be"):
+        busy(S.PENDING).apply(Event(K.SIGNALLED, 100, (S.PROPOSED,)), "ff")
+    with pytest.raises(StoreCorruptError, match="cannot be"):
+        busy(S.PROPOSED).apply(Event(K.SIGNALLED, 100, (S.PROPOSED,)), "ff")
+    with pytest.raises(StoreCorruptError, match="cannot be"):
+        Action("act-1", "acme").apply(Event(K.SIGNALLED, 100, (S.EXECUTING,)), "ff")
+    with pytest.raises(StoreCorruptError, match="cannot be"):
+        busy(S.VALIDATED).apply(Event(K.SIGNALLED, 100, (S.EXECUTING, S.VALIDATED)), "ff")
+
+
+def test_a_path_is_walked_to_its_end() -> None:
+    action = busy(S.EXECUTING)
+    action.apply(Event(K.SIGNALLED, 100, (S.ACCEPTED, S.PENDING, S.COMMITTED)), "ff")
+    assert action.state is S.COMMITTED
+
+
+def test_an_operation_may_be_proposed_again_only_where_nothing_exists_or_can_follow() -> None:
+    for state, attempts, shown, dead, found in product(
+        State, (0, 1), (False, True), (False, True), ("", "stale_state")
+    ):
+        action = Action("act-1", "acme", state=state, attempts=attempts)
+        action.judgement = Judgement(effect_shown=shown, dead=dead, discrepancy=found)
+        ended = state in (S.FAILED, S.ROLLED_BACK) and not shown
+        assert action.may_repeat is (ended and (attempts == 0 or (dead and found == "")))
+
+
+def test_a_key_is_settled_at_an_end_and_opened_again_by_another_attempt() -> None:
+    for state, version, attempts in product(State, (0, 1), (0, 1, 2)):
+        action = Action("act-1", "acme", version=version, state=state, attempts=attempts)
+        assert action.durable_key_change is (version == 1 and (state in TERMINAL or attempts == 2))

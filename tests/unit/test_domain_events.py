@@ -1,0 +1,85 @@
+"""Envelopes: what is hashed is on record for good, and what is not one of ours is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from readback.canon import envelope_bytes
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, seal
+from readback.domain.state import State
+
+EVENT = Event(
+    EventKind.OBSERVED, 1_700, (State.EXECUTING, State.ACCEPTED), {"ended": 1_600, "ok": True}, {"observation": "ab12"}
+)
+SEALED = (
+    b'{"action":"act-1","at":1700,"data":{"ended":1600,"ok":true},"format":1,"kind":"observed",'
+    b'"path":["executing","accepted"],"prev":"ff","refs":{"observation":"ab12"},"tenant":"acme","version":3}'
+)
+
+
+def raw(**changed: Any) -> bytes:
+    """An envelope with some keys changed; one that is changed to `...` is left out."""
+    whole = {
+        "action": "act-1",
+        "at": 1_700,
+        "data": {},
+        "format": ENVELOPE_FORMAT,
+        "kind": "observed",
+        "path": ["executing"],
+        "prev": "",
+        "refs": {},
+        "tenant": "acme",
+        "version": 1,
+    }
+    return envelope_bytes({key: value for key, value in {**whole, **changed}.items() if value is not ...})
+
+
+def test_an_envelope_has_one_form_for_good() -> None:
+    envelope, leaf = seal(EVENT, "act-1", "acme", 3, "ff")
+    assert envelope == SEALED
+    assert leaf == hashlib.sha256(b"\x00" + SEALED).digest()
+
+
+def test_what_was_sealed_is_read_back_in_its_place() -> None:
+    assert open_envelope(SEALED) == Opened(EVENT, "act-1", "acme", 3, "ff")
+    bare = Event(EventKind.HELD, 5)
+    assert open_envelope(seal(bare, "a", "t", 1, "")[0]) == Opened(bare, "a", "t", 1, "")
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        raw(format=2),
+        raw(format=0),
+        raw(format=...),
+        b"[]",
+        raw(kind="invented"),
+        raw(kind=7),
+        raw(kind=...),
+        raw(at="1700"),
+        raw(at=True),
+        raw(path="executing"),
+        raw(path=["flying"]),
+        raw(path=[7]),
+        raw(data=[]),
+        raw(refs=[]),
+        raw(refs={"observation": 7}),
+        raw(action=7),
+        raw(tenant=None),
+        raw(version="1"),
+        raw(version=False),
+        raw(prev=0),
+        *(raw(**{key: ...}) for key in ("action", "at", "data", "path", "prev", "refs", "tenant", "version")),
+    ],
+)
+def test_what_is_not_an_envelope_of_ours_is_corrupt(envelope: bytes) -> None:
+    with pytest.raises(StoreCorruptError):
+        open_envelope(envelope)
+
+
+def test_the_control_is_an_envelope_of_ours() -> None:
+    assert open_envelope(raw()).event.path == (State.EXECUTING,)
