@@ -255,19 +255,21 @@ def _evidence(
 
 
 def _request(store: LedgerStore, action: Action) -> Iterator[str]:
-    """Request hash and key against the request and the contract that were kept, as far as nothing was redacted."""
+    """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
     request, contract = _loaded(store, action, action.request_ref), _loaded(store, action, action.contract_ref)
-    requested = request.get("requested")
-    if not isinstance(requested, dict) or _redacted(requested):
-        return
-    if request_hash(Kind(action.kind), action.target, requested) != action.request_hash:
-        yield f"Action {action.id} has another request than its request hash says."
-    named = contract.get("key_fields")
+    requested, named = request.get("requested"), contract.get("key_fields")
+    given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}
     if isinstance(named, list) and named:
-        keys.add(key_hash(action.tenant, action.contract, {str(n): requested.get(str(n)) for n in named}))
-    if action.key_hash not in keys:
+        # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
+        fields = {str(name): given.get(str(name)) for name in named}
+        keys.add(action.key_hash if _redacted(fields) else key_hash(action.tenant, action.contract, fields))
+    if contract and action.key_hash not in keys:
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
+    if not isinstance(requested, dict) or _redacted(requested):
+        return
+    if request_hash(Kind(action.kind), action.target, given) != action.request_hash:
+        yield f"Action {action.id} has another request than its request hash says."
 
 
 def _loaded(store: LedgerStore, action: Action, digest: str) -> dict[str, Json]:
