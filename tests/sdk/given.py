@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -120,3 +122,22 @@ def opened_async(store: Any = None, runtime: VirtualRuntime | None = None, **giv
     """The same with await."""
     given = {"tenant": TENANT, "principal": PRINCIPAL, **given}
     return AsyncReadback.open(store=store or MemoryStore(), runtime=runtime or VirtualRuntime(), **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What a process has besides memory: threads, files, signal handlers, a running timer."""
+
+    threads: frozenset[int | None]
+    files: int
+    handlers: tuple[object, ...]
+    timer: bool
+
+    @classmethod
+    def now(cls) -> Belongings:
+        return cls(
+            frozenset(each.ident for each in threading.enumerate()),
+            len(os.listdir("/proc/self/fd")),
+            tuple(signal.getsignal(number) for number in sorted(signal.valid_signals())),
+            signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+        )
