@@ -47,6 +47,8 @@ class Tally:
 class _Refused:
     until_us: int
     pause_us: int
+    for_a_moment: bool
+    """What is in the way goes away by itself: whoever waits until idle waits for that too."""
 
 
 class Worker:
@@ -187,7 +189,8 @@ class Worker:
         """Left for later, and named when it is met for the first time."""
         known = self._refused.get(action_id)
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
-        self._refused[action_id] = _Refused(self._session.runtime.now_us() + pause_us, pause_us)
+        until_us, locked = self._session.runtime.now_us() + pause_us, isinstance(error, StoreLockedError)
+        self._refused[action_id] = _Refused(until_us, pause_us, locked)
         if len(self.tally.errors) < ERRORS_KEPT_MAX:
             self.tally.errors[action_id] = error
         if known is None and say:
@@ -227,10 +230,14 @@ class Worker:
                 return False
         now_us = self._session.runtime.now_us()
         due = self._session.store.due(now_us, len(self._refused) + 1, self._tenant)
-        return all(action_id in self._refused for action_id in due)
+        return all(self._given_up(action_id) for action_id in due)
 
     def _waits(self, projection: Projection) -> bool:
-        return projection.due_us is not None and projection.action_id not in self._refused
+        return projection.due_us is not None and not self._given_up(projection.action_id)
+
+    def _given_up(self, action_id: str) -> bool:
+        refused = self._refused.get(action_id)
+        return refused is not None and not refused.for_a_moment
 
 
 def _silent(text: str) -> None:
