@@ -142,6 +142,9 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     weak = _too_weak(case, judged)  # 5
     if weak is not None:
         return replace(weak, ensure=judged.ensure, identity=judged.identity)
+    older = _on_older(case, judged)
+    if older is not None:
+        return replace(older, ensure=judged.ensure, identity=judged.identity)
     failed = _terminally_failed(case, judged)
     truth = Truth.VIOLATED if failed else conjoin(e.truth for e in judged.ensure)  # 6
     match truth:
@@ -265,10 +268,21 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
     if not known_older:
         return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
-    older = case.contract.kind is Kind.CREATE and before is not None and before.presence is Presence.PRESENT
-    if older and before is not None and has_changed(before, judged):
-        return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose)
     return _violated_finally(case, judged, whose)
+
+
+def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
+    """A create that changed an object which was there before it: that one was not to be touched."""
+    before = case.before
+    if case.contract.kind is not Kind.CREATE or before is None or before.presence is not Presence.PRESENT:
+        return None
+    whose = attribute(case, judged, violated=True)
+    if not has_changed(before, judged) or whose is Attribution.OTHER_ACTOR:
+        return None
+    if whose is not Attribution.OURS and not case.window_closed:
+        return None
+    ours = whose is Attribution.OURS
+    return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose, effect_shown=ours)
 
 
 # --- the frame ---
@@ -332,7 +346,7 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
     if whose is Attribution.OTHER_ACTOR and not _never_was_ours(case, judged):
         return Finding.STALE_STATE, Discrepancy.STALE_STATE
-    if whose is Attribution.OTHER_ACTOR or case.contract.kind is Kind.DELETE:
+    if whose is Attribution.OTHER_ACTOR or (case.contract.kind is Kind.DELETE and before is None):
         return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
     return Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH
 
