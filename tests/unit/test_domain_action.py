@@ -303,6 +303,12 @@ def test_a_judgement_that_says_little_leaves_what_was_said() -> None:
     assert "judgement" not in fold(action, Event(K.JUDGED, 102, (), silent))
 
 
+def test_what_is_due_at_no_moment_is_not_due() -> None:
+    assert fold(busy(S.PENDING), Event(K.JUDGED, 100, (), judged(due="soon")))["due_us"] is None
+    begun = Event(K.COMPENSATION, 100, (), {"action": "act-9", "due": "soon"})
+    assert fold(busy(S.COMPENSATING), begun)["due_us"] is None
+
+
 def test_an_entry_with_a_word_where_a_number_belongs_is_corrupt() -> None:
     with pytest.raises(StoreCorruptError, match="number"):
         busy(S.VALIDATED).apply(Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": "two", "timeout": 50}), "ff")

@@ -63,6 +63,7 @@ def test_what_was_sealed_is_read_back_in_its_place() -> None:
         raw(at="1700"),
         raw(at=True),
         raw(path="executing"),
+        raw(path={"executing": 1}),
         raw(path=["flying"]),
         raw(path=[7]),
         raw(data=[]),

@@ -16,7 +16,8 @@ def holds(**_: object) -> bool:
 
 
 def test_a_postcondition_is_an_expression_or_a_callable_with_name_and_version() -> None:
-    assert Postcondition("paid", "authoritative.paid").source == "authoritative.paid"
+    plain = Postcondition("paid", "authoritative.paid")
+    assert (plain.source, plain.check_name, plain.check_version) == ("authoritative.paid", "", "")
     assert Postcondition("paid", check=holds, check_name="is_paid", check_version="2").source == "is_paid@2"
     with pytest.raises(InvariantError, match="not both"):
         Postcondition("paid")
@@ -56,6 +57,9 @@ def test_nothing_judged_is_no_success() -> None:
         ("order.missing", None),
         ("order.lines.sku", None),
         ("order.lines[0].sku.more", None),
+        ("order.tags.red", None),
+        ("order.note.red", None),
+        ("order.tags[0].red", None),
         ("nothing", None),
         ("names['0']", "zero"),
         ("names[0]", None),
@@ -63,7 +67,7 @@ def test_nothing_judged_is_no_success() -> None:
 )
 def test_a_path_leads_to_a_value_or_nowhere(path: str, value: Json) -> None:
     variables: dict[str, Json] = {
-        "order": {"lines": [{"sku": "a"}, {"sku": "b"}], "due on": "Friday", "_x1": 5},
+        "order": {"lines": [{"sku": "a"}, {"sku": "b"}], "due on": "Friday", "_x1": 5, "tags": ["red"], "note": "red"},
         "names": {"0": "zero"},
     }
     assert look(path, variables) == value
