@@ -331,7 +331,8 @@ class ActionDefinition(Generic[P]):
 
     def _inherited(self) -> dict[str, object]:
         of = {} if self._inherits is None else self._inherits.options
-        return {key: of[key] for key in ("target", "side_effect", "identity") if key in of} | self.options
+        taken = ["target", "side_effect", "identity", *([] if self._readers else ["readers"])]
+        return {key: of[key] for key in taken if key in of} | self.options
 
     def _parts(self, schema: ArgumentSchema, problems: Problems) -> Parts:
         readers = tuple(self._readers)
