@@ -63,7 +63,9 @@ def effect_known(case: Case) -> bool:
 
 
 def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
-    """The places where the effect could be instead were looked at; or the tool itself says that there is none."""
+    """The places where the effect could be instead were looked at in vain; or the tool says that there is none."""
+    if any(is_effect(each) for each in found or ()):
+        return False
     if lookup is not None and lookup.status in ("landed", "failed"):
         return lookup.status == "failed"
     silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)

@@ -132,6 +132,8 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
         return _not_run(taken)
     if judged.presence is Presence.NOT_VISIBLE:
         return _open(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
+    if taken.independence.rank < case.contract.depth.minimum_independence.rank:  # 5
+        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
     if judged.presence is Presence.ABSENT:  # 4
         return _judge_absence(case, judged)
     scope = judged.in_scope  # 3
@@ -203,8 +205,6 @@ def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
 
 def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
     taken, needed = judged.taken, case.contract.depth
-    if taken.independence.rank < needed.minimum_independence.rank:
-        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
     stale = replace(_open(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
     if taken.consistency.rank < needed.minimum_consistency.rank:
         return stale

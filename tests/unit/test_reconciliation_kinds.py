@@ -1,0 +1,302 @@
+"""What counts as proof for each kind of operation: attribution, no-ops, older objects, deletes, and the frame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from readback.domain.attribution import attribute
+from readback.domain.case import Judged
+from readback.domain.contract import Noop
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.observation import ObservationStatus
+from readback.domain.reading import Lookup, Presence, Role
+from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Verdict, Why
+from tests.unit.cases_given import (
+    BEFORE,
+    BEFORE_GONE,
+    BEFORE_SO,
+    DEAD,
+    HOLDS,
+    LANDED,
+    OLD,
+    PENDING,
+    STAMP,
+    STATE,
+    UNTOLD,
+    VIOLATED,
+    case,
+    contract,
+    gone,
+    judged,
+    mark,
+    observed,
+    result,
+)
+
+OURS, OTHER, SO, WHOSE = (Attribution.OURS, Attribution.OTHER_ACTOR, Attribution.ALREADY_SO, Attribution.UNKNOWN)
+OPEN, REFUTED, VERIFIED = Verdict.UNDETERMINED, Verdict.REFUTED, Verdict.VERIFIED
+NEEDING = [kind for kind in Kind if kind.needs_ours]
+ids = {"ids": lambda kind: kind.value}
+EFFECT = judged(HOLDS, role=Role.FIND, stamp=STAMP)
+
+
+@pytest.mark.requirement("TRUTH-kind-ours", "HS-12")
+@pytest.mark.parametrize("kind", NEEDING, **ids)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("reading", "known"),
+    [
+        (judged(HOLDS, stamp=STAMP), {}),
+        (judged(HOLDS, marks=(mark("stamp", HOLDS, STAMP),)), {}),
+        (judged(HOLDS, created_after_dispatch=True), {}),
+        (judged(HOLDS), {"lookup": LANDED}),
+        (judged(HOLDS), {"found": (EFFECT,)}),
+    ],
+    ids=["stamp", "mapped stamp", "newer by the source's clock", "the key's record", "found by stamp"],
+)
+def test_what_makes_something_is_verified_only_where_it_is_ours(
+    kind: Kind, reading: Judged, known: dict[str, object]
+) -> None:
+    seen = result(reading, of=contract(kind), **known)
+    assert (seen.verdict, seen.attribution, seen.effect_shown) == (VERIFIED, OURS, True)
+
+
+@pytest.mark.requirement("TRUTH-kind-ours")
+@pytest.mark.parametrize("kind", NEEDING, **ids)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"lookup": PENDING},
+        {"lookup": Lookup.unknown_key()},
+        {"lookup": DEAD},
+        {"found": ()},
+        {"found": (judged(HOLDS, scope=UNTOLD),)},
+        {"found": (gone(),)},
+    ],
+)
+def test_a_matching_object_that_nobody_shows_to_be_ours_is_not_ours(kind: Kind, known: dict[str, object]) -> None:
+    seen = result(judged(HOLDS), of=contract(kind), **known)
+    assert (seen.verdict, seen.why) == (OPEN, Why.UNATTRIBUTED)
+    assert seen.discrepancy is Discrepancy.UNKNOWN_STATE
+
+
+@pytest.mark.requirement("TRUTH-kind-older-object")
+def test_a_create_that_lands_on_an_older_object_is_a_wrong_target_if_that_changed() -> None:
+    create = contract(Kind.CREATE)
+    older = replace(BEFORE, taken=replace(BEFORE.taken, role=Role.BEFORE))
+    for reading in (judged(HOLDS, version=2, stamp=STAMP), judged(VIOLATED, version=2, stamp=STAMP)):
+        for closed in (True, False):
+            seen = result(reading, of=create, before=older, window_closed=closed)
+            assert (seen.finding, seen.attribution) == (Finding.WRONG_TARGET, OURS)
+            assert seen.discrepancy is Discrepancy.WRONG_TARGET_MODIFIED
+            assert seen.effect_shown
+    unsigned = result(judged(HOLDS, version=2), of=create, before=older)
+    assert (unsigned.discrepancy, unsigned.effect_shown) == (Discrepancy.WRONG_TARGET_MODIFIED, False)
+    assert result(judged(HOLDS, version=2), of=create, before=older, window_closed=False).verdict is OPEN
+
+
+@pytest.mark.requirement("TRUTH-kind-older-object")
+def test_a_create_that_left_an_older_object_as_it_was_is_a_failed_no_op() -> None:
+    create = contract(Kind.CREATE)
+    for truth in (HOLDS, VIOLATED):
+        seen = result(judged(truth, version=1), of=create, before=BEFORE)
+        assert (seen.verdict, seen.discrepancy) == (REFUTED, Discrepancy.NO_OP_FAILURE)
+        assert not seen.effect_shown
+    another = result(judged(HOLDS, stamp="older"), of=create)
+    assert (another.verdict, another.discrepancy) == (REFUTED, Discrepancy.NO_OP_FAILURE)
+    assert another.attribution is OTHER
+
+
+def test_what_several_write_to_is_nobodys_older_object() -> None:
+    for kind in (Kind.APPEND, Kind.ADJUST):
+        seen = result(judged(HOLDS, version=2), of=contract(kind), before=BEFORE, found=(EFFECT,))
+        assert (seen.verdict, seen.attribution) == (VERIFIED, OURS)
+
+
+@pytest.mark.requirement("TRUTH-kind-noop", "DISC-no-op-success")
+def test_a_set_that_found_its_state_already_there_is_a_no_op_which_the_contract_allows_or_not() -> None:
+    seen = result(judged(HOLDS, version=1), before=BEFORE_SO)
+    assert (seen.verdict, seen.finding) == (VERIFIED, Finding.NO_OP_ALLOWED)
+    assert (seen.discrepancy, seen.attribution, seen.effect_shown) == (Discrepancy.NO_OP_SUCCESS, SO, False)
+    refused = contract(noop=Noop.REFUSE)
+    closed = result(judged(HOLDS, version=1), of=refused, before=BEFORE_SO)
+    assert (closed.verdict, closed.discrepancy) == (REFUTED, Discrepancy.NO_OP_FAILURE)
+    assert result(judged(HOLDS, version=1), of=refused, before=BEFORE_SO, window_closed=False).verdict is OPEN
+
+
+def test_a_state_that_held_before_and_was_written_again_is_no_no_op() -> None:
+    seen = result(judged(HOLDS, version=2, stamp=STAMP), before=BEFORE_SO)
+    assert (seen.finding, seen.attribution) == (Finding.VERIFIED, OURS)
+
+
+@pytest.mark.requirement("DISC-no-op-failure")
+def test_a_set_that_changed_nothing_is_a_failed_no_op() -> None:
+    seen = result(judged(VIOLATED, value=OLD, version=1), before=BEFORE)
+    assert (seen.verdict, seen.discrepancy) == (REFUTED, Discrepancy.NO_OP_FAILURE)
+    unversioned = replace(BEFORE, taken=replace(BEFORE.taken, reading=replace(BEFORE.taken.reading, version=None)))
+    assert result(judged(VIOLATED, value=OLD), before=unversioned).discrepancy is Discrepancy.NO_OP_FAILURE
+    assert result(judged(VIOLATED, value=STATE), before=unversioned).discrepancy is Discrepancy.VALUE_MISMATCH
+
+
+@pytest.mark.requirement("TRUTH-kind-attribution-unknown")
+def test_a_set_without_evidence_of_change_is_verified_with_attribution_unknown() -> None:
+    for before in (None, BEFORE):
+        seen = result(judged(HOLDS, version=2), before=before)
+        assert (seen.verdict, seen.attribution) == (VERIFIED, WHOSE)
+
+
+@pytest.mark.parametrize(
+    ("reading", "before", "whose"),
+    [
+        (judged(HOLDS, marks=(mark("actor", HOLDS),), version=2), BEFORE, OURS),
+        (judged(HOLDS, marks=(mark("actor", HOLDS),), version=2), None, WHOSE),
+        (judged(HOLDS, marks=(mark("actor", VIOLATED),), version=2), BEFORE, OTHER),
+        (judged(HOLDS, marks=(mark("actor", UNTOLD),), version=2), BEFORE, WHOSE),
+        (judged(HOLDS, stamp="another", version=2), BEFORE, OTHER),
+        (judged(HOLDS, marks=(mark("stamp", VIOLATED, "another"),), version=2), BEFORE, OTHER),
+        (judged(HOLDS, marks=(mark("stamp", UNTOLD, None),), version=2), BEFORE, WHOSE),
+        (judged(HOLDS, version=1), BEFORE_SO, SO),
+        (judged(HOLDS, version=1), BEFORE, WHOSE),
+        (judged(HOLDS, stamp="another", version=1), BEFORE_SO, SO),
+        (gone(HOLDS), BEFORE_GONE, WHOSE),
+    ],
+)
+def test_whose_doing_a_state_is(reading: Judged, before: Judged | None, whose: Attribution) -> None:
+    assert attribute(case(reading, before=before), reading) is whose
+
+
+@pytest.mark.requirement("TRUTH-verdict-7", "DISC-stale-state")
+@pytest.mark.parametrize(
+    "theirs", [{"stamp": "another"}, {"marks": (mark("actor", VIOLATED),)}, {"marks": (mark("stamp", VIOLATED),)}]
+)
+def test_another_actors_violating_value_is_stale_state(theirs: dict[str, object]) -> None:
+    reading = judged(VIOLATED, version=2, **theirs)  # type: ignore[arg-type]
+    for known in ({}, {"lookup": LANDED}, {"found": (EFFECT,)}):
+        seen = result(reading, before=BEFORE, **known)
+        assert (seen.verdict, seen.finding, seen.attribution) == (REFUTED, Finding.STALE_STATE, OTHER)
+        assert not seen.effect_shown
+
+
+@pytest.mark.requirement("TRUTH-verdict-7")
+def test_stale_state_is_never_compensated_and_never_repeated_and_an_unknown_author_is_held() -> None:
+    rows = [row for row in DEFAULT_TABLE.rows if row.finding is Finding.STALE_STATE]
+    assert {EFFECTS[row.action].target_state for row in rows} == {State.FAILED}
+    seen = result(judged(VIOLATED, version=2), before=BEFORE)
+    assert (seen.finding, seen.effect_shown) == (Finding.VALUE_MISMATCH, False)
+    for situation in situations_of(tuple(r for r in DEFAULT_TABLE.rows if r.finding is Finding.VALUE_MISMATCH)):
+        settled = not situation.within_window and not situation.maybe_stale
+        if settled and not situation.effect_shown:
+            row = DEFAULT_TABLE.decide(Finding.VALUE_MISMATCH, replace(situation, reversible=Reversal.COMPENSABLE))
+            assert row.target_state is State.REVIEW_REQUIRED
+
+
+def test_what_we_made_and_another_changed_is_stale_and_not_an_effect_to_reverse() -> None:
+    create = contract(Kind.CREATE)
+    theirs = judged(VIOLATED, stamp="another")
+    for known in ({}, {"found": (EFFECT,)}, {"lookup": LANDED}):
+        assert result(theirs, of=create, **known).finding is Finding.STALE_STATE
+    assert result(theirs, of=create, found=()).discrepancy is Discrepancy.NO_OP_FAILURE
+    assert result(gone(), of=create, found=(EFFECT,)).finding is Finding.STALE_STATE
+    # What several write to bears another's mark by nature.
+    assert result(theirs, of=contract(Kind.ADJUST)).discrepancy is Discrepancy.NO_OP_FAILURE
+
+
+@pytest.mark.requirement("TRUTH-kind-delete-absent", "DISC-target-missing")
+def test_a_delete_of_what_was_absent_before_is_target_missing_unless_allowed() -> None:
+    seen = result(gone(HOLDS), of=contract(Kind.DELETE), before=BEFORE_GONE)
+    assert (seen.verdict, seen.discrepancy, seen.attribution) == (REFUTED, Discrepancy.TARGET_MISSING, SO)
+    allowed = result(gone(HOLDS), of=contract(Kind.DELETE, noop=Noop.ALLOW), before=BEFORE_GONE)
+    assert (allowed.verdict, allowed.discrepancy) == (VERIFIED, Discrepancy.NO_OP_SUCCESS)
+
+
+def test_a_delete_is_ours_by_the_keys_record_and_else_nobodys_we_can_name() -> None:
+    delete = contract(Kind.DELETE)
+    assert result(gone(HOLDS), of=delete, before=BEFORE).attribution is WHOSE
+    assert result(gone(HOLDS), of=delete, before=BEFORE, lookup=LANDED).attribution is OURS
+    assert result(gone(HOLDS), of=delete, before=BEFORE, lookup=DEAD).attribution is WHOSE
+    changed = result(judged(VIOLATED, version=2), of=delete, before=BEFORE)
+    assert changed.discrepancy is Discrepancy.VALUE_MISMATCH  # something happened to it, and not what was asked
+
+
+@pytest.mark.requirement("DISC-target-missing")
+def test_a_set_on_what_is_not_there_is_target_missing() -> None:
+    assert result(gone(), before=BEFORE).discrepancy is Discrepancy.TARGET_MISSING
+    assert result(gone(), of=contract(Kind.ADJUST), before=BEFORE).discrepancy is Discrepancy.NO_OP_FAILURE
+
+
+@pytest.mark.requirement("TRUTH-kind-before-proves-change")
+def test_a_predicate_over_before_that_cannot_be_told_leaves_the_verdict_open() -> None:
+    assert result(judged(HOLDS, UNTOLD), before=None).verdict is OPEN
+    assert result(judged(HOLDS, HOLDS), before=BEFORE).verdict is VERIFIED
+    # A broken before-image says nothing about change: the state is verified, and whose it is stays unknown.
+    broken = judged(UNTOLD, presence=Presence.UNAVAILABLE, role=Role.BEFORE)
+    seen = result(judged(HOLDS), before=broken)
+    assert (seen.verdict, seen.attribution) == (VERIFIED, WHOSE)
+
+
+# --- the frame ----------------------------------------------------------------------------------------------------
+
+FRAMED = contract(may_change=("status", "log.last"))
+
+
+@pytest.mark.requirement("TRUTH-kind-frame", "L33")
+@pytest.mark.parametrize(
+    ("after", "hidden"),
+    [
+        ({"id": "o-17", "status": "shipped"}, False),
+        ({"id": "o-17", "status": {"now": "shipped"}}, False),
+        ({"id": "o-17", "status": "shipped", "owner": "eve"}, True),
+        ({"id": "o-18", "status": "shipped"}, True),
+        ({"status": "shipped"}, True),
+        ({"id": "o-17", "status": "shipped", "log": {"last": 1}}, True),
+        ({"id": "o-17", "status": "shipped", "statusbar": 1}, True),
+    ],
+)
+def test_a_difference_outside_the_frame_is_a_hidden_side_effect(after: dict[str, object], hidden: bool) -> None:
+    ours = result(judged(HOLDS, value=after, version=2, stamp=STAMP), of=FRAMED, before=BEFORE)  # type: ignore[arg-type]
+    unsigned = result(judged(HOLDS, value=after, version=2), of=FRAMED, before=BEFORE)  # type: ignore[arg-type]
+    if not hidden:
+        assert ours.verdict is unsigned.verdict is VERIFIED
+        return
+    assert (ours.verdict, ours.finding, ours.effect_shown) == (REFUTED, Finding.HIDDEN_SIDE_EFFECT, True)
+    assert (unsigned.verdict, unsigned.finding) == (OPEN, Finding.HIDDEN_SIDE_EFFECT)
+    assert unsigned.why is Why.UNATTRIBUTED
+
+
+def test_without_a_frame_or_a_before_nothing_is_hidden() -> None:
+    wide = judged(HOLDS, value={**STATE, "owner": "eve"}, version=2, stamp=STAMP)
+    assert result(wide, before=BEFORE).verdict is VERIFIED
+    assert result(wide, of=FRAMED).verdict is VERIFIED
+    assert result(wide, of=FRAMED, before=BEFORE_GONE).verdict is VERIFIED
+    assert result(wide, of=contract(may_change=()), before=BEFORE).finding is Finding.HIDDEN_SIDE_EFFECT
+
+
+# --- duplicates ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("TRUTH-verdict-6", "DISC-duplicate-side-effect")
+def test_more_than_one_effect_is_a_duplicate_even_when_each_is_right() -> None:
+    seen = result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), found=(EFFECT, EFFECT))
+    assert (seen.verdict, seen.finding, seen.effect_shown) == (REFUTED, Finding.DUPLICATE_SIDE_EFFECT, True)
+    assert seen.discrepancy is Discrepancy.DUPLICATE_SIDE_EFFECT
+    early = result(judged(VIOLATED), of=contract(Kind.CREATE), found=(EFFECT, EFFECT), window_closed=False)
+    assert early.finding is Finding.DUPLICATE_SIDE_EFFECT
+    assert result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), found=(EFFECT, gone())).verdict is VERIFIED
+
+
+def test_a_wrong_target_outranks_a_duplicate() -> None:
+    stray = judged(HOLDS, scope=VIOLATED, role=Role.FIND, stamp=STAMP)
+    seen = result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), found=(EFFECT, stray))
+    assert seen.finding is Finding.WRONG_TARGET
+
+
+def test_a_lost_reply_changes_nothing_about_what_is_read() -> None:
+    for status in (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED):
+        seen = result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), observation=observed(status))
+        assert seen.verdict is VERIFIED
