@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from readback.domain.context import Context
 from readback.lifecycle.steps import (
@@ -35,14 +36,13 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.ports.store_rules import closed_error
 from readback.sdk.driver_steps import (
-    SLICE_FIRST_SECONDS,
-    SLICE_MAX_SECONDS,
     Desk,
     Parked,
     ended,
     hand_of,
     leaves_nothing_open,
     raised,
+    slices,
 )
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ def _call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *ar
 
 
 def holding(runtime: Runtime) -> contextlib.AbstractContextManager[None]:
-    """Real work in a thread of ours, which a virtual clock cannot see: where it can be told so, it stands still."""
+    """Real work in a thread of ours, which a virtual clock cannot see: it is told to stand still meanwhile."""
     hold = getattr(runtime, "holding", None)
     return contextlib.nullcontext() if hold is None else hold()
 
@@ -149,6 +149,7 @@ class Errand:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._state = "waiting"
+        self.over = False
 
     def begin(self) -> bool:
         return self._become("begun")
@@ -171,6 +172,7 @@ class AsyncDriver:
         self._desk = Desk(store, runtime)
         self._commit = GroupCommit(store, runtime)
         self._threads = threading.BoundedSemaphore(THREADS_MAX)
+        self._errands: WeakKeyDictionary[threading.Thread, Errand] = WeakKeyDictionary()
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until `give_up_us`, when it would have to wait longer.
@@ -284,16 +286,20 @@ class AsyncDriver:
                     called = ended(Ending.NOT_MADE, started, started)
                 else:
                     called = _called(lambda: context.run(call), runtime, started)
+            errand.over = True
             _call_back(loop, settle, called)
 
+        thread = threading.Thread(target=work, name="readback-call", daemon=True)
+        self._errands[thread] = errand
         with holding(runtime):
-            threading.Thread(target=work, name="readback-call", daemon=True).start()
+            thread.start()
             return await future
 
     async def _wait(self, step: Wait, give_up_us: int | None) -> bool:
         """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
         desk = self._desk
-        runtime, version, pause = desk.runtime, desk.version(step.action_id), SLICE_FIRST_SECONDS
+        runtime, version = desk.runtime, desk.version(step.action_id)
+        pause, longest = slices(runtime)
         while True:
             now_us = runtime.now_us()
             if now_us >= step.until_us:
@@ -302,13 +308,16 @@ class AsyncDriver:
                 return False
             end = step.until_us if give_up_us is None else min(step.until_us, give_up_us)
             await runtime.sleep_async(min((end - now_us) / US, pause))
-            pause = min(pause * 2, SLICE_MAX_SECONDS)
+            pause = min(pause * 2, longest)
             if desk.stirred(step.action_id, version):
                 return True
 
     def close(self) -> None:
-        """Ends the writer; what was committed is durable."""
+        """Ends the writer, and waits for threads whose call is over; what still hangs is left behind."""
         self._commit.close()
+        for thread, errand in list(self._errands.items()):
+            if errand.over:
+                thread.join()
 
 
 def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Called:

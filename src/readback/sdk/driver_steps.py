@@ -40,6 +40,9 @@ SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
 
+SLICE_VIRTUAL_SECONDS: Final = float("inf")
+"""On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
+
 Ask = Load | LoadKey | LoadCounts | LoadAction | Lease | Begin
 
 
@@ -101,6 +104,13 @@ class Desk:
     def version(self, action_id: str) -> int:
         stored = self.store.projection(action_id)
         return stored.version if stored is not None else 0
+
+
+def slices(runtime: Runtime) -> tuple[float, float]:
+    """How long to sleep at first, and at most, before looking whether somebody else moved the action on."""
+    if hasattr(runtime, "holding"):  # a virtual clock: it can be told to stand still
+        return SLICE_VIRTUAL_SECONDS, SLICE_VIRTUAL_SECONDS
+    return SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS
 
 
 def hand_of(step: Take | Settle) -> Hand:

@@ -29,14 +29,13 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.sdk.calls import GivenUp, Portal, within
 from readback.sdk.driver_steps import (
-    SLICE_FIRST_SECONDS,
-    SLICE_MAX_SECONDS,
     Desk,
     Parked,
     ended,
     hand_of,
     leaves_nothing_open,
     raised,
+    slices,
 )
 
 T = TypeVar("T")
@@ -124,7 +123,8 @@ class SyncDriver:
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
         """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
         desk = self._desk
-        runtime, version, pause = desk.runtime, desk.version(step.action_id), SLICE_FIRST_SECONDS
+        runtime, version = desk.runtime, desk.version(step.action_id)
+        pause, longest = slices(runtime)
         while True:
             now_us = runtime.now_us()
             if now_us >= step.until_us:
@@ -133,7 +133,7 @@ class SyncDriver:
                 return False
             end = step.until_us if give_up_us is None else min(step.until_us, give_up_us)
             runtime.sleep(min((end - now_us) / US, pause))
-            pause = min(pause * 2, SLICE_MAX_SECONDS)
+            pause = min(pause * 2, longest)
             if desk.stirred(step.action_id, version):
                 return True
 
