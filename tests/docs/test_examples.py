@@ -1,0 +1,45 @@
+"""Each example runs and prints what its head says."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, text_of
+from tests.docs.running import TIMEOUT_SECONDS, environment
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def _promised(path: Path) -> str:
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    _, found, lines = said.partition("Prints:\n")
+    assert found, f"{path.name} does not say what it prints"
+    return textwrap.dedent(lines).strip()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_what_it_says(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == _promised(path), done.stderr
+
+
+def test_there_are_examples_and_each_is_named_in_the_documents() -> None:
+    assert len(EXAMPLES) >= 7
+    pages = text_of("README.md") + text_of("docs/how-to.md") + text_of("docs/quickstart.md")
+    assert [path.name for path in EXAMPLES if path.name not in pages] == []
