@@ -23,6 +23,7 @@ from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.domain import errors
+from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
 from readback.domain.observation_signs import ObservationStatus
 from readback.ports.predicates import ROOTS
@@ -37,13 +38,14 @@ from scripts.reference_markdown import (  # noqa: E402
     anchor,
     constants,
     first_sentence,
+    meanings,
     prose,
     span,
     table,
     vocabulary,
     words,
 )
-from scripts.reference_words import KEYS, LIMITS, ROOT_MEANINGS  # noqa: E402
+from scripts.reference_words import KEYS, LIMITS, ROOT_MEANINGS, WORDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference.md"
 HEAD = """\
@@ -97,12 +99,27 @@ def _names() -> Iterator[str]:
     yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
     yield "Methods of `Readback`; those of `AsyncReadback` are the same, to be awaited but for `open` and `signal`:\n"
     yield table(("method", "does"), _methods(readback.Readback))
+    yield from _outcome()
     yield "What a decorated function offers:\n"
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
         "Errors are in `readback.domain.errors`; virtual time, simulated worlds and conformance suites in "
         "`readback.testing`."
     )
+
+
+def _outcome() -> Iterator[str]:
+    outcome = readback.Outcome
+    own = [name for name in vars(outcome) if not name.startswith("_") and name not in outcome.__slots__]
+    called = [f"{name}()" if inspect.isfunction(vars(outcome)[name]) else name for name in own]
+    for title, name, listed in (
+        ("What an `Outcome` says:", "Outcome", [*outcome.__slots__, *called]),
+        ("What a `Context`, the first parameter of each function of a contract, says:", "Context", Context.__slots__),
+    ):
+        # In the order of the words, which is that of use, and not of the class.
+        known = meanings(name, listed)
+        yield f"{title}\n"
+        yield table(("name", "meaning"), [(f"`.{word}`", known[word]) for word in WORDS[name]])
 
 
 def _methods(of: type) -> Iterator[tuple[str, str]]:

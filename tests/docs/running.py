@@ -69,11 +69,8 @@ class Reader:
         return wrong + (self._run(program) if program else [])
 
     def _run(self, program: list[Block]) -> list[str]:
-        lines: list[str] = []
-        for block in program:
-            lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
         path = self.folder / (program[0].page.replace("/", "_").removesuffix(".md") + "_page.py")
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(program_of(program), encoding="utf-8")
         done = self._shell([sys.executable, "-W", "error::RuntimeWarning", str(path)])
         return (
             [] if done.returncode == 0 else [f"{program[0].page}: exit {done.returncode}\n{done.stdout}{done.stderr}"]
@@ -127,6 +124,14 @@ class Reader:
         ours, real = _ID.findall("\n".join(shown)), _ID.findall("\n".join(came))
         for page_id, real_id in zip(dict.fromkeys(ours), dict.fromkeys(real), strict=False):
             self.ids.setdefault(page_id, real_id)
+
+
+def program_of(blocks: list[Block]) -> str:
+    """The blocks as one program, each at its own line of the page."""
+    lines: list[str] = []
+    for block in blocks:
+        lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    return "\n".join(lines) + "\n"
 
 
 def _commands(block: Block) -> list[tuple[str, list[str]]]:
