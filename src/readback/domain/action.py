@@ -109,7 +109,7 @@ class Action:
         return self.version > 0 and (self.state in states.TERMINAL or self.attempts > 1)
 
     def apply(self, event: Event, head: str) -> None:
-        """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError on an illegal path."""
+        """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
         for step in event.path:
             if self.version == 0 and step is State.PROPOSED:
                 continue
@@ -119,7 +119,10 @@ class Action:
         self.version += 1
         self.head = head
         self.updated_us = event.at_us
-        _APPLY[event.kind](self, event)
+        try:
+            _APPLY[event.kind](self, event)
+        except KeyError as missing:
+            raise StoreCorruptError(f"A {event.kind} entry of action {self.id} lacks {missing}.") from missing
 
 
 def _proposed(a: Action, e: Event) -> None:

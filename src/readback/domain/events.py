@@ -17,6 +17,10 @@ from readback.domain.state import State
 from readback.ledger.leaf import leaf_hash
 
 ENVELOPE_FORMAT = 1
+ENVELOPE_FIELDS = frozenset(
+    {"action", "at", "data", "format", "kind", "path", "prev", "refs", "tenant", "version"},
+)
+"""All of them, always: an entry with another field was not written by this format, whatever its hash says."""
 
 
 class EventKind(StrEnum):
@@ -88,6 +92,9 @@ def open_envelope(envelope: bytes) -> Opened:
         raw = parse_json(envelope)
         if not isinstance(raw, dict) or raw.get("format") != ENVELOPE_FORMAT:
             raise StoreCorruptError("A ledger entry has a format that this version does not know.")
+        if raw.keys() != ENVELOPE_FIELDS:
+            odd = ", ".join(sorted(raw.keys() ^ ENVELOPE_FIELDS))
+            raise StoreCorruptError(f"A ledger entry has a field too many or too few: {odd}.")
         event = Event(
             EventKind(_text(raw["kind"])),
             _integer(raw["at"]),

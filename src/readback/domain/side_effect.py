@@ -7,10 +7,12 @@ takes its defaults from it. It decides nothing about a single action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from readback.canon import Json, envelope_bytes, sha256_hex
 
 _SECOND_US: Final = 1_000_000
 _MINUTE_US: Final = 60 * _SECOND_US
@@ -144,8 +146,7 @@ _ROWS: Final = (
         side_effect=SideEffect.READ_ONLY,
         required_check="The answer belongs to the parameters that were asked for, to the tenant in scope and "
         "to the source that was meant, and arrived whole.",
-        source="An approved endpoint of the source, a signed answer, or a read path bound to the permission "
-        "scope.",
+        source="An approved endpoint of the source, a signed answer, or a read path bound to the permission scope.",
         fallback="Read again, read another approved source, or answer that it is unavailable.",
         latency_tolerance="Low; as a rule synchronous.",
         review_trigger="A sensitive data boundary, another tenant's data, or a violated policy.",
@@ -186,9 +187,7 @@ _ROWS: Final = (
         find_at_close=False,
         identity_required=(),
         identity_essential=(),
-        review_on=frozenset(
-            {ReviewTrigger.SANDBOX_ESCAPE, ReviewTrigger.UNAUTHORIZED_PATH, ReviewTrigger.DESTRUCTIVE}
-        ),
+        review_on=frozenset({ReviewTrigger.SANDBOX_ESCAPE, ReviewTrigger.UNAUTHORIZED_PATH, ReviewTrigger.DESTRUCTIVE}),
         repeated_mismatch_limit=5,
         unverifiable_allowed=UnverifiedClaim.REPORT_UNVERIFIED,
         default_within_us=2 * _SECOND_US,
@@ -260,8 +259,7 @@ _ROWS: Final = (
         "or a delivery status endpoint.",
         fallback="Hold it pending; nothing is told as done before it is verified.",
         latency_tolerance="Moderate to asynchronous.",
-        review_trigger="A decline, a mismatch, a duplicate, an unreachable provider, or a verification "
-        "timeout.",
+        review_trigger="A decline, a mismatch, a duplicate, an unreachable provider, or a verification timeout.",
         checks=(
             "provider_transaction_id",
             "delivery_status",
@@ -330,6 +328,23 @@ _ROWS: Final = (
 )
 
 DEPTHS: Final = MappingProxyType({row.side_effect: row for row in _ROWS})
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, frozenset):
+        return [*sorted(str(each) for each in value)]
+    if isinstance(value, str):
+        return str(value)  # the text of a member, and not the member
+    assert value is None or isinstance(value, int)
+    return value
+
+
+DEPTHS_VERSION: Final = sha256_hex(
+    envelope_bytes([{f.name: _plain(getattr(row, f.name)) for f in fields(row)} for row in _ROWS])
+)
+"""The hash of the whole table: the version of the verification policy, which every action names."""
 
 
 def depth(side_effect: SideEffect) -> Depth:

@@ -16,6 +16,7 @@ from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash, request_hash
 from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
 from readback.domain.reconciliation import Reconciliation
+from readback.domain.side_effect import DEPTHS_VERSION
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.lifecycle.plan import Request, Scope
@@ -60,9 +61,11 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         "side_effect": contract.side_effect.value,
         "target": target,
         "operation": operation,
+        "key_required": contract.depth.operation_required,
         "key_hash": hashed,
         "request_hash": request_hash(contract.kind, target, request.requested),
         "stamp": stamp,
+        "verification_table": DEPTHS_VERSION,
         "recovery_table": table_version,
         "break_glass": scope.break_glass,
         "context": {
@@ -72,6 +75,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
             "task_state": scope.task_state,
             "boundary": scope.boundary,
             "trace": scope.trace,
+            "parent_span": scope.parent_span,
             "reverses": request.reverses,
         },
     }
@@ -183,7 +187,10 @@ def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Obser
 
 def is_staged(value: object) -> bool:
     """A transaction that was left open for us: it can be read inside, committed and abandoned."""
-    return all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon"))
+    try:
+        return all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon"))
+    except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
+        return False
 
 
 def record_observation(run: Run, seen: Observation, called: Called, due_us: int | None) -> None:

@@ -91,3 +91,5 @@ class Scope:
     trace: str = ""
     budget: Mapping[str, Json] | None = None
     break_glass: str = ""
+    parent_span: str = ""
+    """The span of the trace under which the action was proposed."""

@@ -113,6 +113,7 @@ def _scope(action: Action) -> Scope:
         context.get("task_state", ""),
         context.get("boundary", ""),
         context.get("trace", ""),
+        parent_span=context.get("parent_span", ""),
     )
 
 

@@ -42,6 +42,7 @@ class AsyncReadback:
         task_state: str = "",
         boundary: str = "",
         trace: str = "",
+        parent_span: str = "",
         budget: Mapping[str, object] | None = None,
         break_glass: str = "",
         actions: Iterable[ActionDefinition[Any]] = (),
@@ -51,10 +52,11 @@ class AsyncReadback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
         What is not given comes from READBACK_URL, READBACK_TENANT and READBACK_PRINCIPAL. `run`, `plan`, `task_state`,
-        `boundary` and `trace` are ids and versions for the record. `budget` is what `require` sees as `scope.budget`.
-        `break_glass` is the reason for which critical mutations are executed without an approval; it is recorded, and
-        they are always reviewed. `actions` are declared beforehand, so that `resume` finds them. `runtime` replaces
-        clock, sleep and ids; `store` the ledger itself. Raises SettingsError, InputError or StoreError.
+        `boundary`, `trace` and `parent_span` are ids and versions for the record. `budget` is what `require` sees as
+        `scope.budget`. `break_glass` is the reason for which critical mutations are executed without an approval; it is
+        recorded, and they are always reviewed. `actions` are declared beforehand, so that `resume` finds them.
+        `runtime` replaces clock, sleep and ids; `store` the ledger itself. Raises SettingsError, InputError or
+        StoreError.
         """
         return cls(
             Session.open(
@@ -66,6 +68,7 @@ class AsyncReadback:
                 task_state=task_state,
                 boundary=boundary,
                 trace=trace,
+                parent_span=parent_span,
                 budget=budget,
                 break_glass=break_glass,
                 actions=actions,

@@ -65,6 +65,7 @@ class Session:
         task_state: str,
         boundary: str,
         trace: str,
+        parent_span: str = "",
         budget: Mapping[str, object] | None,
         break_glass: str,
         actions: Iterable[ActionDefinition[Any]],
@@ -75,7 +76,7 @@ class Session:
         _check_id("tenant", settings.tenant, UnknownTenantError)
         _check_id("principal", settings.principal, UnknownPrincipalError)
         named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
-        for name, value in {**named, "break_glass": break_glass}.items():
+        for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
             _check_id(name, value, UsageError, may_be_empty=True)
         limits = {key: json_value(value) for key, value in (budget or {}).items()}
         scope = Scope(
@@ -88,6 +89,7 @@ class Session:
             trace,
             limits,
             break_glass,
+            parent_span,
         )
         plans = [definition.plan for definition in actions]
         # What can be refused is refused before anything is opened, so that nothing is left open.
