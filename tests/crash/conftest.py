@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.nursery import Nursery, empty_ledger
+from tests.crash.nursery import SEED, Nursery, empty_ledger
 
 MEMORY = Path("/dev/shm")
 """A killed process leaves there what it would leave on a disk, and syncing costs nothing."""
+
+
+def pytest_report_header() -> str:
+    return f"crash: {os.environ.get('READBACK_CRASH_ROUNDS', '1')} round(s) of kill -9, seed {SEED}"
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,9 @@ from tests.architecture.tree import ROOT
 from tests.crash.points import Memory
 from tests.crash.world import World
 
+SEED = 20260101
+"""Of every second kill and every random moment; a failure names it with its round."""
+
 
 @dataclass(frozen=True, slots=True)
 class End:

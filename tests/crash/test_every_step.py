@@ -13,9 +13,8 @@ import pytest
 
 from tests.crash.checker import Facts, check, facts
 from tests.crash.contracts import SCENARIOS
-from tests.crash.nursery import End, Nursery, stage
+from tests.crash.nursery import SEED, End, Nursery, stage
 
-SEED = 20260101
 STEPS_MIN = {"create": 12, "assign": 12, "spoil": 30, "queue": 20, "insist": 20}
 SUCCESSORS = ("resume", "run+resume")
 """A worker that looks for what is due; or a caller that proposes the same operation again."""

@@ -189,7 +189,38 @@ def test_a_caller_without_patience_leaves_a_slow_reversal_to_whoever_comes_next(
     assert len(due) == 1
 
 
-# --- several in one process ---
+# --- several at once ---
+
+
+class Overtaken(VirtualRuntime):
+    """While it sleeps somebody else looks first."""
+
+    def sleep(self, seconds: float) -> None:
+        overtake()
+        super().sleep(seconds)
+
+
+def overtake() -> None:
+    """Replaced by the test."""
+
+
+def test_who_is_overtaken_while_it_sleeps_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is taken on what has moved on since would be in everybody's way for over half a minute."""
+    store, runtime = MemoryStore(), Overtaken()
+    desk = late_desk(runtime, 20)
+    ship = ship_of(desk, within="1h", polls=["0s", *["3s"] * 20])
+    began_us = runtime.now_us()
+    other_runtime = VirtualRuntime.sibling(runtime, "virtual/2")
+    with opened(store.reopened(), runtime) as rb, opened(store.reopened(), other_runtime, actions=[ship]) as other:
+
+        def look_first() -> None:
+            for each in other.list(state="pending"):
+                other.signal(each.id)
+            other.resume()
+
+        monkeypatch.setattr("tests.sdk.test_client_waiting.overtake", look_first)
+        assert rb.run(ship(order_id="o-1", carrier="dhl"), operation="op").verified
+    assert runtime.now_us() - began_us < 30 * US_PER_SECOND
 
 
 @pytest.mark.requirement("TRUTH-time-level-based")

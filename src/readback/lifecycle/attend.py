@@ -92,8 +92,10 @@ def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generat
     until = lease_until(plan.contract, begun.now_us) if plan is not None else begun.now_us + LOOK_AGAIN_US
     leased = yield Lease(action_id, until)
     assert isinstance(leased, Leased)
-    if leased.fence is None or leased.version != action.version:
+    if leased.fence is None:
         return Elsewhere(action_id)
+    if leased.version != action.version:
+        action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
     run = yield from revive(action, plans, begun.owner, leased.fence)
     run.passed(leased.now_us)
     return (yield from engine.proceed(run))

@@ -176,7 +176,7 @@ class Engine:
         assert action.due_us is not None
         woken = yield Wait(action.id, action.due_us)
         assert isinstance(woken, Woken)
-        leased = yield Lease(action.id, lease_until(run.contract, woken.now_us))
+        leased = yield Lease(action.id, lease_until(run.contract, woken.now_us), run.durable_version)
         assert isinstance(leased, Leased)
         if leased.fence is None or leased.version != run.durable_version:
             return Elsewhere(action.id)

@@ -89,10 +89,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Take (or renew) the lease. Answer: Leased."""
+    """Take (or renew) the lease. Answer: Leased. `version`: only if the action is still there (0: wherever it is)."""
 
     action_id: str
     until_us: int
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,8 @@ class Desk:
     def _lease(self, step: Lease) -> Leased:
         """Takes the lease; one whose owner is provably gone does not count."""
         now_us, owner = self.runtime.now_us(), self.runtime.owner()
+        if step.version and (version := self.version(step.action_id)) != step.version:
+            return Leased(None, version, now_us)
         fence = self.store.lease(step.action_id, owner, now_us, step.until_us)
         if fence is None:
             held = self.store.projection(step.action_id)
