@@ -275,7 +275,6 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "run": "The caller's run id.",
         "trace": "The caller's trace id.",
         "before": "What the reading before execution showed; None before it, and where there was no such object.",
-        "reverses": "In a compensation, the stamp of the action whose effect is to be reversed; empty elsewhere.",
         "reverses": "In a compensation: the stamp of the action whose effect is to be reversed; else empty.",
     },
     "Situation": {
