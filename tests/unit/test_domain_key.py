@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from types import MappingProxyType
 
 from readback.domain.idempotency import (
     KeyDecision,
@@ -23,6 +24,8 @@ def test_a_key_is_the_hash_of_a_fixed_form() -> None:
     assert key_hash("acme", "ship_order", "ship o-17") == hashlib.sha256(by_name).hexdigest()
     by_fields = b'["readback/key/1","acme","pay",{"cents":700,"invoice":"i-1"}]'
     assert key_hash("acme", "pay", {"invoice": "i-1", "cents": 700}) == hashlib.sha256(by_fields).hexdigest()
+    named = MappingProxyType({"cents": 700, "invoice": "i-1"})
+    assert key_hash("acme", "pay", named) == hashlib.sha256(by_fields).hexdigest()
     assert key_text("0123456789" * 6) == "rb-" + "0123456789" * 4
 
 
