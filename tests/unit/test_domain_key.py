@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from readback.canon import Json
 from readback.domain.idempotency import (
     KeyDecision,
     KeyStatus,
@@ -24,7 +26,7 @@ def test_a_key_is_the_hash_of_a_fixed_form() -> None:
     assert key_hash("acme", "ship_order", "ship o-17") == hashlib.sha256(by_name).hexdigest()
     by_fields = b'["readback/key/1","acme","pay",{"cents":700,"invoice":"i-1"}]'
     assert key_hash("acme", "pay", {"invoice": "i-1", "cents": 700}) == hashlib.sha256(by_fields).hexdigest()
-    named = MappingProxyType({"cents": 700, "invoice": "i-1"})
+    named: Mapping[str, Json] = MappingProxyType({"cents": 700, "invoice": "i-1"})
     assert key_hash("acme", "pay", named) == hashlib.sha256(by_fields).hexdigest()
     assert key_text("0123456789" * 6) == "rb-" + "0123456789" * 4
 
