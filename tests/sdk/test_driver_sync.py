@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from readback import Context, Readback, Reading, State, Verdict, action
+from readback.domain.errors import UnknownOutcomeError
 from readback.domain.observation import ObservationStatus
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
@@ -262,6 +263,62 @@ def test_an_interrupt_during_the_call_is_recorded_before_it_goes_on(landed: bool
             desk.order().update(status="shipped", carrier="dhl", stamp=kept.stamp, version=1)
             # Nobody holds it: whoever looks next goes on.
             assert [each.verified for each in rb.resume()] == [True]
+    assert desk.calls == 1
+
+
+def test_an_interrupt_during_an_async_call_cancels_it() -> None:
+    desk, store, main, seen = Desk(), MemoryStore(), threading.main_thread().ident, []
+    assert main is not None
+
+    async def interrupted(_ctx: Context) -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    with opened(store.reopened()) as rb:
+        with pytest.raises(KeyboardInterrupt):
+            rb.run(ship_async_of(desk, interrupted)(order_id="o-1", carrier="dhl"), operation="op")
+        [kept] = rb.list()
+    assert kept.observation is not None
+    assert (kept.observation.status, kept.verified) == (ObservationStatus.CANCELLED, True)
+    assert seen == ["cancelled"]
+
+
+def test_a_client_that_is_closed_under_a_running_action_says_what_is_unknown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    desk, store, runtime = Desk(), MemoryStore(), VirtualRuntime()
+    called, go, told = threading.Event(), threading.Event(), list[BaseException]()
+
+    def block(_ctx: Context) -> None:
+        called.set()
+        go.wait(NEVER)
+
+    desk.during = block
+    ship = ship_of(desk)
+    rb = opened(store.reopened(), runtime)
+
+    def work() -> None:
+        try:
+            rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+        except UnknownOutcomeError as error:
+            told.append(error)
+
+    runner = threading.Thread(target=work)
+    runner.start()
+    assert called.wait(NEVER)
+    rb.close()
+    go.set()
+    runner.join(NEVER)
+    assert len(told) == 1
+    assert "UNKNOWN OUTCOME" in capsys.readouterr().err
+    desk.during = lambda _ctx: None
+    with opened(store, runtime, actions=[ship]) as later:
+        assert later.run(ship(order_id="o-1", carrier="dhl"), operation="op").verified
     assert desk.calls == 1
 
 

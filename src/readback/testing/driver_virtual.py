@@ -179,6 +179,8 @@ class VirtualDriver:
     def _lease(self, step: Lease) -> Leased:
         now_us, owner = self.runtime.now_us(), self.runtime.owner()
         held = self.store.projection(step.action_id)
+        if step.version and held is not None and held.version != step.version:
+            return Leased(None, held.version, now_us)
         other = held.projection.lease_owner if held is not None else ""
         dead = other if other and self.runtime.is_gone(other) else ""
         fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=dead)
