@@ -89,5 +89,5 @@ def worker(
         }
         print_json(said)
     else:
-        note(f"Stopped. {tally.advanced} steps were made.")
+        note(f"Stopped. Steps made: {tally.advanced}.")
     return code
