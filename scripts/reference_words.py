@@ -328,7 +328,7 @@ LIMITS: Final[dict[str, str]] = {
     "lifecycle.schedule.LATE_POLL_MAX_US": "Longest pause between looks for a late effect.",
     "lifecycle.schedule.LEASE_MARGIN_US": "What a lease lasts longer than the tool and a round of readings may take.",
     "lifecycle.verify.FOUND_MAX": "Effects that `.find` may bring; with more, nobody has looked at everything.",
-    "lifecycle.verify.ERROR_TEXT_MAX": "What is kept of a reader's error.",
+    "lifecycle.handed.ERROR_TEXT_MAX": "What is kept of a reader's error.",
     "adapters.source_files.ENTRIES_MAX": "Entries of a folder whose manifest is read; with more, the reading fails.",
     "adapters.source_imap.HEADER_MAX_BYTES": "The part of a message's header that is read.",
     "adapters.executor_smtp.RECIPIENTS_MAX": "Recipients of one message.",

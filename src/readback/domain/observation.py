@@ -28,7 +28,7 @@ from readback.domain.observation_signs import (
 )
 from readback.domain.verdict import Level
 
-__all__ = ["Observation", "ObservationStatus", "normalise", "normalise_exception", "one_line"]
+__all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalise_exception", "one_line"]
 
 TEXT_MAX_CHARACTERS: Final = 4_096
 """Of raw text (level 0) that is kept in an observation's body."""
@@ -102,10 +102,10 @@ def normalise(raw: object, at_us: int) -> Observation:
     An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
     success code; raw text is never a success.
     """
-    done, seen = _guarded(lambda: _returned(raw))
+    done, seen = guarded(lambda: replace(_returned(raw), at_us=at_us))
     if not done or seen is None:
-        seen = _malformed("value", "The returned value cannot be examined.")
-    return replace(seen, at_us=at_us)
+        return replace(_malformed("value", "The returned value cannot be examined."), at_us=at_us)
+    return seen
 
 
 def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool = False) -> Observation:
@@ -115,13 +115,13 @@ def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool 
     caller knows that the call makes exactly one request (`connect_proves`, the built-in executors):
     in a tool of several requests an earlier one may have landed.
     """
-    done, seen = _guarded(lambda: _raised(exc, connect_proves))
+    done, seen = guarded(lambda: _raised(exc, connect_proves))
     if done and seen is not None:
         return replace(seen, at_us=at_us)
     return replace(_error("exception", f"The call raised {type(exc).__name__}."), at_us=at_us)
 
 
-def _guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
+def guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
     """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
     try:
         return True, ask()
@@ -148,7 +148,7 @@ def _malformed(code: str, detail: str) -> Observation:
 
 def _returned(raw: object) -> Observation:
     if isinstance(raw, Observation):
-        return raw
+        return _plain(raw)
     if raw is None:
         return _make(_O.SUCCESS, "returned.nothing", "The tool returned nothing.")
     if isinstance(raw, BaseException):
@@ -161,15 +161,37 @@ def _returned(raw: object) -> Observation:
         status = _status_of(raw)
         if status is not None:
             return _http(status, _content(raw))
-        done, code = _guarded(lambda: cast("Any", raw).returncode)
+        done, code = guarded(lambda: cast("Any", raw).returncode)
         if done and (code is None or type(code) is int):
             return _process(raw, code)
     return _structured(raw)
 
 
+def _plain(seen: Observation) -> Observation:
+    """An observation that the tool made itself, as the ledger takes it: its fields may hold anything."""
+    return _bounded(
+        Observation(
+            ObservationStatus(seen.status),
+            seen.dispatched is not False,
+            one_line(seen.code, ID_MAX_BYTES // 4),
+            one_line(seen.detail),
+            json_value(seen.body),
+            None if seen.reference is None else one_line(seen.reference, ID_MAX_BYTES // 4),
+            0,
+            None if seen.http_status is None else _http_code(seen.http_status),
+            Level(seen.level),
+        )
+    )
+
+
+def _http_code(status: int) -> int | None:
+    """A status that HTTP has, else none."""
+    return int(status) if 100 <= status <= 599 else None
+
+
 def _structured(raw: object) -> Observation:
     """A value with a JSON form. One without is malformed, whatever it may have meant."""
-    done, body = _guarded(lambda: json_value(raw))
+    done, body = guarded(lambda: json_value(raw))
     if not done:
         kind = type(raw).__name__
         return _malformed("unsupported", f"The tool returned a {kind} that has no exact, bounded JSON form.")
@@ -180,7 +202,7 @@ def _structured(raw: object) -> Observation:
 
 
 def _bounded(seen: Observation) -> Observation:
-    done, size = _guarded(lambda: len(payload_bytes(seen.body)))
+    done, size = guarded(lambda: len(payload_bytes(seen.body)))
     if done and size is not None and size <= EVIDENCE_MAX_BYTES:
         return seen
     if seen.status is _O.ERROR:
@@ -198,15 +220,15 @@ def _tuple_answer(raw: tuple[object, ...]) -> Observation:
         return _structured(raw)
     if first:
         return _returned(second) if isinstance(second, Mapping) else _structured(raw)
-    done, body = _guarded(lambda: json_value(raw))
+    done, body = guarded(lambda: json_value(raw))
     return _bounded(_error("flag.false", "The tool returned false with its answer.", body if done else None))
 
 
 def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
-    done, text = _guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
+    done, text = guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
     if not done or text is None:
         return _malformed("binary", "The tool returned bytes that are no text.")
-    parsed, value = _guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
+    parsed, value = guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
     if parsed and isinstance(value, (dict, list)):
         return _structured(value)
     said = text_sign(text) or Sign(_O.MALFORMED, "malformed.raw-text", "Raw text is no structured answer.")
@@ -216,9 +238,9 @@ def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
 
 def _status_of(raw: object) -> int | None:
     """The HTTP status of a response object (httpx, requests, urllib, aiohttp), by its marks."""
-    done, code = _guarded(lambda: cast("Any", raw).status_code)
+    done, code = guarded(lambda: cast("Any", raw).status_code)
     if not done:
-        _, code = _guarded(lambda: cast("Any", raw).status if hasattr(raw, "headers") else None)
+        _, code = guarded(lambda: cast("Any", raw).status if hasattr(raw, "headers") else None)
     if isinstance(code, int) and not isinstance(code, bool) and 100 <= code <= 599:
         return int(code)
     return None
@@ -227,10 +249,10 @@ def _status_of(raw: object) -> int | None:
 def _content(raw: object) -> object:
     """A response's content where it is at hand; nothing is fetched, awaited or streamed for it."""
     for name in ("content", "text"):
-        done, content = _guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        done, content = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
         if done and isinstance(content, (bytes, str)):
             return content
-    done, value = _guarded(lambda: json_value(cast("Any", raw).json()))
+    done, value = guarded(lambda: json_value(cast("Any", raw).json()))
     return value if done else None
 
 
@@ -243,7 +265,7 @@ def _http(status: int, content: object) -> Observation:
         text = text_sign(body) if level is Level.RAW and isinstance(body, str) else None
         said += [text] if text is not None else signs_of(body)
     elif content:
-        done, value = _guarded(lambda: json_value(content))
+        done, value = guarded(lambda: json_value(content))
         body = value if done else None
         said += signs_of(body)
     sign = worst(said) or http_sign(status)
@@ -257,7 +279,7 @@ def _process(raw: object, code: int | None) -> Observation:
     body: dict[str, Json] = {"returncode": code}
     said, level = [], Level.NORMALISED
     for name in ("stdout", "stderr"):
-        done, output = _guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        done, output = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
         if done and isinstance(output, (str, bytes)) and output:
             inner = _text_answer(output)
             body[name] = inner.body
@@ -289,7 +311,7 @@ _UNCONNECTED_NAMES: Final = frozenset(
 
 def _raised(exc: BaseException, connect_proves: bool) -> Observation:
     names = {kind.__name__ for kind in type(exc).__mro__}
-    said = _guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))[1] or ""
+    said = guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))[1] or ""
     detail = f"The call raised {type(exc).__name__}" + (f": {said}" if said else ".")
     if isinstance(exc, NotDispatchedError) or (connect_proves and names & _UNCONNECTED_NAMES):
         return replace(_make(_O.NOT_DISPATCHED, "not-dispatched", detail), dispatched=False)
@@ -297,7 +319,7 @@ def _raised(exc: BaseException, connect_proves: bool) -> Observation:
         return _make(_O.CANCELLED, "cancelled", "The call was cancelled; its effect may have landed.")
     if any(name.endswith(_TIMEOUT_NAMES) for name in names):
         return _make(_O.TIMEOUT, "timeout", detail)
-    done, response = _guarded(lambda: cast("Any", exc).response)
+    done, response = guarded(lambda: cast("Any", exc).response)
     status = _status_of(response) if done and response is not None else None
     if status is not None:
         seen = _http(status, _content(response))

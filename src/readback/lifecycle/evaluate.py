@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
+from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Evaluation, Truth, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
+from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
 from readback.ports.predicates import Binding, Evaluated
@@ -47,12 +49,13 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
         said = check.check(**{name: variables.get(name) for name in check.parameters})
     except Exception as error:  # tidy: boundary -- a user's predicate may raise anything; that is a verifier error
         absent = variables.get("authoritative") is None
-        return Truth.UNDETERMINED, f"{type(error).__name__}: {error}"[:300], not absent
+        return Truth.UNDETERMINED, one_line(f"{type(error).__name__}: {text_of(error)}", ERROR_TEXT_MAX), not absent
     if said is True:
         return Truth.HOLDS, "", False
     if said is False:
         return Truth.VIOLATED, "", False
-    return Truth.UNDETERMINED, f"it answered {said!r:.80}, neither True nor False", said is not None
+    what = "None" if said is None else f"a {type(said).__name__}"
+    return Truth.UNDETERMINED, f"it answered {what}, neither True nor False", said is not None
 
 
 def _redacted(value: Json) -> bool:

@@ -14,7 +14,7 @@ from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash, request_hash
-from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
+from readback.domain.observation import Observation, ObservationStatus, guarded, normalise, normalise_exception
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import DEPTHS_VERSION
 from readback.domain.state import State
@@ -187,10 +187,9 @@ def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Obser
 
 def is_staged(value: object) -> bool:
     """A transaction that was left open for us: it can be read inside, committed and abandoned."""
-    try:
-        return all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon"))
-    except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
-        return False
+    return (
+        guarded(lambda: all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon")))[1] is True
+    )
 
 
 def record_observation(run: Run, seen: Observation, called: Called, due_us: int | None) -> None:

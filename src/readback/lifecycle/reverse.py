@@ -14,6 +14,7 @@ from readback.domain.case import Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
 from readback.domain.reconciliation import Reconciliation
@@ -22,10 +23,11 @@ from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.lifecycle.ending import Ended, Finished
 from readback.lifecycle.evaluate import judge_reading
+from readback.lifecycle.handed import ERROR_TEXT_MAX
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
-from readback.lifecycle.verify import ERROR_TEXT_MAX, describe_error, record_reading, take_strongest, taken_of
+from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 
@@ -170,7 +172,7 @@ def record_uncompensated(
     """The reversal failed, or could not even be proposed: a person has to look at it."""
     row = table.decide(Finding.COMPENSATION_FAILED, _situation(run))
     failed: dict[str, Json] = {
-        **(data or {"action": "", "how": "compensation", "detail": detail[:ERROR_TEXT_MAX]}),
+        **(data or {"action": "", "how": "compensation", "detail": one_line(detail, ERROR_TEXT_MAX)}),
         "row": row.id,
         "review": "compensation_failed",
         "incident": "compensation_failed" if row.opens_incident else "",

@@ -14,18 +14,19 @@ from readback.domain.case import SCOPE_KEYS, Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
-from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
+from readback.domain.observation_signs import one_line
+from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.reconciliation import Reconciliation, reconcile
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict
 from readback.lifecycle.evaluate import as_json, judge_reading
+from readback.lifecycle.handed import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing
 from readback.lifecycle.steps import Answer, Called, Ending, Look, Step, Take
 
 Steps = Generator[Step, Answer, None]
 FOUND_MAX = 64
-ERROR_TEXT_MAX = 300
 UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
@@ -96,13 +97,13 @@ def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenRead
 def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
     fault, error, reading = Fault.NONE, "", Reading(Presence.UNAVAILABLE)
     match called.ending:
-        case Ending.RETURNED if isinstance(called.value, Reading):
-            reading = called.value
-            fault = Fault.UNREACHABLE if reading.presence is Presence.UNAVAILABLE else Fault.NONE
-            error = reading.detail
         case Ending.RETURNED:
-            fault = Fault.VERIFIER_ERROR
-            error = f"Reader {terms.name!r} returned {type(called.value).__name__}; it has to return a Reading."
+            plain, why = reading_of(called.value)
+            if plain is None:
+                fault, error = Fault.VERIFIER_ERROR, f"Reader {terms.name!r} {why}."
+            else:
+                reading, error = plain, plain.detail
+                fault = Fault.UNREACHABLE if reading.presence is Presence.UNAVAILABLE else Fault.NONE
         case Ending.TIMED_OUT | Ending.CANCELLED | Ending.NOT_MADE:
             fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
         case Ending.RAISED:
@@ -134,9 +135,10 @@ def taken_of(run: Run, role: Role, called: Called) -> TakenReading:
 
 def describe_error(error: BaseException | None) -> str:
     """One bounded line of what was raised; its code first where it has one."""
-    if isinstance(error, ReadbackError):
-        return f"{error.code}: {error}"[:ERROR_TEXT_MAX]
-    return f"{type(error).__name__}: {error}"[:ERROR_TEXT_MAX]
+    if error is None:
+        return ""
+    name = error.code if isinstance(error, ReadbackError) else type(error).__name__
+    return one_line(f"{name}: {text_of(error)}", ERROR_TEXT_MAX)
 
 
 # --- searching, and the record under the key ---
@@ -152,13 +154,12 @@ def search(run: Run) -> Steps:
     called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.arguments, budget)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
-    values = called.value
-    listed = isinstance(values, list | tuple) and all(isinstance(v, Reading) for v in values)
-    if called.ending is not Ending.RETURNED or not listed or len(values) > FOUND_MAX:  # type: ignore[arg-type]
+    readings = _listed(called)
+    if readings is None:
         return
     terms = run.contract.readers[0] if run.contract.readers else None
     judged = []
-    for reading in values:  # type: ignore[attr-defined]
+    for reading in readings:
         taken = TakenReading(
             Role.FIND,
             find.name,
@@ -187,6 +188,18 @@ def search(run: Run) -> Steps:
     run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
 
 
+def _listed(called: Called) -> tuple[Reading, ...] | None:
+    """What a search found; None where that is no list of readings, or more than can be kept."""
+    values = called.value
+    if called.ending is not Ending.RETURNED or type(values) not in (list, tuple):
+        return None
+    assert isinstance(values, list | tuple)
+    if len(values) > FOUND_MAX:
+        return None
+    readings = tuple(plain for plain, _ in map(reading_of, values) if plain is not None)
+    return readings if len(readings) == len(values) and fits([r.value for r in readings]) else None
+
+
 def look_up(run: Run) -> Steps:
     """What became of the attempt with our key. An answer that is not a Lookup is no answer."""
     if run.plan.hands.lookup is None:
@@ -195,10 +208,11 @@ def look_up(run: Run) -> Steps:
     called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.arguments, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
-    if called.ending is Ending.RETURNED and isinstance(called.value, Lookup):
-        run.lookup = called.value
-        if called.value.status != run.action.lookup:
-            data: dict[str, Json] = {"status": called.value.status, "detail": called.value.detail[:ERROR_TEXT_MAX]}
+    said = lookup_of(called.value) if called.ending is Ending.RETURNED else None
+    if said is not None:
+        run.lookup = said
+        if said.status != run.action.lookup:
+            data: dict[str, Json] = {"status": said.status, "detail": said.detail}
             run.record(EventKind.LOOKED_UP, called.finished_us, (), data)
 
 

@@ -1,0 +1,106 @@
+"""What readers, searches and look-ups hand back, made exact: the same thing in plain types, or the reason why not.
+
+Called by verify. User code may hand back anything, and so may the systems that it reads; here that becomes a value of
+known types and sizes, or a fault. Nothing here raises for what it is given, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from readback.canon import Json, ReadbackError, json_value, payload_bytes
+from readback.canon.limits import ID_MAX_BYTES, INTEGER_SAFE_MAX, INTEGER_WIRE_MAX, INTEGER_WIRE_MIN, PAYLOAD_MAX_BYTES
+from readback.domain.observation import guarded, one_line
+from readback.domain.reading import Lookup, Presence, Reading
+from readback.domain.side_effect import Consistency
+
+ERROR_TEXT_MAX = 300
+LOOKUP_STATUSES = frozenset({"landed", "failed", "pending", "unknown_key"})
+_FLAGS = ("created_after_dispatch", "commit_token_honoured", "complete")
+
+
+def reading_of(value: object) -> tuple[Reading | None, str]:
+    """A reading in plain types; else None and why it is none."""
+    if type(value) is not Reading:
+        return None, f"returned {type(value).__name__}; it has to return a Reading"
+    looked, made = guarded(lambda: _made_plain(value))
+    return made if looked and made is not None else (None, "returned a Reading that cannot be looked at")
+
+
+def _made_plain(value: Reading) -> tuple[Reading | None, str]:
+    wrong = _wrong_field(value)
+    if wrong:
+        return None, f"returned a Reading with a wrong {wrong}"
+    try:
+        plain = json_value(value.value)
+    except ReadbackError as error:
+        return None, one_line(f"returned a value that cannot be written down: {error}", ERROR_TEXT_MAX)
+    if not fits(plain):
+        return None, "returned a value over the size limit"
+    return (
+        Reading(
+            value.presence,
+            plain,
+            value.version,
+            value.as_of_us,
+            _name(value.stamp),
+            _name(value.author),
+            value.created_after_dispatch,
+            value.commit_token_honoured,
+            value.complete,
+            value.consistency,
+            one_line(value.detail, ERROR_TEXT_MAX),
+        ),
+        "",
+    )
+
+
+def lookup_of(value: object) -> Lookup | None:
+    """A look-up's answer in plain types, None where it is no answer. Its value decides nothing, and is not kept."""
+    if type(value) is not Lookup or type(value.status) is not str or value.status not in LOOKUP_STATUSES:
+        return None
+    detail = value.detail
+    return Lookup(value.status, detail=one_line(detail, ERROR_TEXT_MAX) if type(detail) is str else "")
+
+
+def fits(value: Json) -> bool:
+    """Whether it may be kept as evidence."""
+    try:
+        return len(payload_bytes(value)) <= PAYLOAD_MAX_BYTES
+    except ReadbackError:
+        return False
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says, empty where it cannot say it."""
+    return guarded(lambda: str(error))[1] or ""
+
+
+def _wrong_field(reading: Reading) -> str:
+    """The name of the first field that is not of its type, or not within its size."""
+    version, as_of_us, detail = reading.version, reading.as_of_us, reading.detail
+    if type(reading.presence) is not Presence:
+        return "presence"
+    if not (version is None or _is_version(version)):
+        return "version"
+    if not (as_of_us is None or (type(as_of_us) is int and abs(as_of_us) <= INTEGER_SAFE_MAX)):
+        return "as_of_us"
+    if not (reading.consistency is None or type(reading.consistency) is Consistency):
+        return "consistency"
+    for name in ("stamp", "author"):
+        if not (getattr(reading, name) is None or type(getattr(reading, name)) is str):
+            return name
+    for name in _FLAGS:
+        if type(getattr(reading, name)) is not bool:
+            return name
+    return "" if type(detail) is str else "detail"
+
+
+def _is_version(version: object) -> bool:
+    """A cut version could be taken for another one, so that a long one is none."""
+    if type(version) is int:
+        return INTEGER_WIRE_MIN <= version <= INTEGER_WIRE_MAX
+    return type(version) is str and version.isprintable() and len(version.encode()) <= ID_MAX_BYTES
+
+
+def _name(text: str | None) -> str | None:
+    """A stamp or an author, as somebody wrote it into the artefact. Cut or cleaned it is still not ours."""
+    return text if text is None else one_line(text, ID_MAX_BYTES)
