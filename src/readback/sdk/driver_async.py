@@ -8,11 +8,9 @@ the process from ending.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -33,114 +31,22 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.ports.store_rules import closed_error
+from readback.ports.store import AppendResult, LedgerStore
 from readback.sdk.driver_steps import (
     Desk,
     Parked,
     ended,
     hand_of,
+    interrupted,
     leaves_nothing_open,
     raised,
     slices,
 )
+from readback.sdk.group_commit import GroupCommit, call_back, holding
 
 T = TypeVar("T")
 US = 1_000_000
-BATCH_MAX: Final = 256
 THREADS_MAX: Final = 64
-
-
-Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
-
-
-class GroupCommit:
-    """Collects appends of one event loop and makes them durable together, off the loop.
-
-    A lone append with nothing else in flight is made on the loop itself: a hop to a thread and back costs about as
-    much as a third of the commit. There is no task to be cancelled or left behind: the loop calls, the writer answers.
-    """
-
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
-        self._store = store
-        self._runtime = runtime
-        self._queue: list[Waiting] = []
-        self._busy = False
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="readback-writer")
-        self.active = 0
-
-    def append(self, append: Append) -> asyncio.Future[AppendResult]:
-        """Its result once it is durable, or what the store raised; then nothing of the batch was kept."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[AppendResult] = loop.create_future()
-        self._queue.append((append, future))
-        if not self._busy:
-            self._busy = True
-            loop.call_soon(loop.call_soon, self._commit, loop)  # whoever is ready in this turn comes along
-        return future
-
-    def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
-        if not batch:
-            self._busy = False
-            return
-        if self.active <= 1:
-            self._settle(loop, batch, _carried_out(self._store, batch))
-            return
-        stack = contextlib.ExitStack()
-        stack.enter_context(holding(self._runtime))
-        try:
-            work = self._writer.submit(self._store.append, [append for append, _ in batch])
-        except RuntimeError:  # closed meanwhile
-            work = Future()
-            work.set_exception(closed_error())
-
-        def done(finished: Future[list[AppendResult]]) -> None:
-            _call_back(loop, self._settle, loop, batch, finished)
-            stack.close()
-
-        work.add_done_callback(done)
-
-    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], work: Future[list[AppendResult]]) -> None:
-        error = work.exception()
-        results = work.result() if error is None else [None] * len(batch)
-        for (_, future), result in zip(batch, results, strict=True):
-            if future.done():
-                continue
-            if error is not None:
-                future.set_exception(error)
-            elif result is not None:
-                future.set_result(result)
-        loop.call_soon(self._commit, loop)
-
-    async def off_loop(self, call: Any, *args: Any) -> Any:
-        """Another write, in the writer's thread."""
-        with holding(self._runtime):
-            return await asyncio.get_running_loop().run_in_executor(self._writer, call, *args)
-
-    def close(self) -> None:
-        self._writer.shutdown(wait=True)
-
-
-def _carried_out(store: LedgerStore, batch: list[Waiting]) -> Future[list[AppendResult]]:
-    work: Future[list[AppendResult]] = Future()
-    try:
-        work.set_result(store.append([append for append, _ in batch]))
-    except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
-        work.set_exception(error)
-    return work
-
-
-def _call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
-    """From another thread; a loop that has been closed has nobody left who waits."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(call, *args)
-
-
-def holding(runtime: Runtime) -> contextlib.AbstractContextManager[None]:
-    """Real work in a thread of ours, which a virtual clock cannot see: it is told to stand still meanwhile."""
-    hold = getattr(runtime, "holding", None)
-    return contextlib.nullcontext() if hold is None else hold()
 
 
 class Errand:
@@ -256,16 +162,14 @@ class AsyncDriver:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 return raised(stop, started, now())  # the tool's own, not ours
-            return Called(Ending.CANCELLED, None, stop, started, now())
+            return interrupted(stop, started, now())
         except TimeoutError as error:
             if not limit.expired():
                 return raised(error, started, now())
             never = not hand.is_async and errand.drop()
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
-        except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
-            return raised(error, started, now())
-        except BaseException as stop:  # tidy: boundary -- an interrupt: recorded first, raised again by `drive`
-            return Called(Ending.CANCELLED, None, stop, started, now())
+        except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+            return (raised if isinstance(error, Exception) else interrupted)(error, started, now())
 
     async def _in_thread(self, errand: Errand, call: Callable[[], object], not_after_us: int | None) -> Called:
         """A sync callable in a daemon thread: it may be left behind, and must not hold up the interpreter's end."""
@@ -287,7 +191,7 @@ class AsyncDriver:
                 else:
                     called = _called(lambda: context.run(call), runtime, started)
             errand.over = True
-            _call_back(loop, settle, called)
+            call_back(loop, settle, called)
 
         thread = threading.Thread(target=work, name="readback-call", daemon=True)
         self._errands[thread] = errand

@@ -149,5 +149,10 @@ def raised(error: BaseException, started_us: int, finished_us: int) -> Called:
     return Called(Ending.RAISED, None, error, started_us, finished_us)
 
 
+def interrupted(stop: BaseException, started_us: int, finished_us: int) -> Called:
+    """Somebody wants us to stop: recorded first, and raised again by the driver."""
+    return Called(Ending.CANCELLED, None, stop, started_us, finished_us)
+
+
 def ended(ending: Ending, started_us: int, finished_us: int) -> Called:
     return Called(ending, None, None, started_us, finished_us)

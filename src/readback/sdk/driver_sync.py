@@ -33,6 +33,7 @@ from readback.sdk.driver_steps import (
     Parked,
     ended,
     hand_of,
+    interrupted,
     leaves_nothing_open,
     raised,
     slices,
@@ -112,12 +113,10 @@ class SyncDriver:
                 value = within(seconds, lambda: hand.call(context, arguments))
         except GivenUp:
             return ended(Ending.TIMED_OUT, started, now())
-        except CancelledError as error:
-            return raised(error, started, now())
-        except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
-            return raised(error, started, now())
-        except BaseException as stop:  # tidy: boundary -- an interrupt: recorded first, raised again by `drive`
-            return Called(Ending.CANCELLED, None, stop, started, now())
+        except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+            if isinstance(error, Exception | CancelledError):
+                return raised(error, started, now())
+            return interrupted(error, started, now())
         return Called(Ending.RETURNED, value, None, started, now())
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
