@@ -252,7 +252,7 @@ def _environment() -> Iterator[str]:
 
 LIMITED = (
     "canon.limits", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
-    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.execute", "lifecycle.run",
+    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute", "lifecycle.run",
     "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
     "adapters.executor_sql",
 )  # fmt: skip
@@ -262,7 +262,7 @@ _LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|G
 
 def _limits() -> Iterator[str]:
     yield "Each is a named constant.\n"
-    rows, missing = [], []
+    rows, missing, unused = [], [], set(LIMITS)
     for name in LIMITED:
         module = importlib.import_module(f"readback.{name}")
         for constant, own in constants(module).items():
@@ -273,8 +273,9 @@ def _limits() -> Iterator[str]:
             shown = span(value) if constant.endswith("_US") else f"{value:,}"
             rows.append((f"`{constant}`", shown, said, f"`{name}`"))
             missing += [] if said else [f"{name}.{constant}"]
-    if missing:
-        raise SystemExit(f"scripts/reference_words.py says nothing of {missing}")
+            unused.discard(f"{name}.{constant}")
+    if missing or unused:
+        raise SystemExit(f"scripts/reference_words.py says nothing of {missing}, and needs nothing of {unused}")
     yield table(("limit", "value", "of what", "where"), rows)
 
 
