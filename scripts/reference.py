@@ -252,8 +252,8 @@ def _environment() -> Iterator[str]:
 
 LIMITED = (
     "canon.limits", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
-    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute", "lifecycle.run",
-    "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
+    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
+    "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
     "adapters.executor_sql",
 )  # fmt: skip
 """The modules whose limits a user can meet."""
