@@ -123,9 +123,15 @@ SHIP: Final[dict[str, Any]] = {
     "polls": ["0s", "2s", "4s"],
     "execute": {"timeout": "1s"},
 }
-MEDIUM: Final = {"side_effect": "medium_risk_write", "identity": {**SHIP["identity"], "actor": "authoritative.author"}}
-HIGH: Final = {"side_effect": "high_risk_external", "identity": {**SHIP["identity"], "account": "not_offered"}}
-STAMPED: Final = {"identity": {**SHIP["identity"], "stamp": "authoritative.stamp"}}
+MEDIUM: Final[dict[str, Any]] = {
+    "side_effect": "medium_risk_write",
+    "identity": {**SHIP["identity"], "actor": "authoritative.author"},
+}
+HIGH: Final[dict[str, Any]] = {
+    "side_effect": "high_risk_external",
+    "identity": {**SHIP["identity"], "account": "not_offered"},
+}
+STAMPED: Final[dict[str, Any]] = {"identity": {**SHIP["identity"], "stamp": "authoritative.stamp"}}
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 
 Args = Any
-HIGH_STAMPED: Final = {**HIGH, "identity": {**HIGH["identity"], "stamp": "authoritative.stamp"}}
+HIGH_STAMPED: Final[dict[str, Any]] = {**HIGH, "identity": {**HIGH["identity"], "stamp": "authoritative.stamp"}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
+from readback.lifecycle.audit import audit
 from readback.lifecycle.resume import fold
 from readback.ports.store import Append, AppendResult
 from readback.sdk.action import ActionDefinition
@@ -50,9 +51,8 @@ def _check(house: House, scene: Scene, ended: Outcome) -> None:
         events = house.store.events(stored.projection.action_id)
         for length in range(1, len(events) + 1):
             assert fold(events[:length]) is not None
-        folded = fold(events)
-        assert folded is not None
-        assert folded.state.value == stored.projection.state
+    report = audit(house.store)
+    assert report.ok, report.faults
 
 
 @pytest.mark.parametrize("scene", SCENES, **by_name)  # type: ignore[arg-type]

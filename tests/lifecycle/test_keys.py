@@ -135,7 +135,7 @@ def test_a_record_that_is_older_than_it_is_kept_no_longer_answers(house: House) 
 
 # --- the retry under the same key ---------------------------------------------------------------------------------
 
-KEYED = {"execute": {"timeout": "1s", "honours_key": True}}
+KEYED: dict[str, Any] = {"execute": {"timeout": "1s", "honours_key": True}}
 
 
 @pytest.mark.requirement("L06", "REC-RULE-no-blind-retry", "STATE-failed->validated", "TRUTH-hold-order")

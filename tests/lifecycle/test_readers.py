@@ -1,0 +1,224 @@
+"""Readers that fail, lie about their place, or never answer: what is made of them, and what is never made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from readback.domain.context import Context
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import NotDispatchedError
+from readback.domain.reading import Lookup, Reading
+from readback.domain.side_effect import Consistency
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Verdict, Why
+from readback.testing.driver_virtual import Hangs
+from tests.lifecycle.house import HIGH, STAMPED, TENANT, House, Shop
+
+
+def _raising(error: BaseException) -> Callable[[Shop, Any], object]:
+    def look(shop: Shop, args: Any) -> object:
+        raise error
+
+    return look
+
+
+FAULTY: dict[str, tuple[Callable[[Shop, Any], object], Why]] = {
+    "raises": (_raising(KeyError("column")), Why.VERIFIER_ERROR),
+    "down": (_raising(ConnectionError("refused")), Why.UNREACHABLE),
+    "hangs": (_raising(Hangs()), Why.TIMEOUT),
+    "says unavailable": (lambda shop, args: Reading.unavailable("503"), Why.UNREACHABLE),
+    "returns a dict": (lambda shop, args: dict(shop.rows["o-1"]), Why.VERIFIER_ERROR),
+    "returns nothing": (lambda shop, args: None, Why.VERIFIER_ERROR),
+    "returns true": (lambda shop, args: True, Why.VERIFIER_ERROR),
+    "not visible": (lambda shop, args: Reading.not_visible("404"), Why.INCOMPLETE),
+    "incomplete": (lambda shop, args: Reading.absent(complete=False), Why.INCOMPLETE),
+    "replica by its own word": (
+        lambda shop, args: Reading.of(shop.rows["o-1"], consistency=Consistency.REPLICA),
+        Why.STALE,
+    ),
+}
+
+
+def _after_call(house: House, look: Callable[[Shop, Any], object]) -> None:
+    shop = house.shop
+    shop.eyes = lambda ctx, args: look(shop, args) if shop.calls else shop.show(args)
+
+
+@pytest.mark.requirement(
+    "INPUT-reader-raises", "INPUT-reader-hangs", "INPUT-reader-wrong-type", "L04", "TRUTH-verdict-1", "L29", "HS-14"
+)
+@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("really", [True, False])
+def test_a_reading_that_did_not_come_leaves_the_action_undetermined(house: House, name: str, really: bool) -> None:
+    look, why = FAULTY[name]
+    if not really:
+        house.shop.tool = lambda ctx, args: {"status": "ok"}
+    _after_call(house, look)
+    told = house.run(house.action())
+    assert (told.verdict, told.why) == (Verdict.UNDETERMINED, why)
+    assert told.state in (State.UNKNOWN, State.REVIEW_REQUIRED)
+    assert not told.may_repeat
+    assert "completed successfully" not in told.message + told.for_model()
+    house.work(86_400 * 90)
+    assert house.get(told.id).state is State.REVIEW_REQUIRED
+    assert len(house.shop.calls) == 1
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_reader_that_recovers_inside_the_window_is_believed(house: House, name: str) -> None:
+    shop, look = house.shop, FAULTY[name][0]
+    shop.eyes = lambda ctx, args: look(shop, args) if shop.calls and shop.now() < 4 else shop.show(args)
+    assert house.run(house.action()).verified
+
+
+@pytest.mark.requirement("TRUTH-source-best-used", "L14", "HS-08")
+@pytest.mark.parametrize("name", [n for n in FAULTY if n not in ("not visible", "incomplete")])
+def test_the_next_reader_is_asked_where_the_first_gives_no_reading(house: House, name: str) -> None:
+    shop, look = house.shop, FAULTY[name][0]
+    turn = {"n": 0}
+
+    def eyes(ctx: Context, args: Any) -> object:
+        turn["n"] += 1
+        return look(shop, args) if shop.calls and turn["n"] % 2 == 0 else shop.show(args)
+
+    shop.eyes = eyes
+    readers = (("session", "other_client", "near"), ("strong", "other_client", "primary"))
+    told = house.run(house.action(readers=readers))
+    assert told.verified
+
+
+@pytest.mark.requirement("INPUT-reader-other-tenant", "TRUTH-verdict-5", "HS-12", "LEDGER-tenant-id")
+@pytest.mark.parametrize("key", ["tenant", "id"])
+def test_another_tenants_record_is_undetermined_held_and_not_stored(house: House, key: str) -> None:
+    _after_call(house, lambda shop, args: Reading.of({**shop.rows["o-1"], key: "globex", "secret": "s3cret"}))
+    told = house.run(house.action())
+    assert (told.state, told.verdict, told.why) == (State.REVIEW_REQUIRED, Verdict.UNDETERMINED, Why.OUT_OF_SCOPE)
+    assert told.incident
+    assert told.authoritative is None
+    assert all(b"s3cret" not in kept.body for kept in house.store._content.evidence.values())
+    withheld = [e.data["withheld"] for e in house.events(told.id) if e.data.get("role") == "check"]
+    assert withheld
+    assert all(withheld)
+
+
+@pytest.mark.requirement("STRATEGY-fail-closed-hold", "STRATEGY-incident", "REC-14", "HS-12")
+def test_an_effect_of_ours_elsewhere_is_a_wrong_target_frozen_at_once(house: House) -> None:
+    shop = house.shop
+    shop.tool = lambda ctx, args: shop.ship(ctx, {**args, "item": "o-2"}, tenant="globex")
+    told = house.run(house.action(find=True, compensate={}, **STAMPED))
+    assert (told.state, told.discrepancy) == (State.REVIEW_REQUIRED, Discrepancy.WRONG_TARGET_MODIFIED)
+    assert (told.attribution, bool(told.incident)) == (Attribution.OURS, True)
+    assert shop.undone == []
+    assert "o-2" in shop.rows
+    assert "incident" in told.for_model()
+
+
+@pytest.mark.requirement("STRATEGY-fail-closed-hold", "REC-12", "TRUTH-verdict-6")
+@pytest.mark.parametrize(("risk", "row"), [({}, "RB-duplicate"), (HIGH, "REC-12")])
+def test_a_duplicate_is_frozen_and_the_world_left_as_it_is(house: House, risk: dict[str, Any], row: str) -> None:
+    shop = house.shop
+    shop.rows.clear()
+    shop.search = lambda ctx, args: [Reading.of(shop.rows["o-1"], stamp=ctx.stamp)] * 2
+    told = house.run(house.action(kind="create", find=True, compensate={}, **risk))
+    assert (told.state, told.discrepancy, told.row) == (
+        State.REVIEW_REQUIRED,
+        Discrepancy.DUPLICATE_SIDE_EFFECT,
+        row,
+    )
+    assert shop.undone == []
+    assert shop.rows
+
+
+@pytest.mark.parametrize("answer", [None, {}, "none", [1], [{"id": "o-1"}], RuntimeError("down"), Hangs()])
+def test_a_search_that_gives_no_list_of_readings_was_not_made(house: House, answer: object) -> None:
+    def search(ctx: Context, args: Any) -> object:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    house.shop.search = search
+    house.shop.rows.clear()
+    told = house.run(house.action(kind="create", find=True, **HIGH))
+    assert not told.verified
+    assert told.verdict is Verdict.UNDETERMINED
+
+
+@pytest.mark.parametrize("answer", [None, "failed", {"status": "failed"}, True, ConnectionError("down"), Hangs()])
+def test_a_look_up_that_gives_no_look_up_settles_nothing(house: House, answer: object) -> None:
+    def record(ctx: Context, args: Any) -> object:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    house.shop.tool = lambda ctx, args: (500, {})
+    house.shop.record = record
+    told = house.run(house.action(lookup=True, compensate={}))
+    assert (told.state, told.may_repeat) == (State.UNKNOWN, False)
+
+
+@pytest.mark.requirement("TRUTH-source-lookup", "REC-07")
+def test_a_look_up_that_says_landed_makes_it_ours_and_one_that_says_failed_makes_it_dead(house: House) -> None:
+    def hang(ctx: Context, args: Any) -> object:
+        house.shop.ship(ctx, args, stamp="")
+        raise Hangs
+
+    house.shop.rows.clear()
+    house.shop.tool, house.shop.record = hang, lambda ctx, args: Lookup.landed({"id": 1})
+    told = house.run(house.action(kind="create", lookup=True))
+    assert (told.verified, told.attribution) == (True, Attribution.OURS)
+    house.shop.tool, house.shop.record = lambda ctx, args: _hang(), lambda ctx, args: Lookup.failed("declined")
+    dead = house.run(house.action(kind="create", lookup=True), "op-2", item="o-2")
+    assert (dead.state, dead.may_repeat) == (State.FAILED, True)
+    house.shop.record = lambda ctx, args: Lookup.pending()
+    house.shop.eyes = lambda ctx, args: Reading.unavailable("503")
+    waiting = house.run(house.action(kind="create", lookup=True), "op-3", item="o-3")
+    assert (waiting.state, waiting.row) == (State.UNKNOWN, "REC-07")
+
+
+def _hang() -> object:
+    raise Hangs
+
+
+@pytest.mark.requirement("TRUTH-verdict-11", "L29")
+def test_a_reader_of_the_call_itself_is_not_asked_where_there_is_another(house: House) -> None:
+    shop, asked = house.shop, list[str]()
+
+    def eyes(ctx: Context, args: Any) -> Reading:
+        asked.append("echo" if len(asked) % 2 == 1 else "primary")
+        return shop.show(args)
+
+    shop.eyes = eyes
+    readers = (("strong", "same_call", "echo"), ("strong", "other_client", "primary"))
+    told = house.run(house.action(readers=readers))
+    assert told.verified
+    sources = {e.data["source"] for e in house.events(told.id) if "source" in e.data}
+    assert sources == {"primary"}
+
+
+@pytest.mark.requirement("TRUTH-verdict-9", "L12")
+def test_only_a_failure_that_provably_precedes_dispatch_skips_verification(house: House) -> None:
+    def refused(ctx: Context, args: Any) -> object:
+        raise NotDispatchedError("no route")
+
+    def broken(ctx: Context, args: Any) -> object:
+        raise ConnectionRefusedError("somewhere in a tool of several requests")
+
+    house.shop.tool = refused
+    told = house.run(house.action())
+    assert (told.state, told.may_repeat, told.verdict) == (State.FAILED, True, Verdict.NOT_CHECKED)
+    assert house.shop.looks == [0]  # before, and never after
+    house.shop.tool = broken
+    other = house.run(house.action(), "op-2")
+    assert len(house.shop.looks) > 3
+    assert not other.may_repeat
+
+
+def test_a_foreign_record_found_by_target_never_counts_as_ours(house: House) -> None:
+    _after_call(house, lambda shop, args: Reading.of({**shop.rows["o-1"], "tenant": "globex"}))
+    told = house.run(house.action())
+    assert told.attribution is Attribution.UNKNOWN
+    assert told.discrepancy is not Discrepancy.WRONG_TARGET_MODIFIED
+    assert house.shop.rows["o-1"]["tenant"] == TENANT
