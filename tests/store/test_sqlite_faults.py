@@ -215,6 +215,7 @@ def test_evidence_that_was_erased_is_absent_and_stays_so(store: SqliteStore, pat
     assert store.evidence(TENANT, item.evidence[0].digest) is None
 
 
+@pytest.mark.requirement("LEDGER-append-only")
 @pytest.mark.parametrize("statement", ["UPDATE event SET kind = 'x'", "DELETE FROM event"])
 def test_an_event_cannot_be_changed_or_removed(store: SqliteStore, statement: str) -> None:
     assert store._writer is not None

@@ -167,6 +167,7 @@ def test_a_file_that_was_cut_is_corrupt(path: Path) -> None:
 # --- versions ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("INPUT-store-old-sqlite")
 def test_an_sqlite_with_the_wal_defect_is_refused(path: Path) -> None:
     for version in ("3.40.1", "3.51.2", "3.9.0", "2.8.17"):
         with pytest.raises(SqliteTooOldError, match=r"3\.51\.3 or later"):

@@ -170,7 +170,13 @@ def test_unknown_leads_to_execution_only_by_a_person_or_a_failure_that_is_final(
     assert State.EXECUTING not in reachable(State.UNKNOWN, by_person_or_final)
 
 
-@pytest.mark.requirement("TRUTH-hold-one-table", "PRINCIPLE-explicit-states")
+@pytest.mark.requirement(
+    "TRUTH-hold-one-table",
+    "PRINCIPLE-explicit-states",
+    "LEDGER-execution-status",
+    "LEDGER-verification-status",
+    "LEDGER-reconciliation-status",
+)
 def test_one_table_gives_each_state_three_statuses_an_exit_code_and_a_text() -> None:
     for state in State:
         for attempted in (True, False):
@@ -182,7 +188,9 @@ def test_one_table_gives_each_state_three_statuses_an_exit_code_and_a_text() -> 
             assert row.exit_code in (0, 1, 3, 4)
 
 
+@pytest.mark.requirement("LEDGER-execution-status", "LEDGER-verification-status", "LEDGER-reconciliation-status")
 def test_every_status_of_the_ledger_schema_has_a_state() -> None:
+    assert (len(ExecutionStatus), len(VerificationStatus), len(ReconciliationStatus)) == (7, 7, 8)
     rows = [*STATUS.values(), *NOT_ATTEMPTED.values()]
     assert {row.execution for row in rows} == set(ExecutionStatus)
     assert {row.verification for row in rows} == set(VerificationStatus)

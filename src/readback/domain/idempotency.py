@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from readback.canon import Json, payload_bytes, sha256_hex
+from readback.domain.errors import StoreCorruptError
 from readback.domain.kind import Kind
 from readback.domain.state import State
 
@@ -34,6 +35,11 @@ class KeyStatus(StrEnum):
     FAILED_FINAL = "FAILED_FINAL"
     COMPENSATED = "COMPENSATED"
     EXPIRED = "EXPIRED"
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        """A status of no such name decides nothing: the record cannot be believed."""
+        raise StoreCorruptError(f"An idempotency record has the status {value!r}, which there is not.")
 
 
 class KeyDecision(StrEnum):
@@ -104,9 +110,7 @@ _BY_STATE: Final = MappingProxyType(
 _RETRYABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 
 
-def key_status(
-    state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE
-) -> KeyStatus:
+def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE) -> KeyStatus:
     """The record's status for a state.
 
     `may_repeat`: nothing of the attempt exists or can still land; it counts only for FAILED and
