@@ -69,9 +69,7 @@ def only_loopback() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_settings_from_outside(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """No READBACK_* variable and no user configuration reaches a test; returns the empty home."""
     for name in [name for name in os.environ if name.startswith("READBACK_")]:
         if name not in _KEPT_SETTINGS:

@@ -76,9 +76,7 @@ def test_nothing_inside_imports_the_roof() -> None:
     assert guilty == []
 
 
-@pytest.mark.parametrize(
-    "room", ["canon", "domain", "ledger", "ports", "lifecycle", "adapters", "sdk", "commands"]
-)
+@pytest.mark.parametrize("room", ["canon", "domain", "ledger", "ports", "lifecycle", "adapters", "sdk", "commands"])
 def test_each_room_says_what_it_is(room: str) -> None:
     first = (SOURCE / room / "__init__.py").read_text(encoding="utf-8")
     assert first.startswith('"""'), f"{room}/__init__.py opens with the rule of its room"

@@ -54,8 +54,7 @@ def _makes(module: Module, name: str) -> list[str]:
     return [
         module.name
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call)
-        and name in {getattr(node.func, "id", ""), getattr(node.func, "attr", "")}
+        if isinstance(node, ast.Call) and name in {getattr(node.func, "id", ""), getattr(node.func, "attr", "")}
     ]
 
 

@@ -65,6 +65,4 @@ def test_the_version_is_one() -> None:
 
 
 def test_the_formatter_is_pinned() -> None:
-    assert any(re.fullmatch(r"ruff==\S+", each) for each in _asked()), (
-        "a new formatter would reformat everything"
-    )
+    assert any(re.fullmatch(r"ruff==\S+", each) for each in _asked()), "a new formatter would reformat everything"

@@ -74,13 +74,8 @@ def _swallows(module: Module) -> Iterator[int]:
         if isinstance(node, ast.ExceptHandler) and _catches_everything(node):
             if not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
                 yield node.lineno
-        elif (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "id", getattr(node.func, "attr", "")) == "suppress"
-        ):
-            if any(
-                isinstance(arg, ast.Name) and arg.id in {"Exception", "BaseException"} for arg in node.args
-            ):
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "suppress":
+            if any(isinstance(arg, ast.Name) and arg.id in {"Exception", "BaseException"} for arg in node.args):
                 yield node.lineno
 
 
@@ -93,9 +88,7 @@ def _fillers(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             said = ast.get_docstring(node)
-            if said is not None and not _words(said) - _words(node.name) - {
-                w.rstrip("s") for w in FILLER_WORDS
-            }:
+            if said is not None and not _words(said) - _words(node.name) - {w.rstrip("s") for w in FILLER_WORDS}:
                 yield f"{module.path}:{node.lineno} {node.name}: {said!r}"
 
 
@@ -154,10 +147,7 @@ def test_no_error_is_swallowed() -> None:
 
 def test_boundaries_are_few_and_real() -> None:
     marked = {
-        f"{m.path}:{n}"
-        for m in modules()
-        for n, line in enumerate(m.text.splitlines(), 1)
-        if BOUNDARY.search(line)
+        f"{m.path}:{n}" for m in modules() for n, line in enumerate(m.text.splitlines(), 1) if BOUNDARY.search(line)
     }
     swallowing = {f"{m.path}:{line}" for m in modules() for line in _swallows(m)}
     assert marked - swallowing == set(), "nothing is swallowed here any more: take the mark away"
@@ -191,8 +181,6 @@ def test_no_module_takes_anothers_private_names() -> None:
 
 def test_no_note_to_self_is_left() -> None:
     this = "tests/architecture/test_tidy.py"
-    code = [
-        name for name in tracked() if name.endswith((".py", ".sql", ".sh", ".toml", ".md")) and name != this
-    ]
+    code = [name for name in tracked() if name.endswith((".py", ".sql", ".sh", ".toml", ".md")) and name != this]
     guilty = [name for name in code if NOTE_TO_SELF.search((ROOT / name).read_text(encoding="utf-8"))]
     assert guilty == []

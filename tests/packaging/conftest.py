@@ -14,9 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # As it was before any test touched it: pip finds its settings where this machine keeps them.
-_ENVIRONMENT = {
-    name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "READBACK_"))
-}
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "READBACK_"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +58,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     folder = tmp_path_factory.mktemp("clean")
     constraints = folder / "constraints.txt"
     # A constraint may not carry hashes unless every requirement does, and a wheel from here has none.
-    pins = re.findall(
-        r"^([\w.-]+==[^\s;]+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    pins = re.findall(r"^([\w.-]+==[^\s;]+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(pins) > 20
     constraints.write_text("\n".join(pins), encoding="utf-8")
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     bin_ = folder / "venv" / "bin"
-    _must(
-        bin_ / "python", "-m", "pip", "install", "--quiet", "--no-input", "--constraint", constraints, wheel
-    )
+    _must(bin_ / "python", "-m", "pip", "install", "--quiet", "--no-input", "--constraint", constraints, wheel)
     working = folder / "working"
     working.mkdir()
     return Installed(bin_, working)

@@ -27,9 +27,7 @@ atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
 
 
 def _loaded(code: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{_LOADED}\n{code}"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", f"{_LOADED}\n{code}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stderr.splitlines()[-1]))
 

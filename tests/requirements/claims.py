@@ -154,9 +154,7 @@ def _walked_table(call: ast.Call) -> str | None:
             func=ast.Attribute(attr="parametrize"),
             args=[
                 ast.Constant(value="requirement_id"),
-                ast.Call(
-                    func=ast.Name(id="requirement_ids"), args=[ast.Constant(value=str(table))], keywords=[]
-                ),
+                ast.Call(func=ast.Name(id="requirement_ids"), args=[ast.Constant(value=str(table))], keywords=[]),
                 *_,
             ],
         ):

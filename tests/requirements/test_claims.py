@@ -17,8 +17,7 @@ WALK = '@pytest.mark.parametrize("requirement_id", requirement_ids("HS"))\n'
         '@pytest.mark.requirement("A", "B")\ndef test_x():\n    assert f()\n',
         '@pytest.mark.requirement("A")\n@pytest.mark.requirement("B")\nasync def test_x(): await f()\n',
         'pytestmark = [pytest.mark.requirement("A"), pytest.mark.requirement("B")]\n',
-        '@pytest.mark.requirement("A")\nclass TestX:\n'
-        '    @pytest.mark.requirement("B")\n    def test_x(self): f()\n',
+        '@pytest.mark.requirement("A")\nclass TestX:\n    @pytest.mark.requirement("B")\n    def test_x(self): f()\n',
         'CASES = [pytest.param(1, marks=pytest.mark.requirement("A", "B"))]\n',
         '@pytest.mark.parametrize("n", [pytest.param(1, marks=[pytest.mark.requirement("A", "B")])])\n'
         "def test_x(n):\n    assert n\n",

@@ -93,9 +93,7 @@ class SystemRuntime:
     def sleep(self, seconds: float) -> None:
         with self._poked:
             seen = self._pokes
-            self._poked.wait_for(
-                lambda: self._pokes != seen, timeout=min(max(seconds, 0.0), SLEEP_SECONDS_MAX)
-            )
+            self._poked.wait_for(lambda: self._pokes != seen, timeout=min(max(seconds, 0.0), SLEEP_SECONDS_MAX))
 
     async def sleep_async(self, seconds: float) -> None:
         import asyncio  # a program without an event loop does not pay for it

@@ -27,10 +27,11 @@ class Floor:
         for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -65536", "temp_store = memory"):
             list(self._db.execute(f"pragma {pragma}"))
         columns = [str(row[1]) for row in self._db.execute("pragma table_info(action)")]
-        self._insert = f"insert into action values ({', '.join('?' * len(columns))})"
+        places = ", ".join("?" * len(columns))
+        self._insert = " ".join(("insert into action values (", places, ")"))
         changing = [c for c in columns if c not in ("action_id", "tenant", "run", "contract", "stamp")]
         assignments = ", ".join(f'"{c}" = ?' for c in changing)
-        self._update = f"update action set {assignments} where action_id = ?"
+        self._update = " ".join(("update action set", assignments, "where action_id = ?"))
         self._columns, self._changing, self._appends, self._seq = columns, changing, appends, 0
 
     def continue_after(self) -> None:

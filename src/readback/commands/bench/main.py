@@ -1,4 +1,4 @@
-"""`readback bench`: the measurements as a table, or as one JSON object. Started by the command line and `make bench`."""
+"""`readback bench`: the measurements as a table, or as one JSON object. The command line and `make bench` start it."""
 
 from __future__ import annotations
 
