@@ -7,15 +7,16 @@ done that no reading shows, and the next start can go on with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
-from readback import Context, Outcome, Reading, State, Verdict
+from readback import Context, Outcome, Reading, State, Verdict, action
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.reading import Lookup, Presence
 from readback.domain.verdict import Why
+from readback.ports.store import Append, AppendResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of
@@ -240,3 +241,110 @@ def test_a_check_that_answers_nonsense_is_undetermined_and_quotes_none_of_it(ans
     for outcome in _run(ensure={"nonsense": nonsense}):
         assert outcome.why is Why.VERIFIER_ERROR
         assert all(len(each.reason) < 100 for each in outcome.postconditions)
+
+
+# --- what a restart leaves of redacted arguments ---
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+class Mortal(MemoryStore):
+    """A store whose process dies: from then on nothing is appended by it."""
+
+    dead = False
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        if self.dead:
+            raise Died
+        return super().append(batch)
+
+
+def _after_a_restart(
+    look: Callable[[dict[str, str], Any], Reading],
+    compensated: list[object] | None = None,
+    ensure: str = "authoritative.status == 'sent'",
+) -> Outcome:
+    """The process died behind the effect; the next one knows `email` as redacted only."""
+    letters: dict[str, str] = {}
+    store, runtime = Mortal(), VirtualRuntime(owner="process/1")
+
+    @action(
+        name="write",
+        kind="set",
+        side_effect="low_risk_internal",
+        target="letter/{requested.number}",
+        identity={"target": "authoritative.id", "tenant": "authoritative.tenant"},
+        ensure={"sent": ensure},
+        redact=["requested.email"],
+        within="2s",
+        late_window="10s",
+        execute={"reversible": True},
+    )
+    def write(ctx: Context, number: str, email: str) -> object:
+        letters[email] = "sent"
+        store.dead = True
+        return {"ok": True}
+
+    @write.read(source="letters", consistency="strong", independence="other_client")
+    def letter(ctx: Context, number: str, email: str) -> Reading:
+        return look(letters, email)
+
+    if compensated is not None:
+
+        @write.compensate(name="unwrite", kind="set", ensure={"gone": "authoritative.status == 'gone'"})
+        def unwrite(ctx: Context, number: str, email: str) -> object:
+            compensated.append(email)
+            return {"ok": True}
+
+    with opened(store, runtime) as rb, pytest.raises(Died):
+        rb.run(write(number="1", email="a@b.c"), operation="op")
+    store.dead = False
+    runtime.declare_gone("process/1")
+    with opened(store.reopened(), runtime.sibling("process/2"), actions=[write]) as rb:
+        for _ in range(4):
+            runtime.advance(60)
+            rb.resume()
+        [outcome] = rb.list(contract="write")
+        return outcome
+
+
+def _letter(status: str | None) -> Reading:
+    if status is None:
+        return Reading.absent()
+    return Reading.of({"id": "1", "tenant": "acme", "status": status, "email": "a@b.c"}, version=1)
+
+
+def test_a_reader_that_needs_a_redacted_argument_does_not_find_nothing() -> None:
+    outcome = _after_a_restart(lambda letters, email: _letter(letters.get(email)))
+    assert (outcome.verdict, outcome.why) == (Verdict.UNDETERMINED, Why.VERIFIER_ERROR)
+    assert not outcome.may_repeat
+
+
+def test_a_reader_that_compares_a_redacted_argument_does_not_find_nothing() -> None:
+    outcome = _after_a_restart(
+        lambda letters, email: _letter(next((v for k, v in letters.items() if k == email), None))
+    )
+    assert outcome.verdict is Verdict.UNDETERMINED
+    assert not outcome.may_repeat
+
+
+def test_a_reader_that_needs_no_redacted_argument_reads_on() -> None:
+    assert _after_a_restart(lambda letters, email: _letter(letters.get("a@b.c"))).verified
+
+
+@pytest.mark.parametrize(
+    "ensure", ["authoritative.email == requested.email", "requested.email in [authoritative.email]"]
+)
+def test_a_clause_that_asks_for_a_redacted_argument_is_undetermined(ensure: str) -> None:
+    outcome = _after_a_restart(lambda letters, email: _letter("sent"), [], ensure)
+    assert outcome.verdict is Verdict.UNDETERMINED
+    assert not outcome.may_repeat
+
+
+def test_no_compensation_is_begun_with_redacted_arguments() -> None:
+    compensated: list[object] = []
+    outcome = _after_a_restart(lambda letters, email: _letter("wrong"), compensated)
+    assert outcome.state is State.REVIEW_REQUIRED
+    assert compensated == []

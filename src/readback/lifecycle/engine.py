@@ -402,6 +402,9 @@ class Engine:
         Where it has to wait, this action waits for it, and holds nothing meanwhile.
         """
         request = reverse.compensation_of(run)
+        if run.blind:
+            yield from reverse.follow_begun(run, request, self.table)
+            return (yield from self._commit(run, park=True)) or Finished(run)
         try:
             ended = yield from Relay(self.run(request, run.scope), may_wait=False)
         except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know

@@ -9,14 +9,15 @@ from __future__ import annotations
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
 from readback.domain.observation_signs import one_line
-from readback.domain.predicate import Evaluation, Truth, shown_values
+from readback.domain.predicate import Evaluation, Truth, look, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
 from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
-from readback.ports.predicates import Binding, Evaluated
+from readback.ports.predicates import Binding, Evaluated, Predicate
 
 VERIFIER_KINDS = frozenset({"error"})
+ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
 
 
 def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool = True) -> Evaluation:
@@ -25,6 +26,8 @@ def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool
     if check.predicate is None:
         truth, reason, fault = _call(check, variables)
         return Evaluation(post.name, truth, post.source, reason, (), None, fault, post.group)
+    if _asks_for_redacted(check.predicate, variables):
+        return Evaluation(post.name, Truth.UNDETERMINED, post.source, ASKS_FOR_REDACTED, group=post.group)
     said = check.predicate.evaluate(binding)
     truth, reason, fault = _truth(said)
     values = shown_values(check.predicate.paths, variables) if show else ()
@@ -44,7 +47,7 @@ def _truth(said: Evaluated) -> tuple[Truth, str, bool]:
 def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     assert check.check is not None
     if any(_redacted(variables.get(name)) for name in check.parameters):
-        return Truth.UNDETERMINED, "it asks for a value that was redacted before it was stored", False
+        return Truth.UNDETERMINED, ASKS_FOR_REDACTED, False
     try:
         said = check.check(**{name: variables.get(name) for name in check.parameters})
     except Exception as error:  # tidy: boundary -- a user's predicate may raise anything; that is a verifier error
@@ -58,6 +61,12 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     return Truth.UNDETERMINED, f"it answered {what}, neither True nor False", said is not None
 
 
+def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
+    """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
+    recorded = (path for path in predicate.paths if not path.startswith("authoritative"))
+    return any(_redacted(look(path, variables)) for path in recorded)
+
+
 def _redacted(value: Json) -> bool:
     """After a resume the request is known as it was stored; a mark is no value to compare with."""
     if isinstance(value, dict):
@@ -67,6 +76,8 @@ def _redacted(value: Json) -> bool:
 
 def identify(check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json) -> IdentityMatch:
     """One identity key held against a reading."""
+    if _redacted(wanted) or _asks_for_redacted(check.predicate, variables):
+        return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     said = check.predicate.evaluate(binding)
     if said.kind != "value":
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)

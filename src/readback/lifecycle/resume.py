@@ -20,6 +20,7 @@ from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Plan, Scope
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
+from readback.lifecycle.withheld import arguments_of
 from readback.ports.store import StoredEvent
 
 PlanOf = Callable[[str], Plan | None]
@@ -59,7 +60,7 @@ def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[S
     requested = request["requested"]
     assert isinstance(requested, dict)
     blind = frozenset(_marks(requested, "requested"))
-    arguments: Mapping[str, object] = requested if blind else plan.revive(requested)
+    arguments: Mapping[str, object] = arguments_of(requested) if blind else plan.revive(requested)
     intended = request.get("intended")
     run = Run(
         plan,
@@ -153,6 +154,9 @@ def _marks(value: Json, path: str) -> Iterable[str]:
             return
         for key, below in value.items():
             yield from _marks(below, f"{path}.{key}")
+    elif isinstance(value, list):
+        for place, below in enumerate(value):
+            yield from _marks(below, f"{path}[{place}]")
 
 
 def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:

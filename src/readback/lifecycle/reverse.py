@@ -14,6 +14,7 @@ from readback.domain.case import Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.idempotency import key_hash
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
@@ -26,7 +27,19 @@ from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Called, Ending, Folded, LoadAction, Look, Settle, Step, Take
+from readback.lifecycle.steps import (
+    Answer,
+    Called,
+    Ending,
+    Folded,
+    KeyFound,
+    LoadAction,
+    LoadKey,
+    Look,
+    Settle,
+    Step,
+    Take,
+)
 from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
 
 CHILD_LOOK_AGAIN_US = 1_000_000
@@ -107,11 +120,10 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
         ended = yield from commit(run)
         if ended is not None:
             return ended
-        # Durable: a crash from here on does not roll back again; the reading below decides.
-        timeout = run.contract.execution.timeout_us
-        called = yield Settle(run.plan, run.call_context(), run.arguments, None, False, timeout)
-        assert isinstance(called, Called)
-        run.passed(called.finished_us)
+        # Durable: a crash from here on does not roll back again; the reading below decides. Where the arguments are
+        # known as redacted only it is not called at all: it would put back something else.
+        if not run.blind:
+            yield from _put_back(run)
     yield from take_strongest(run)
     record_reading(run, run.checks[0])
     now_us = run.now_us
@@ -119,6 +131,13 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
     goal = State.ROLLED_BACK if undone else State.REVIEW_REQUIRED
     _record_end(run, now_us, (goal,), "" if undone else "rollback", "")
     return None
+
+
+def _put_back(run: Run) -> Generator[Step, Answer, None]:
+    timeout = run.contract.execution.timeout_us
+    called = yield Settle(run.plan, run.call_context(), run.arguments, None, False, timeout)
+    assert isinstance(called, Called)
+    run.passed(called.finished_us)
 
 
 def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, incident: str) -> None:
@@ -141,6 +160,20 @@ def compensation_of(run: Run) -> Request:
         step=f"compensation of {run.action.id}",
         reverses=run.action.stamp,
     )
+
+
+def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Step, Answer, None]:
+    """Where the arguments are known as redacted only: what was begun with them is followed, and nothing is begun."""
+    hashed = key_hash(run.action.tenant, request.plan.contract.name, request.operation)
+    found = yield LoadKey(run.action.tenant, hashed)
+    assert isinstance(found, KeyFound)
+    if found.record is None:
+        detail = "It is not reversed: its arguments are recorded as redacted only."
+        record_uncompensated(run, detail, table, run.now_us)
+        return
+    folded = yield LoadAction(found.record.action_id)
+    assert isinstance(folded, Folded)
+    record_compensation(run, folded.action, table, run.now_us)
 
 
 def child_of(ended: Ended) -> Generator[Step, Answer, Action | None]:
