@@ -57,6 +57,7 @@ def _holds_stamps(root: Path) -> bool:
     return True
 
 
+@pytest.mark.requirement("CLAIM-stamp")
 def test_a_file_is_written_whole_with_its_stamp(root: Path, work: FileExecutor, either: str) -> None:
     assert work.write_text(CTX, "a.txt", "grüß") == {"path": "a.txt", "size": 6}
     assert (root / "a.txt").read_text() == "grüß"

@@ -38,7 +38,7 @@ def shop(web: Web) -> Iterator[HttpExecutor]:
         yield shop
 
 
-@pytest.mark.requirement("TRUTH-keys-stamp")
+@pytest.mark.requirement("TRUTH-keys-stamp", "CLAIM-stamp")
 def test_a_request_carries_key_and_stamp(web: Web, shop: HttpExecutor) -> None:
     web.answers["/orders/o%2F1/ship"] = Said(201, {"id": "x-7", "status": "done"})
     response = shop.post(CTX, "/orders/{id}/ship", params={"id": "o/1"}, json={"carrier": "dhl"})

@@ -135,6 +135,7 @@ def test_swallowing_is_recognised(code: str, swallows: bool) -> None:
     assert any(_swallows(Module("m", "m.py", code, ast.parse(code)))) is swallows
 
 
+@pytest.mark.requirement("L31")
 def test_no_error_is_swallowed() -> None:
     guilty = [
         f"{m.path}:{line}"

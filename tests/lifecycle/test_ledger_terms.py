@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
+from readback import Readback
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
 from readback.domain.errors import ContractError, NotFoundError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyStatus, key_hash, request_hash
 from readback.domain.kind import Kind
-from readback.domain.side_effect import DEPTHS, SideEffect
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 from readback.domain.state import State, status
 from readback.lifecycle import attend
 from readback.ports.store import KeyRecord
@@ -68,6 +70,24 @@ def test_a_running_action_keeps_its_own_contract_or_goes_to_a_person(house: Hous
     told = house.get(pending.id)
     assert (told.state, told.code, told.contract_version) == (S.REVIEW_REQUIRED, "contract.changed", "7")
     assert len(house.shop.looks) == looks  # nothing was judged by terms that it did not begin with
+
+
+@pytest.mark.requirement("LEDGER-trace", "LEDGER-policy-context")
+@pytest.mark.parametrize("parent_span", ["", "00f067aa0ba902b7"])
+def test_trace_span_and_policies_are_recorded_as_the_client_was_given_them(house: House, parent_span: str) -> None:
+    made = house.action()
+    with Readback.open(
+        store=house.store, runtime=house.runtime, tenant=TENANT, principal="agent:ops",
+        boundary="bounds-3", trace="4bf92f3577b34da6", parent_span=parent_span,
+    ) as rb:  # fmt: skip
+        told = rb.run(made(item="o-1", status="shipped"), operation="op-1")
+    house.store = house.store.reopened()
+    proposed = data(house, told.id, EventKind.PROPOSED)
+    assert isinstance(proposed["context"], dict)
+    named = [proposed["context"][name] for name in ("boundary", "trace", "parent_span")]
+    assert named == ["bounds-3", "4bf92f3577b34da6", parent_span]
+    assert proposed["verification_table"] == DEPTHS_VERSION
+    assert proposed["recovery_table"] == DEFAULT_TABLE.version
 
 
 BY_CLASS: dict[SideEffect, dict[str, Any]] = {

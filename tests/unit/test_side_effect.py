@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from readback.domain.kind import Kind
 from readback.domain.side_effect import (
     DEPTHS,
+    DEPTHS_VERSION,
     Consistency,
     Depth,
     Independence,
@@ -16,6 +18,7 @@ from readback.domain.side_effect import (
     SideEffect,
     UnverifiedClaim,
     depth,
+    depths_version,
 )
 
 ROWS = [depth(one) for one in SideEffect]
@@ -32,6 +35,16 @@ def test_there_are_six_classes_in_order_with_the_schemas_names() -> None:
         "CRITICAL_MUTATION",
     ]
     assert list(DEPTHS) == list(SideEffect)
+
+
+@pytest.mark.requirement("LEDGER-policy-context")
+def test_the_version_of_the_table_is_its_whole_content() -> None:
+    assert depths_version(ROWS) == DEPTHS_VERSION
+    weaker = [replace(ROWS[0], minimum_independence=Independence.SAME_CALL), *ROWS[1:]]
+    reworded = [replace(ROWS[0], fallback="Another one."), *ROWS[1:]]
+    calmer = [*ROWS[:-1], replace(ROWS[-1], review_on=frozenset())]
+    versions = {depths_version(rows) for rows in (ROWS, weaker, reworded, calmer, ROWS[::-1])}
+    assert len(versions) == 5
 
 
 def test_consistency_and_independence_are_ordered() -> None:

@@ -7,6 +7,7 @@ takes its defaults from it. It decides nothing about a single action.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from types import MappingProxyType
@@ -341,10 +342,13 @@ def _plain(value: object) -> Json:
     return value
 
 
-DEPTHS_VERSION: Final = sha256_hex(
-    envelope_bytes([{f.name: _plain(getattr(row, f.name)) for f in fields(row)} for row in _ROWS])
-)
-"""The hash of the whole table: the version of the verification policy, which every action names."""
+def depths_version(rows: Iterable[Depth]) -> str:
+    """The hash of every field of every row."""
+    return sha256_hex(envelope_bytes([{f.name: _plain(getattr(row, f.name)) for f in fields(row)} for row in rows]))
+
+
+DEPTHS_VERSION: Final = depths_version(_ROWS)
+"""The version of the verification policy, which every action names."""
 
 
 def depth(side_effect: SideEffect) -> Depth:

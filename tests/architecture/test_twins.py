@@ -1,0 +1,46 @@
+"""No sync and async twins: what both drivers do is written once, and what only one way needs is small."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.architecture.tree import Module, modules
+
+PURE = tuple(f"readback.{room}." for room in ("canon", "domain", "ledger", "lifecycle"))
+"""What acts, verifies and reconciles: it is driven by both drivers, and knows of neither."""
+DRIVERS = ("readback.sdk.driver_sync", "readback.sdk.driver_async", "readback.sdk.driver_steps")
+DRIVER_LINES_MAX = 400
+STORES = ("readback.ports.store", "readback.adapters.store_", "readback.testing.store_")
+STORE_LINES_MAX = 500
+
+
+def _named(*prefixes: str) -> list[Module]:
+    found = [module for module in modules() if module.name.startswith(prefixes)]
+    assert found, f"nothing is named {prefixes}: this rule looks for the wrong names"
+    return found
+
+
+def _async(module: Module) -> set[str]:
+    return {node.name for node in ast.walk(module.tree) if isinstance(node, ast.AsyncFunctionDef)}
+
+
+@pytest.mark.requirement("L31")
+def test_what_both_drivers_do_is_written_once() -> None:
+    assert [(module.name, _async(module)) for module in _named(*PURE) if _async(module)] == []
+    written = [{f.name for f in module.functions() if not f.name.startswith("__")} for module in _named(*DRIVERS[:2])]
+    shared = {f.name for module in _named(DRIVERS[2]) for f in module.functions()}
+    assert shared
+    assert [names & shared for names in written] == [set(), set()]
+
+
+@pytest.mark.requirement("L31")
+def test_a_store_has_one_way_of_being_called() -> None:
+    assert [(module.name, _async(module)) for module in _named(*STORES) if _async(module)] == []
+
+
+@pytest.mark.requirement("L31")
+def test_stores_and_drivers_stay_small() -> None:
+    assert [m.name for m in _named(*DRIVERS) if m.lines > DRIVER_LINES_MAX] == []
+    assert [m.name for m in _named(*STORES) if m.lines > STORE_LINES_MAX] == []
