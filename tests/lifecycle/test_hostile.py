@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -348,3 +348,90 @@ def test_no_compensation_is_begun_with_redacted_arguments() -> None:
     outcome = _after_a_restart(lambda letters, email: _letter("wrong"), compensated)
     assert outcome.state is State.REVIEW_REQUIRED
     assert compensated == []
+
+
+# --- whose effect, and whether it may still land ---
+
+
+def test_a_search_that_lists_what_another_stamped_shows_nothing_of_ours() -> None:
+    row: dict[str, Any] = {}
+
+    @action(
+        name="make",
+        kind="create",
+        side_effect="low_risk_internal",
+        target="row/x",
+        identity={"target": "authoritative.id", "tenant": "authoritative.tenant"},
+        ensure={"value": "authoritative.value == requested.value"},
+        within="2s",
+    )
+    def make(ctx: Context, value: str) -> object:
+        row.update(id="x", tenant="acme", value=value)  # another actor's: ours never arrives
+        raise TimeoutError("lost")
+
+    def found() -> Reading:
+        return Reading.of(row, stamp="rb-another") if row else Reading.absent()
+
+    @make.read(source="rows", consistency="strong", independence="other_client", attributes=True)
+    def look(ctx: Context, value: str) -> Reading:
+        return found()
+
+    @make.find
+    def by_target(ctx: Context, value: str) -> list[Reading]:
+        return [found()]
+
+    with opened() as rb:
+        outcome = rb.run(make(value="n"), operation="op")
+        assert not outcome.verified
+        assert not outcome.may_repeat
+
+
+def test_a_staged_commit_without_an_answer_may_still_land() -> None:
+    row: dict[str, Any] = {}
+
+    class Staged:
+        answer: ClassVar[Any] = {"ok": True}
+
+        def __init__(self, stamp: str) -> None:
+            self.stamp = stamp
+
+        def read(self) -> Reading:
+            return Reading.of({"id": "x", "tenant": "acme", "value": "n"}, stamp=self.stamp)
+
+        def commit(self) -> None:
+            raise TimeoutError("the commit was sent, and no answer came")
+
+        def abandon(self) -> None:
+            raise AssertionError("it holds")
+
+    @action(
+        name="make",
+        kind="create",
+        side_effect="ephemeral_write",
+        target="row/x",
+        identity={"target": "authoritative.id", "tenant": "authoritative.tenant"},
+        ensure={"value": "authoritative.value == requested.value"},
+        within="2s",
+    )
+    def make(ctx: Context, value: str) -> object:
+        return Staged(ctx.stamp)
+
+    def found(ctx: Context) -> Reading:
+        return Reading.of(row, stamp=ctx.stamp) if row else Reading.absent()
+
+    @make.read(source="rows", consistency="strong", independence="other_client", attributes=True)
+    def look(ctx: Context, value: str) -> Reading:
+        return found(ctx)
+
+    @make.find
+    def by_stamp(ctx: Context, value: str) -> list[Reading]:
+        return [found(ctx)] if row else []
+
+    runtime = VirtualRuntime()
+    with opened(runtime=runtime) as rb:
+        outcome = rb.run(make(value="n"), operation="op")
+        assert (outcome.state, outcome.may_repeat) == (State.UNKNOWN, False)
+        row.update(id="x", tenant="acme", value="n")
+        runtime.advance(3600)
+        rb.resume()
+        assert rb.get(outcome.id).verified

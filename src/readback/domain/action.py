@@ -78,6 +78,8 @@ class Action:
     judgement: Judgement = field(default_factory=Judgement)
     compensation_id: str = ""
     rollback_done: bool = False
+    commit_open: bool = False
+    """A staged transaction was left without an answer to its end: it may still be committed."""
     cancelled: bool = False
     contested: bool = False
     hold: str = ""
@@ -166,6 +168,7 @@ def _attempted(a: Action, e: Event) -> None:
     a.ended_us = 0
     a.polls = a.late_polls = 0
     a.held_since_us = a.looked_us = 0
+    a.commit_open = False
     a.lookup = ""  # what became of the attempt before says nothing of this one
     a.observation, a.observation_ref = None, ""
     a.due_us = e.at_us
@@ -230,6 +233,7 @@ def _cancelled(a: Action, e: Event) -> None:
 
 def _staged_settled(a: Action, e: Event) -> None:
     a.rollback_done = e.data["how"] == "abandoned"
+    a.commit_open = e.data["how"] in ("commit_open", "abandon_failed")
 
 
 def _compensation(a: Action, e: Event) -> None:

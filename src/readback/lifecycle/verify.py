@@ -15,6 +15,7 @@ from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
 from readback.domain.observation_signs import one_line
+from readback.domain.predicate import Truth
 from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.reconciliation import Reconciliation, reconcile
 from readback.domain.side_effect import Consistency
@@ -171,6 +172,8 @@ def search(run: Run) -> Steps:
             called.finished_us,
         )
         judged.append(judge_reading(run.plan, taken, run.variables()))
+    if any(_anothers(run, each) for each in judged):
+        return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
     run.found = tuple(judged)
     presence = Presence.PRESENT if judged else Presence.ABSENT
     seen = TakenReading(
@@ -186,6 +189,12 @@ def search(run: Run) -> Steps:
     ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
     data = {**_provenance(seen, withheld=False), "count": len(judged)}
     run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
+
+
+def _anothers(run: Run, judged: Judged) -> bool:
+    """It names a stamp, and not ours."""
+    said, mapped = judged.taken.reading.stamp, judged.match("stamp")
+    return (bool(said) and said != run.action.stamp) or (mapped is not None and mapped.truth is Truth.VIOLATED)
 
 
 def _listed(called: Called) -> tuple[Reading, ...] | None:
@@ -270,7 +279,9 @@ def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
 
 
 def ended_by_itself(run: Run) -> bool:
-    """The tool answered or raised: nothing of ours is still running."""
+    """The tool answered or raised, and so did what it left open: nothing of ours is still running."""
+    if run.action.commit_open:
+        return False
     lost = (ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED, ObservationStatus.NONE)
     return run.observation is not None and run.observation.status not in lost
 
