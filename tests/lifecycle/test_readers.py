@@ -48,7 +48,7 @@ def _after_call(house: House, look: Callable[[Shop, Any], object]) -> None:
 
 
 @pytest.mark.requirement(
-    "INPUT-reader-raises", "INPUT-reader-hangs", "INPUT-reader-wrong-type", "L04", "TRUTH-verdict-1", "L29", "HS-14"
+    "INPUT-reader-raises", "INPUT-reader-hangs", "INPUT-reader-wrong-type", "L04", "TRUTH-verdict-1", "HS-14"
 )
 @pytest.mark.parametrize("name", FAULTY)
 @pytest.mark.parametrize("really", [True, False])
@@ -182,7 +182,7 @@ def _hang() -> object:
     raise Hangs
 
 
-@pytest.mark.requirement("TRUTH-verdict-11", "L29")
+@pytest.mark.requirement("TRUTH-verdict-11")
 def test_a_reader_of_the_call_itself_is_not_asked_where_there_is_another(house: House) -> None:
     shop, asked = house.shop, list[str]()
 
