@@ -274,3 +274,22 @@ def test_what_a_run_tells_is_what_the_ledger_tells(story: str, with_await: bool)
     else:
         assert replayed == replace(told, replayed=True)
     assert (told.verdict is Verdict.VERIFIED) == told.verified
+
+
+@pytest.mark.parametrize(("late", "committed"), [(False, True), (True, False)])
+def test_a_transaction_is_not_committed_once_somebody_else_may_have_taken_the_action_over(
+    late: bool, committed: bool
+) -> None:
+    """A thread cannot be interrupted: its tool came back when its lease was over, and others had judged without it."""
+    desk, runtime, store = Desk(), VirtualRuntime(), MemoryStore()
+
+    def slowly(ctx: Context) -> object:
+        made = _Transaction(desk, ctx.stamp, "dhl")
+        if late:
+            runtime.advance(3600)
+        return made
+
+    desk.instead = slowly
+    with opened(store, runtime) as rb:
+        outcome = rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="op")
+    assert (desk.order()["status"] == "shipped", outcome.verified) == (committed, committed)

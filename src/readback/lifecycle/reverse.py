@@ -27,6 +27,7 @@ from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import LEASE_MARGIN_US, lease_until
 from readback.lifecycle.steps import (
     Answer,
     Called,
@@ -51,10 +52,12 @@ CHILD_LOOK_AGAIN_US = 1_000_000
 def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
     """Verifies inside the open boundary; commits what holds, drops everything else.
 
-    None: it was committed (or may have been), and is verified like any other action from outside.
+    Nothing is committed once the attempt's lease may be another's: who took it over has judged without it. None: it was
+    committed (or may have been), and is verified like any other action from outside.
     """
     inside = yield from _read_inside(run)
-    holds = bool(inside.ensure) and conjoin(e.truth for e in inside.ensure) is Truth.HOLDS
+    ours = inside.taken.finished_us < lease_until(run.contract, run.action.executed_us) - LEASE_MARGIN_US
+    holds = ours and bool(inside.ensure) and conjoin(e.truth for e in inside.ensure) is Truth.HOLDS
     timeout = run.contract.execution.timeout_us
     called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, holds, timeout)
     assert isinstance(called, Called)
