@@ -435,3 +435,14 @@ def test_a_staged_commit_without_an_answer_may_still_land() -> None:
         runtime.advance(3600)
         rb.resume()
         assert rb.get(outcome.id).verified
+
+
+def test_key_fields_name_an_operation_in_one_plain_line() -> None:
+    desk = Desk()
+    ship = ship_of(desk, key_fields=["carrier"])
+    with opened() as rb:
+        first = rb.run(ship(order_id="o-1", carrier="a\nb\x1b[2J\u202e" * 60))
+        assert first.operation.isprintable()
+        assert len(first.operation.encode()) <= 256
+        assert rb.run(ship(order_id="o-1", carrier="a\nb\x1b[2J\u202e" * 60)).id == first.id
+        assert rb.run(ship(order_id="o-1", carrier="a\nb\x1b[2J\u202e" * 61)).id != first.id

@@ -10,11 +10,19 @@ from collections.abc import Generator
 from typing import assert_never
 
 from readback.canon import Json
+from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash, request_hash
-from readback.domain.observation import Observation, ObservationStatus, guarded, normalise, normalise_exception
+from readback.domain.observation import (
+    Observation,
+    ObservationStatus,
+    guarded,
+    normalise,
+    normalise_exception,
+    one_line,
+)
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import DEPTHS_VERSION
 from readback.domain.state import State
@@ -96,7 +104,7 @@ def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, J
         return request.operation, request.operation
     if fields:
         named = {name: request.requested.get(name) for name in fields}
-        return ", ".join(f"{k}={v}" for k, v in named.items())[:256], named
+        return one_line(", ".join(f"{k}={v}" for k, v in named.items()), ID_MAX_BYTES // 4), named
     return action_id, action_id  # drawn fresh for each proposal
 
 
