@@ -276,6 +276,8 @@ def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
     before = case.before
     if case.contract.kind is not Kind.CREATE or before is None or before.presence is not Presence.PRESENT:
         return None
+    if judged.taken.reading.created_after_dispatch:
+        return None  # the source's own word that it is a new one; what was there before is what stands beside it
     whose = attribute(case, judged, violated=True)
     if not has_changed(before, judged) or whose is Attribution.OTHER_ACTOR:
         return None
