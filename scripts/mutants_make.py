@@ -125,6 +125,8 @@ class _Maker:
             case ast.Assign():
                 named = _target(node.targets[0]) if not place.in_function else ""
                 self.walk(node.value, replace(place, named=_join(place.named, named)))
+            case ast.Subscript() if not place.in_function:  # what a type is made of
+                self.walk(node.value, place)
             case ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Assert():
                 return
             case ast.If() if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":

@@ -46,9 +46,11 @@ NEW: dict[str, Any] = {
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
-    **fields(compensation_id="", rollback_done=False, cancelled=False, contested=False, hold="", code=""),
+    **fields(
+        compensation_id="", rollback_done=False, commit_open=False, cancelled=False, contested=False, hold="", code=""
+    ),
     **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
-    **fields(verified_us=0, reconciled_us=0),
+    **fields(verified_us=0, reconciled_us=0, commit_open=False),
 }
 
 
@@ -234,6 +236,16 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.STAGED_SETTLED, 100, (), {"how": "abandoned"}),
         {"rollback_done": True},
     ),
+    "staged work left without an answer": (
+        S.PENDING,
+        Event(K.STAGED_SETTLED, 100, (), {"how": "commit_open"}),
+        {"commit_open": True},
+    ),
+    "staged work not put back": (
+        S.PENDING,
+        Event(K.STAGED_SETTLED, 100, (), {"how": "abandon_failed"}),
+        {"commit_open": True},
+    ),
     "staged work kept": (S.PENDING, Event(K.STAGED_SETTLED, 100, (), {"how": "settled"}), {}),
     "compensation begun": (
         S.COMPENSATING,
@@ -282,6 +294,22 @@ def test_the_first_validation_is_remembered() -> None:
     changed = fold(action, Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": 1, "timeout": 50}))
     assert changed["validated_us"] == 100
     assert changed["attempt_open"] is True
+
+
+def test_another_attempt_and_an_answer_close_what_a_commit_left_open() -> None:
+    for event in (
+        Event(K.ATTEMPTED, 100, (), {"attempt": 2, "timeout": 50}),
+        Event(K.STAGED_SETTLED, 100, (), {"how": "committed"}),
+    ):
+        action = busy(S.VALIDATED)
+        action.commit_open = True
+        assert fold(action, event)["commit_open"] is False
+
+
+@pytest.mark.parametrize("kind", [K.PROPOSED, K.ATTEMPTED, K.READ, K.JUDGED, K.HELD], ids=lambda kind: kind.value)
+def test_an_entry_that_lacks_a_field_is_corrupt(kind: EventKind) -> None:
+    with pytest.raises(StoreCorruptError, match=f"A {kind.value} entry of action act-1 lacks"):
+        busy(S.PENDING).apply(Event(kind, 100), "ff")
 
 
 def test_a_resumption_between_attempts_ends_nothing() -> None:
