@@ -7,6 +7,7 @@ it after the time until which the attempt said it would.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import assert_never
 
 from readback.canon import Json
@@ -185,6 +186,10 @@ def observe(run: Run, called: Called) -> Observation:
     due_us = None
     if seen.dispatched and run.staged is None and run.contract.readers:
         due_us = first_look_due(run.contract, run.action.stamp, called.finished_us)
+    run.secrecy.learn(seen.body, "observed")
+    said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference})
+    reference = said["reference"]
+    seen = replace(seen, detail=str(said["detail"]), reference=reference if isinstance(reference, str) else None)
     record_observation(run, seen, called, due_us)
     return seen
 

@@ -173,8 +173,8 @@ def record_judgement(
         "review": _review(decision, path),
         "incident": result.finding.value if row.opens_incident else "",
     }
-    judgement = judgement_json(result, run.contract.redact)
-    run.shown = judgement["ensure"]
+    judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
+    run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
     ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
 

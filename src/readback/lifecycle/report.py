@@ -18,7 +18,7 @@ from readback.domain.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle.run import Run, redacted
+from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
 
@@ -41,14 +41,14 @@ def outcome_of_run(run: Run) -> Outcome:
     action, contract = run.action, run.contract
     terms: dict[str, Json] = {"tell": list(contract.tell), "proves": contract.proves}
     last = run.checks[-1] if run.checks and action.reading_ref else None
-    hidden = contract.redact
-    authoritative = redacted(last.taken.reading.value, "authoritative", hidden) if last is not None else None
+    hide = run.secrecy.hide
+    authoritative = hide(last.taken.reading.value, "authoritative") if last is not None else None
     before = None
     if run.before is not None and action.before_ref:
-        before = redacted(run.before.taken.reading.value, "before", hidden)
+        before = hide(run.before.taken.reading.value, "before")
     observation = run.observation if action.observation is not None else None
     if observation is not None and observation.body is not None:
-        observation = replace(observation, body=redacted(observation.body, "observed", hidden))
+        observation = replace(observation, body=hide(observation.body, "observed"))
     return _outcome(action, terms, authoritative, before, observation, _postconditions(run.shown), False)
 
 

@@ -22,6 +22,7 @@ from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.plan import Plan, Scope
 from readback.lifecycle.schedule import lease_until
+from readback.lifecycle.secrecy import Secrecy
 from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
@@ -54,6 +55,7 @@ class Run:
     """The latest time that any answer carried: what the engine knows of the clock."""
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
+    secrecy: Secrecy = field(init=False)
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -62,6 +64,9 @@ class Run:
     _counts: list[Count] = field(default_factory=list)
     _reserve: KeyRecord | None = None
     _replaces: str = ""
+
+    def __post_init__(self) -> None:
+        self.secrecy = Secrecy(self.contract.redact)
 
     @property
     def contract(self) -> Contract:
@@ -128,14 +133,14 @@ class Run:
     ) -> None:
         """One more fact: folded now, durable with the next append."""
         action = self.action
-        event = Event(kind, at_us, path, data or {}, refs or {})
+        event = Event(kind, at_us, path, self.secrecy.recorded(data or {}), refs or {})
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
         self._events.append(SealedEvent(kind.value, at_us, envelope, leaf))
 
     def keep(self, root: str, value: Json) -> str:
         """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""
-        body = stored_bytes(redacted(value, root, self.contract.redact))
+        body = stored_bytes(self.secrecy.hide(value, root))
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, "application/json", body))
         return digest
@@ -155,9 +160,9 @@ class Run:
 
     def keep_request(self, payload: dict[str, Json]) -> str:
         """Keeps the request as evidence, less what the contract redacts."""
-        payload["requested"] = redacted(payload["requested"], "requested", self.contract.redact)
-        if "intended" in payload:
-            payload["intended"] = redacted(payload["intended"], "intended", self.contract.redact)
+        for root in ("requested", "intended"):
+            if root in payload:
+                payload[root] = self.secrecy.hide(payload[root], root)
         return self.keep("request", payload)
 
     def take_over(self, action_id: str) -> None:
@@ -231,24 +236,3 @@ class Run:
             lease_owner="" if park else self.owner,
             lease_until_us=0 if park else lease_until(c, now_us),
         )
-
-
-def redacted(value: Json, root: str, paths: tuple[str, ...]) -> Json:
-    """The value with every redacted path under `root` replaced by a mark.
-
-    No digest of it is kept either: one of a short secret could be guessed back.
-    """
-    mine = [p.split(".")[1:] for p in paths if p.split(".")[0] == root]
-    for parts in mine:
-        value = _without(value, parts)
-    return value
-
-
-def _without(value: Json, parts: list[str]) -> Json:
-    if not parts:
-        return {REDACTED: True}
-    if isinstance(value, list):
-        return [_without(v, parts) for v in value]
-    if not isinstance(value, dict) or parts[0] not in value:
-        return value
-    return {**value, parts[0]: _without(value[parts[0]], parts[1:])}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
+from unicodedata import category, normalize
 
 from readback.bootstrap import fallback
 from readback.bootstrap import runtime as system_runtime
@@ -126,7 +127,8 @@ class Session:
         self.know(plan)
         proposal.mark_run()
         goal = proposal.intended if intended is None else _as_object(intended)
-        return Request(plan, proposal.arguments, proposal.requested, operation or "", goal, step or proposal.step)
+        named = normalize("NFC", operation or "")  # one name, however its letters were typed
+        return Request(plan, proposal.arguments, proposal.requested, named, goal, step or proposal.step)
 
     def check_open(self) -> None:
         if self.closed:
@@ -218,7 +220,8 @@ def _check_id(name: str, value: object, fault: type[InputError], *, may_be_empty
         raise fault(f"The {name} is text, and not {type(value).__name__}.")
     if not value.strip() and not may_be_empty:
         raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...', or set it in the environment.")
-    if len(value.encode(errors="replace")) > ID_MAX_BYTES or any(ord(c) < 32 or ord(c) == 127 for c in value):
-        raise fault(f"The {name} is over {ID_MAX_BYTES} bytes, or holds control characters.")
+    odd = not value.isascii() and any(category(c) in ("Cc", "Cf", "Zl", "Zp") for c in value)
+    if len(value.encode(errors="replace")) > ID_MAX_BYTES or odd or any(ord(c) < 32 or ord(c) == 127 for c in value):
+        raise fault(f"The {name} is over {ID_MAX_BYTES} bytes, or holds control or direction characters.")
     if any("\ud800" <= c <= "\udfff" for c in value):
         raise fault(f"The {name} holds half a character (a lone surrogate).")
