@@ -88,6 +88,10 @@ def test_the_next_reader_is_asked_where_the_first_gives_no_reading(house: House,
     readers = (("session", "other_client", "near"), ("strong", "other_client", "primary"))
     told = house.run(house.action(readers=readers))
     assert told.verified
+    checks = [e.data for e in house.events(told.id) if e.data.get("role") == "check"]
+    assert [check["reader"] for check in checks] == ["reader-0", "reader-1"]  # both are on record
+    faults = house.store.count(TENANT, "source:near", "verifier_error")
+    assert faults == (0 if name.startswith("replica") else 1)
 
 
 @pytest.mark.requirement("INPUT-reader-other-tenant", "TRUTH-verdict-5", "HS-12", "LEDGER-tenant-id")
@@ -222,3 +226,12 @@ def test_a_foreign_record_found_by_target_never_counts_as_ours(house: House) -> 
     assert told.attribution is Attribution.UNKNOWN
     assert told.discrepancy is not Discrepancy.WRONG_TARGET_MODIFIED
     assert house.shop.rows["o-1"]["tenant"] == TENANT
+
+
+@pytest.mark.requirement("TRUTH-kind-attribution-unknown")
+def test_a_state_that_another_actor_made_so_is_verified_and_said_to_be_another_actors(house: House) -> None:
+    house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, stamp="another", author="human:eve")
+    told = house.run(house.action(**STAMPED))
+    assert (told.verified, told.attribution) == (True, Attribution.OTHER_ACTOR)
+    assert "another actor" in told.message
+    assert "nother actor" in told.for_model().splitlines()[0]

@@ -18,6 +18,7 @@ from tests.unit.cases_given import (
     HOLDS,
     LANDED,
     OLD,
+    PENDING,
     STAMP,
     UNTOLD,
     VIOLATED,
@@ -266,6 +267,7 @@ def test_what_the_tool_said_never_verifies_and_never_refutes(status: Observation
         ({"dead": True}, False),  # the tool claims an effect, and nobody looked elsewhere
         ({"dead": True, "lookup": LANDED}, False),
         ({"dead": True, "found": (), "lookup": LANDED}, False),
+        ({"dead": True, "found": (), "lookup": PENDING}, True),
         ({"dead": True, "found": (judged(HOLDS, scope=UNTOLD),)}, False),
         ({"dead": True, "observation": observed(ObservationStatus.TIMEOUT)}, False),
         ({"dead": False, "found": ()}, False),

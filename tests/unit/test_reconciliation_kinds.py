@@ -13,7 +13,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.observation import ObservationStatus
-from readback.domain.reading import Lookup, Presence, Role
+from readback.domain.reading import Fault, Lookup, Presence, Role
 from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
@@ -78,6 +78,7 @@ def test_what_makes_something_is_verified_only_where_it_is_ours(
         {"found": ()},
         {"found": (judged(HOLDS, scope=UNTOLD),)},
         {"found": (gone(),)},
+        {"found": (judged(HOLDS, fault=Fault.UNREACHABLE),)},
     ],
 )
 def test_a_matching_object_that_nobody_shows_to_be_ours_is_not_ours(kind: Kind, known: dict[str, object]) -> None:
@@ -136,6 +137,14 @@ def test_a_state_that_held_before_and_was_written_again_is_no_no_op() -> None:
 
 
 @pytest.mark.requirement("DISC-no-op-failure")
+def test_what_is_known_of_our_effect_makes_a_state_that_holds_ours_whoever_signed_it_last() -> None:
+    for known in ({"found": (EFFECT,)}, {"lookup": LANDED}):
+        signed = judged(HOLDS, version=2, stamp="another")
+        assert attribute(case(signed, before=BEFORE, **known), signed) is OURS
+        unchanged = judged(HOLDS, version=1)
+        assert attribute(case(unchanged, before=BEFORE_SO, **known), unchanged) is OURS
+
+
 def test_a_set_that_changed_nothing_is_a_failed_no_op() -> None:
     seen = result(judged(VIOLATED, value=OLD, version=1), before=BEFORE)
     assert (seen.verdict, seen.discrepancy) == (REFUTED, Discrepancy.NO_OP_FAILURE)
@@ -165,6 +174,9 @@ def test_a_set_without_evidence_of_change_is_verified_with_attribution_unknown()
         (judged(HOLDS, version=1), BEFORE, WHOSE),
         (judged(HOLDS, stamp="another", version=1), BEFORE_SO, SO),
         (gone(HOLDS), BEFORE_GONE, WHOSE),
+        (judged(HOLDS, version=1), judged(version=1), WHOSE),
+        (judged(HOLDS, version=1), judged(HOLDS, version=1, fault=Fault.TIMEOUT), WHOSE),
+        (judged(HOLDS, stamp="another", version=1), judged(HOLDS, version=1, fault=Fault.TIMEOUT), OTHER),
     ],
 )
 def test_whose_doing_a_state_is(reading: Judged, before: Judged | None, whose: Attribution) -> None:

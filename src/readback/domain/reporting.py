@@ -207,6 +207,8 @@ def completed_text(success: SuccessReport) -> str:
     if report.proves:
         said = f" What is verified: {one_line(report.proves)}, and no more than that."
         text += _PROVES.get(report.proves, said)
+    if report.attribution is Attribution.OTHER_ACTOR and not report.reads:
+        text += " The state is as intended; another actor made it so last."
     if report.attribution is Attribution.UNKNOWN and not report.reads:
         text += " The state is as intended; it is not shown that this action made it so."
     return text
@@ -313,6 +315,8 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
     extra = " A later reading contradicts what was found before." if report.contested else ""
     if key is ReportKey.COMPLETED and report.noop:
         extra += " The state was already so; nothing changed."
+    elif key is ReportKey.COMPLETED and report.attribution is Attribution.OTHER_ACTOR and not report.reads:
+        extra += " Another actor made it so last."
     elif key is ReportKey.COMPLETED and report.attribution is Attribution.UNKNOWN and not report.reads:
         extra += " Whose doing it is was not shown."
     if key is ReportKey.COMPLETED and report.proves:

@@ -248,8 +248,9 @@ class Engine:
     def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
         action, result, chosen = run.action, decision.result, decision.row.action
         recover.count_faults(run, result)
-        for judged in run.checks:
+        for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
+        run.missed = ()
         if action.state is S.REVIEW_REQUIRED:
             return (yield from self._watched(run, when, decision, now_us))
         due: int | None = None

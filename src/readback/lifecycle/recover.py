@@ -120,15 +120,16 @@ def _repeated(run: Run, result: Reconciliation) -> bool:
             return True
         case Verdict.UNDETERMINED if result.why in BROKEN:
             sources = {f"source:{j.taken.source}" for j in run.checks}
-            faults = max((run.counts.get((s, VERIFIER_FAULT), 0) for s in sources), default=0)
-            return faults + (0 if _counted(run) else 1) >= limit
+            due = ((s, 0 if _counted(run, s) else 1) for s in sources)
+            return max((run.counts.get((s, VERIFIER_FAULT), 0) + more for s, more in due), default=0) >= limit
         case _:
             return False
 
 
-def _counted(run: Run) -> bool:
+def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
     """The fault goes on from the last look at this action: faults are counted over actions, not over looks."""
-    return run.action.polls > 0 and run.action.judgement.why in BROKEN
+    before = deciding and run.action.polls > 0 and run.action.judgement.why in BROKEN
+    return source in run.blamed or before
 
 
 def stronger_left(run: Run) -> bool:
@@ -222,11 +223,15 @@ def count_faults(run: Run, result: Reconciliation) -> None:
         run.count(subject, MISMATCH, 1)
     elif result.verdict is Verdict.VERIFIED:
         run.count(subject, MISMATCH, None)
-    for judged in run.checks:
+    for judged in (*run.missed, *run.checks):
         source = f"source:{judged.taken.source}"
-        broken = result.why is Why.VERIFIER_ERROR or not judged.taken.ran
-        if not broken or not _counted(run):
-            run.count(source, VERIFIER_FAULT, 1 if broken else None)
+        deciding = judged in run.checks
+        if judged.taken.ran and not (deciding and result.why is Why.VERIFIER_ERROR):
+            run.blamed.discard(source)
+            run.count(source, VERIFIER_FAULT, None)
+        elif not _counted(run, source, deciding=deciding):
+            run.blamed.add(source)
+            run.count(source, VERIFIER_FAULT, 1)
 
 
 SUCCESSES = frozenset({RecoveryAction.ACCEPT, RecoveryAction.RECORD_NO_OP, RecoveryAction.RECORD_IDEMPOTENT_REPLAY})

@@ -46,6 +46,10 @@ class Run:
     observation: Observation | None = None
     before: Judged | None = None
     checks: tuple[Judged, ...] = ()
+    missed: tuple[Judged, ...] = ()
+    """Readings of this round that decided nothing: another was asked in their place."""
+    blamed: set[str] = field(default_factory=set)
+    """Sources whose fault in this action was counted already."""
     found: tuple[Judged, ...] | None = None
     lookup: Lookup | None = None
     staged: object = None

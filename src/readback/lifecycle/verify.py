@@ -41,7 +41,7 @@ def take_before(run: Run) -> Generator[Step, Answer, Judged]:
 def take_checks(run: Run, *, closing: bool) -> Steps:
     """Readings after the action: as few as can decide. `closing`: the last of the window, so the strongest."""
     checks: tuple[Judged, ...] = ()
-    order = _order(run, closing)
+    order, run.missed = _order(run, closing), ()
     if run.contract.quorum > 1:
         for index in order:
             checks = (*checks, (yield from _check(run, index)))
@@ -49,15 +49,16 @@ def take_checks(run: Run, *, closing: bool) -> Steps:
         return
     for index in order:
         judged = yield from _check(run, index)
-        checks = (*checks, judged)
         if judged.taken.ran:
-            run.checks = (judged,)
+            run.checks, run.missed = (judged,), checks
             return
-    run.checks = checks[:1]  # none ran: the first one's fault is the one to tell
+        checks = (*checks, judged)
+    run.checks, run.missed = checks[:1], checks[1:]  # none ran: the first one's fault is the one to tell
 
 
 def take_strongest(run: Run) -> Steps:
-    """One reading by the strongest path, asked to go past caches."""
+    """One reading by the strongest path, asked to go past caches. The weaker one is kept beside it."""
+    run.missed = (*run.missed, *run.checks)
     run.checks = ((yield from _check(run, strongest(run.contract))),)
 
 
