@@ -123,7 +123,7 @@ WRONG = {
         (*RUN, *GOOD, "--principal", ""), 2, "input.unknown-principal", "The principal is missing", "principal="
     ),
     "operation with control characters": Wrong(
-        (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control characters", "operation"
+        (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control or direction characters", "operation"
     ),
     "operation is needed": Wrong(
         ("run", "ring", "--contracts", CONTRACTS, "--arg", "desk=1", "--arg", "text=x"),

@@ -50,10 +50,7 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
         return Truth.UNDETERMINED, ASKS_FOR_REDACTED, False
     try:
         said = check.check(**{name: variables.get(name) for name in check.parameters})
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # tidy: boundary -- a user's predicate may raise anything
+    except (Exception, SystemExit) as error:  # tidy: boundary -- a predicate may raise anything
         absent = variables.get("authoritative") is None
         return Truth.UNDETERMINED, one_line(f"{type(error).__name__}: {text_of(error)}", ERROR_TEXT_MAX), not absent
     if said is True:
