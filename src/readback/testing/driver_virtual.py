@@ -50,6 +50,10 @@ STEPS_MAX: Final = 2_000
 """More steps than any action takes: a driver that comes here turns in a circle."""
 
 
+SLICE_US: Final = 250_000
+"""A sleeper that is due already looks up after this long, as with the other drivers."""
+
+
 class Hangs(BaseException):
     """Raised by a hand: it gives no answer within its timeout. What it did to the world stays done."""
 
@@ -118,21 +122,26 @@ class VirtualDriver:
     # --- waiting -------------------------------------------------------------------------------------
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
-        """Jumps to the moment, or to an earlier one at which somebody wants the action to be looked at."""
+        """Jumps to the moment, or to an earlier one at which somebody moved the action or wants it to be looked at."""
+        began = self._place_of(step.action_id)
+        early = began[1] is not None and began[1] <= self.runtime.now_us()
+        until = min(step.until_us, self.runtime.now_us() + SLICE_US) if early else step.until_us
         while True:
-            until = step.until_us
             while self._agenda and self._agenda[0][0] <= self.runtime.now_us():
                 heapq.heappop(self._agenda)[2]()
-            stored = self.store.projection(step.action_id)
-            due = stored.projection.due_us if stored is not None else None
-            until = until if due is None else min(until, max(due, self.runtime.now_us()))
-            until = min(until, self._agenda[0][0]) if self._agenda else until
-            if give_up_us is not None and until > give_up_us:
+            version, due = self._place_of(step.action_id)
+            stirred = version != began[0] or (due != began[1] and due is not None and due <= self.runtime.now_us())
+            if stirred or self.runtime.now_us() >= until:
+                return True
+            to_us = min(until, self._agenda[0][0]) if self._agenda else until
+            if give_up_us is not None and to_us > give_up_us:
                 self._jump(give_up_us)
                 return False
-            self._jump(until)
-            if until >= step.until_us or (due is not None and due <= until):
-                return True
+            self._jump(to_us)
+
+    def _place_of(self, action_id: str) -> tuple[int, int | None]:
+        stored = self.store.projection(action_id)
+        return (0, None) if stored is None else (stored.version, stored.projection.due_us)
 
     def _jump(self, to_us: int) -> None:
         self.runtime.advance(max(to_us - self.runtime.now_us(), 0) / US_PER_SECOND)
