@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.attribution import attribute
+from readback.domain.attribution import attribute, has_changed, looked_elsewhere
 from readback.domain.case import Judged
 from readback.domain.contract import Noop
 from readback.domain.discrepancy import Discrepancy
@@ -312,3 +312,25 @@ def test_a_lost_reply_changes_nothing_about_what_is_read() -> None:
     for status in (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED):
         seen = result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), observation=observed(status))
         assert seen.verdict is VERIFIED
+
+
+def test_a_version_counts_as_change_only_where_both_readings_have_one() -> None:
+    same, other = judged(HOLDS, value=OLD), judged(HOLDS, value=STATE)
+    old, new = judged(HOLDS, value=OLD, version=1), judged(HOLDS, value=OLD, version=2)
+    assert has_changed(old, new)
+    assert not has_changed(new, judged(HOLDS, value=STATE, version=2))
+    for one, two in ((same, old), (old, same), (same, same)):
+        assert not has_changed(one, two)
+    for one, two in ((old, other), (other, old), (old, gone())):
+        assert has_changed(one, two)
+
+
+@pytest.mark.parametrize("status", list(ObservationStatus))
+def test_only_a_tool_that_says_so_spares_the_search_elsewhere(status: ObservationStatus) -> None:
+    silent = status in (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
+    assert looked_elsewhere(observed(status), None, None) is silent
+    assert looked_elsewhere(observed(status), (), None)
+    assert not looked_elsewhere(observed(status), (EFFECT,), DEAD)
+    assert looked_elsewhere(observed(status), None, DEAD)
+    assert not looked_elsewhere(observed(status), (), LANDED)
+    assert looked_elsewhere(observed(status), None, PENDING) is silent
