@@ -26,6 +26,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ SAMPLE = 100
 FLOOR = 0.90
 STRICT_FLOOR = 0.95
 STRICT = (
+    "attribution",
+    "case",
+    "change",
     "reconciliation",
     "recovery",
     "recovery_action",
@@ -97,7 +101,7 @@ class Run:
     def files_for(self, module: str) -> list[str]:
         """Cold files, the likeliest first: those that name the module, or where none does, what imports it."""
         killers = self.killers.setdefault(module, Counter())
-        texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in self.green["cost"]}
+        texts = {file: with_helpers(ROOT / file) for file in self.green["cost"]}
         names = {module}
         while not any(names_any(text, names) for text in texts.values()):
             importers = {name for name, text in self.sources.items() if names_any(text.decode(), names)}
@@ -108,6 +112,14 @@ class Run:
         return sorted(near, key=lambda file: (-killers[file], f"test_{module}" not in file, self.green["cost"][file]))
 
 
+@lru_cache
+def with_helpers(test: Path) -> str:
+    """A test file's text with the texts of what it takes from other files of tests."""
+    text = test.read_text(encoding="utf-8")
+    taken = [ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"^from (tests[.\w]*) import", text, re.M)]
+    return "\n".join([text, *(file.read_text(encoding="utf-8") for file in taken if file.is_file())])
+
+
 def names_any(text: str, modules: Iterable[str]) -> bool:
     """Whether a source imports one of these modules of the domain."""
     return any(re.search(rf"readback\.domain(\.| import [^\n]*\b){name}\b", text) for name in modules)
@@ -116,7 +128,7 @@ def names_any(text: str, modules: Iterable[str]) -> bool:
 def test_files(places: Iterable[str]) -> list[str]:
     """The test files that have to do with the domain."""
     files = [file for place in places for file in sorted((ROOT / place).rglob("test_*.py"))]
-    return [file.relative_to(ROOT).as_posix() for file in files if b"readback.domain" in file.read_bytes()]
+    return [file.relative_to(ROOT).as_posix() for file in files if "readback.domain" in with_helpers(file)]
 
 
 def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
