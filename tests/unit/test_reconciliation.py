@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from readback.domain.discrepancy import Discrepancy
@@ -193,6 +195,26 @@ def test_a_terminal_failure_that_was_there_before_is_the_old_one() -> None:
     assert (same.verdict, same.why) == (OPEN, Why.PROPAGATING)
     anew = result(judged(VIOLATED, failing=True, version=2, value=OLD), before=old, window_closed=False)
     assert anew.verdict is Verdict.REFUTED
+
+
+def test_a_failure_is_the_old_one_only_where_the_state_before_was_read_and_had_failed() -> None:
+    now = judged(VIOLATED, failing=True, version=1, value=OLD)
+    for before in (
+        judged(VIOLATED, version=1, value=OLD),
+        judged(VIOLATED, failing=True, version=1, value=OLD, fault=Fault.TIMEOUT),
+    ):
+        assert result(now, before=before, window_closed=False).verdict is Verdict.REFUTED
+
+
+def test_one_broken_predicate_among_several_is_the_verifiers_fault() -> None:
+    seen = judged(UNTOLD, UNTOLD)
+    one = replace(seen, ensure=(seen.ensure[0], replace(seen.ensure[1], verifier_fault=True)))
+    assert result(one).why is Why.VERIFIER_ERROR
+
+
+def test_what_a_reader_raised_is_told_before_what_it_said() -> None:
+    broken = judged(HOLDS, fault=Fault.UNREACHABLE, detail="said")
+    assert result(replace(broken, taken=replace(broken.taken, error="raised"))).detail == "raised"
 
 
 @pytest.mark.parametrize("weak", [{"consistency": Consistency.REPLICA}, {"independence": Independence.SAME_CALL}])

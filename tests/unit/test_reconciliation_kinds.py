@@ -15,6 +15,7 @@ from readback.domain.kind import Kind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Fault, Lookup, Presence, Role
 from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from tests.unit.cases_given import (
@@ -334,3 +335,33 @@ def test_only_a_tool_that_says_so_spares_the_search_elsewhere(status: Observatio
     assert looked_elsewhere(observed(status), None, DEAD)
     assert not looked_elsewhere(observed(status), (), LANDED)
     assert looked_elsewhere(observed(status), None, PENDING) is silent
+
+
+def test_a_set_that_is_meant_to_leave_nothing_has_still_to_be_stable() -> None:
+    assert result(gone(HOLDS), before=BEFORE, stable=False).why is Why.SETTLING
+    read = result(gone(HOLDS), of=contract(Kind.READ, SideEffect.READ_ONLY), stable=False)
+    assert (read.verdict, read.attribution) == (VERIFIED, WHOSE)
+
+
+def test_a_read_that_writes_beside_its_frame_is_no_success() -> None:
+    read = contract(Kind.READ, SideEffect.READ_ONLY, may_change=())
+    assert result(judged(HOLDS, value=OLD, version=1), of=read, before=BEFORE).verdict is VERIFIED
+    assert result(judged(HOLDS, version=2), of=read, before=BEFORE).finding is Finding.HIDDEN_SIDE_EFFECT
+
+
+def test_an_object_that_the_sources_own_clock_calls_newer_is_no_older_one() -> None:
+    create = contract(Kind.CREATE)
+    newer = result(judged(HOLDS, version=2, created_after_dispatch=True), of=create, before=BEFORE)
+    assert (newer.verdict, newer.attribution) == (VERIFIED, OURS)
+    theirs = result(judged(VIOLATED, version=2, stamp="another"), of=create, before=BEFORE)
+    assert theirs.discrepancy is not Discrepancy.WRONG_TARGET_MODIFIED
+
+
+def test_what_was_redacted_before_cannot_be_shown_to_be_unchanged() -> None:
+    hidden = replace(BEFORE.taken.reading, value={**OLD, "card": {"$redacted": True}})
+    before = replace(BEFORE, taken=replace(BEFORE.taken, reading=hidden))
+    now = judged(HOLDS, value={**STATE, "card": "4111"}, version=2, stamp=STAMP)
+    seen = result(now, of=contract(may_change=("status",)), before=before)
+    assert (seen.verdict, seen.why) == (OPEN, Why.INCOMPLETE)
+    assert "card" in seen.detail
+    assert result(now, of=contract(may_change=("status", "card")), before=before).verdict is VERIFIED
