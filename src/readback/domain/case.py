@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readback.canon import Json
+from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.observation import Observation
 from readback.domain.predicate import Evaluation, Truth, conjoin
@@ -17,6 +18,7 @@ from readback.domain.reading import Lookup, Presence, TakenReading
 SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class IdentityMatch:
     """One identity key held against a reading: `actual` is null where the reading does not say it."""
@@ -27,6 +29,7 @@ class IdentityMatch:
     actual: Json
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A reading with everything that could be evaluated over it."""
@@ -56,6 +59,7 @@ class Judged:
         return own if own is not None else (mapped.actual if mapped else None)
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Case:
     """All that is known of one attempt at the moment of judging."""

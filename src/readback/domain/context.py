@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readback.canon import Json
+from readback.canon.swift import swift
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Context:
     """The first parameter of every decorated function.

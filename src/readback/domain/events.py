@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, parse_json
+from readback.canon.swift import swift
 from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State
 from readback.ledger.leaf import leaf_hash
@@ -42,6 +43,7 @@ class EventKind(StrEnum):
     HELD = "held"
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Event:
     """One fact of one action. `data` fits the envelope profile; `refs` name evidence by digest."""

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from readback.canon import Json, json_value, parse_json, payload_bytes
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
+from readback.canon.swift import swift
 from readback.domain.errors import NotDispatchedError
 from readback.domain.observation_signs import (
     DETAIL_MAX_CHARACTERS,
@@ -36,6 +37,7 @@ TEXT_MAX_CHARACTERS: Final = 4_096
 _T = TypeVar("_T")
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One normalised answer.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from readback.canon import Json
+from readback.canon.swift import swift
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.observation import Observation, ObservationStatus
@@ -22,6 +23,7 @@ from readback.domain.verdict import Attribution, Level, Verdict, Why
 OUTCOME_FORMAT: Final = 1
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class JudgedPostcondition:
     """One postcondition as it was judged: its truth, its text, and the values it looked at."""
@@ -34,6 +36,7 @@ class JudgedPostcondition:
     group: str | None = None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of an action.

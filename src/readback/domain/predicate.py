@@ -16,11 +16,10 @@ from functools import lru_cache
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.swift import swift
 from readback.domain.errors import InvariantError
 
-_STEP: Final = re.compile(
-    r"""(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]"""
-)
+_STEP: Final = re.compile(r"""(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]""")
 _SHOWN_TEXT_MAX_CHARS: Final = 240
 
 
@@ -58,6 +57,7 @@ class Postcondition:
         return self.expression or f"{self.check_name}@{self.check_version}"
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """One postcondition judged once."""

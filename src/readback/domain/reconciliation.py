@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from readback.canon.swift import swift
 from readback.domain.attribution import (
     attribute,
     bears_stamp,
@@ -41,6 +42,7 @@ from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
     """The reconciled judgement: the only thing that may move the state of an action."""

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.canon.swift import swift
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery_action import EFFECTS, RecoveryAction
@@ -31,6 +32,7 @@ class Reversal(StrEnum):
     """Another action reverses it."""
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Situation:
     """The conditions that rows ask for; all of them closed and small, so that a table can be proven total."""

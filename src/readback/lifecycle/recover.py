@@ -211,7 +211,7 @@ def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict
 
 
 def _shown(path: str, value: Json, redact: tuple[str, ...]) -> Json:
-    if any(path == r or path.startswith(r + ".") or r.startswith(path + ".") for r in redact):
+    if redact and any(path == r or path.startswith(r + ".") or r.startswith(path + ".") for r in redact):
         return {REDACTED: True}
     return as_json(value)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.lifecycle.plan import Plan
@@ -43,6 +44,7 @@ class Commit:
     append: Append
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Dispatch:
     """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
@@ -54,6 +56,7 @@ class Dispatch:
     not_after_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Take:
     """Take a look with one hand. Answer: Called."""
@@ -142,6 +145,7 @@ class Committed:
     now_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Called:
     """How a call ended: `value` where it returned, `error` where it raised. Times of our clock around it."""

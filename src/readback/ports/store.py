@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from readback.canon.swift import swift
 
+
+@swift
 @dataclass(frozen=True, slots=True)
 class SealedEvent:
     """One ledger entry: canonical envelope bytes and their RFC 6962 leaf hash (32 bytes)."""
@@ -34,6 +37,7 @@ class StoredEvent:
     leaf: bytes
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Projection:
     """What the events of one action amount to now; written with them, never by itself.
@@ -107,6 +111,7 @@ class Count:
     delta: int | None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Append:
     """All that one step makes durable, together or not at all.

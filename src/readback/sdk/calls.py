@@ -23,6 +23,11 @@ CLOSING_SECONDS_MAX = 2.0
 """How long a portal that closes waits for what it cancelled."""
 
 
+# Without the enums that the standard library's own wrappers make of every answer: they cost more than the call.
+_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_handle = getattr(signal.signal, "__wrapped__", signal.signal)
+
+
 class GivenUp(BaseException):
     """The call is over its time. Not an Exception, so that no tool swallows it by accident."""
 
@@ -57,13 +62,13 @@ def within(seconds: float, call: Callable[[], object]) -> object:
     """
     if not _interruptible():
         return call()
-    before = signal.getsignal(signal.SIGALRM)
+    before = _handler(signal.SIGALRM)
     outer, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     limit = min(seconds, outer) if outer else seconds
     alarm = _Alarm(before.whose if isinstance(before, _Alarm) and outer and outer <= seconds else None)
     try:
         try:
-            signal.signal(signal.SIGALRM, alarm)
+            _handle(signal.SIGALRM, alarm)
             signal.setitimer(signal.ITIMER_REAL, limit)
             return call()
         finally:
@@ -74,7 +79,7 @@ def within(seconds: float, call: Callable[[], object]) -> object:
         raise GivenUp from None
     finally:
         left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        _handle(signal.SIGALRM, before)
         if outer and (alarm.whose is alarm or not alarm.rang):
             signal.setitimer(signal.ITIMER_REAL, max(outer - (limit - left), SOON_SECONDS))
 
@@ -82,8 +87,8 @@ def within(seconds: float, call: Callable[[], object]) -> object:
 def _interruptible() -> bool:
     if threading.current_thread() is not threading.main_thread():
         return False
-    used = signal.getsignal(signal.SIGALRM)
-    return used is signal.SIG_DFL or isinstance(used, _Alarm)
+    used = _handler(signal.SIGALRM)
+    return used == signal.SIG_DFL or isinstance(used, _Alarm)
 
 
 class Portal:

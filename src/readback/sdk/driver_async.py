@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Generator, Mapping
+from typing import Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from readback.domain.context import Context
@@ -32,6 +32,7 @@ from readback.lifecycle.steps import (
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import AppendResult, LedgerStore
+from readback.sdk.begun import start
 from readback.sdk.driver_steps import (
     Desk,
     Parked,
@@ -152,10 +153,12 @@ class AsyncDriver:
         now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
         limit, errand = asyncio.timeout(timeout_us / US), Errand()
         try:
+            begun = start(hand.call(context, arguments)) if hand.is_async else None
+            if begun is not None and begun.over:
+                return Called(Ending.RETURNED, begun.value, None, started, now())
             async with limit:
-                if hand.is_async:
-                    value = await cast("Coroutine[Any, Any, object]", hand.call(context, arguments))
-                    return Called(Ending.RETURNED, value, None, started, now())
+                if begun is not None:
+                    return Called(Ending.RETURNED, await begun, None, started, now())
                 return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
         except asyncio.CancelledError as stop:
             errand.drop()
