@@ -34,6 +34,7 @@ from tests.unit.cases_given import (
     case,
     contract,
     gone,
+    grouped,
     judged,
     mark,
     observed,
@@ -365,3 +366,52 @@ def test_what_was_redacted_before_cannot_be_shown_to_be_unchanged() -> None:
     assert (seen.verdict, seen.why) == (OPEN, Why.INCOMPLETE)
     assert "card" in seen.detail
     assert result(now, of=contract(may_change=("status", "card")), before=before).verdict is VERIFIED
+
+
+FAULTY_BEFORE = judged(VIOLATED, role=Role.BEFORE, value=OLD, version=1, fault=Fault.TIMEOUT)
+DEAD_CHANGED: dict[str, object] = {"before": BEFORE, "dead": True, "found": ()}
+BOTH, ONE_GROUP = contract(ensure=grouped("a", "b")), contract(ensure=grouped("a"))
+
+
+@pytest.mark.parametrize(
+    ("reading", "kind", "known", "finding", "discrepancy"),
+    [
+        (gone(), Kind.SET, {}, "target_missing", "target_missing"),
+        (gone(), Kind.SET, {"dead": True, "found": ()}, "refuted_dead", "target_missing"),
+        (gone(), Kind.CREATE, {"found": (EFFECT,)}, "stale_state", "stale_state"),
+        (gone(), Kind.CREATE, {"lookup": LANDED}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED, version=2), Kind.SET, DEAD_CHANGED, "value_mismatch", "value_mismatch"),
+        (judged(VIOLATED, version=1, stamp=STAMP), Kind.SET, {"before": BEFORE}, "value_mismatch", "value_mismatch"),
+        (judged(VIOLATED, version=1), Kind.SET, {"before": BEFORE}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED, version=1), Kind.SET, {"before": FAULTY_BEFORE}, "value_mismatch", "value_mismatch"),
+        (judged(VIOLATED, version=1, stamp="x"), Kind.SET, {"before": BEFORE}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED), Kind.DELETE, {}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED, stamp="x"), Kind.DELETE, {}, "stale_state", "stale_state"),
+        (judged(VIOLATED, stamp="x"), Kind.APPEND, {}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED, stamp="x"), Kind.ADJUST, {}, "no_op_failure", "no_op_failure"),
+        (judged(VIOLATED, stamp="x"), Kind.SEND, {}, "stale_state", "stale_state"),
+        (judged(VIOLATED, stamp="x"), Kind.APPEND, {"found": (EFFECT,)}, "stale_state", "stale_state"),
+    ],
+)  # fmt: skip
+def test_what_is_violated_has_its_finding_and_class(
+    reading: Judged, kind: Kind, known: dict[str, object], finding: str, discrepancy: str
+) -> None:
+    seen = result(reading, of=contract(kind), **known)  # type: ignore[arg-type]
+    assert seen.verdict is REFUTED
+    assert (seen.finding.value, seen.discrepancy.value if seen.discrepancy else "") == (finding, discrepancy)
+    assert seen.effect_shown is (reading.taken.reading.stamp == STAMP)
+
+
+def test_what_is_known_elsewhere_does_not_make_an_absent_object_ours() -> None:
+    for known in ({"lookup": LANDED}, {"found": (EFFECT,)}):
+        seen = result(gone(), of=contract(Kind.CREATE), **known)
+        assert (seen.attribution, seen.effect_shown) == (WHOSE, False)
+
+
+def test_parts_are_those_of_a_present_object_with_several_groups() -> None:
+    half = judged(HOLDS, VIOLATED, groups=("a", "b"), stamp=STAMP)
+    assert result(half, of=BOTH).parts_done == ("a",)
+    assert result(judged(HOLDS, VIOLATED, groups=("a", "a"), stamp=STAMP), of=ONE_GROUP).parts_open == ()
+    missing = gone(HOLDS, VIOLATED, groups=("a", "b"))
+    seen = result(missing, of=BOTH)
+    assert (seen.parts_done, seen.parts_open, seen.finding) == ((), (), Finding.TARGET_MISSING)

@@ -229,3 +229,20 @@ def test_more_knowledge_never_makes_a_success_of_a_case_that_somebody_contradict
 
 def test_a_case_of_nothing_at_all_is_undetermined() -> None:
     assert result(gone(UNTOLD, fault=Fault.TIMEOUT), window_closed=True, dead=True).verdict is Verdict.UNDETERMINED
+
+
+def test_a_quorum_of_one_takes_its_one_reading_and_counts_several() -> None:
+    one = contract()
+    for reading in (YES, NO, DOWN, WEAK):
+        assert result(reading, of=one, before=BEFORE) == replace(result(reading, of=one, before=BEFORE), deciding=0)
+    assert result(YES, DOWN, of=one, before=BEFORE).verdict is Verdict.VERIFIED
+    assert result(YES, NO, of=one, before=BEFORE).why is Why.CONFLICTING
+    assert result(NO, DOWN, of=one, before=BEFORE).verdict is Verdict.REFUTED
+
+
+def test_a_weak_denial_stands_against_a_quorum_until_it_is_settled() -> None:
+    denies = judged(VIOLATED, consistency=Consistency.SESSION, version=2, stamp=STAMP)
+    for closed in (True, False):
+        assert result(YES, YES, denies, of=TWO, before=BEFORE, window_closed=closed).verdict is Verdict.UNDETERMINED
+    assert result(YES, YES, denies, of=TWO, before=BEFORE).why is Why.CONFLICTING
+    assert result(NO, denies, of=TWO, before=BEFORE).why is Why.PROPAGATING  # nobody says that it holds
