@@ -92,12 +92,6 @@ class Run:
     def arguments(self, files: Iterable[str]) -> list[str]:
         return pytest_arguments(files, DESELECTED, self.base / "tests")
 
-    def take(self, line: dict[str, Any]) -> None:
-        if "id" not in line:
-            self.green = line
-            return
-        self.result[line["id"]] = line["status"]
-
     def files_for(self, module: str) -> list[str]:
         """Cold files, the likeliest first: those that name the module, or where none does, what imports it."""
         killers = self.killers.setdefault(module, Counter())
@@ -132,32 +126,45 @@ def test_files(places: Iterable[str]) -> list[str]:
 
 
 def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
-    """Fill `run.result`: warm where that is possible, else cold; a survivor is tried both ways.
+    """Fill `run.result`: warm where that is possible, else cold.
 
-    A control stands first: a change of nothing, which has to survive, or every death here means nothing.
+    A control stands first both times: a change of nothing, which has to survive, or no death here means anything.
     """
     control = Mutant(*CONTROL, 0, 0, b"", "control")
-    warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(test_files(run.tests)), run.take)
+    named = {one.id: one for one in mutants}
+
+    def take(line: dict[str, Any]) -> None:
+        if "id" not in line:
+            run.green = line
+        else:
+            run.result[line["id"]] = line["status"]
+            if line["status"] == SURVIVED and line["id"] in named:
+                show_survivor(run, named[line["id"]])
+
+    warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(test_files(run.tests)), take)
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
-    if run.result["control"] != SURVIVED:
+    if run.result.get("control") != SURVIVED:
         raise RedTestsError("a change of nothing, in a warm process")
     preload(run.green["modules"])
-    for one in [control, *mutants]:
-        if run.result.get(one.id, SURVIVED) != SURVIVED:
-            continue
-        files = run.files_for(one.module)
-        cost = sum(run.green["cost"][file] for file in files)
-        status, killer = cold(one, run.sources[one.module], files, run.arguments, cost)
-        if status == BROKEN:
-            raise RedTestsError(f"pytest itself, in {killer}")
-        if one is control and status != SURVIVED:
-            raise RedTestsError(f"a change of nothing, in a cold process: {killer}")
-        run.result[one.id] = status
-        if killer:
-            run.killers[one.module][killer] += 1
-        elif status == SURVIVED and one is not control:
-            show_survivor(run, one)
+    for one in [control, *(one for one in mutants if one.id not in run.result)]:
+        try_cold(run, one)
+        if one is control and run.result["control"] != SURVIVED:
+            raise RedTestsError("a change of nothing, in a cold process")
+
+
+def try_cold(run: Run, mutant: Mutant) -> None:
+    """Try one mutant from the import on."""
+    files = run.files_for(mutant.module)
+    cost = sum(run.green["cost"][file] for file in files)
+    status, killer = cold(mutant, run.sources[mutant.module], files, run.arguments, cost)
+    if status == BROKEN:
+        raise RedTestsError(f"pytest itself, in {killer or 'an import'}, with {mutant.id}")
+    run.result[mutant.id] = status
+    if killer:
+        run.killers[mutant.module][killer] += 1
+    elif status == SURVIVED and mutant.id != "control":
+        show_survivor(run, mutant)
 
 
 # --- what is said ---

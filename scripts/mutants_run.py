@@ -5,9 +5,9 @@ Importing pytest, Readback and the tests costs a hundred times what most tests c
 - *warm*: one pytest session collects everything, runs it once (it has to pass; which test enters which function
   of the domain is noted), and then forks for each mutant of a function: the child swaps the function's
   code and runs the tests that enter it, until one fails.
-- *cold*: what a module's import computes (tables, vocabularies, defaults) is already bound everywhere in
-  a warm process. There a child is forked before Readback was imported, and imports it with the change.
-  What survives warm is tried cold too, since a test may compute its cases when it is imported.
+- *cold*: what an import computes (tables, vocabularies, defaults, a test's list of cases) is already bound
+  in a warm process. There a child is forked before Readback was imported, and imports it with the change.
+  What survives warm is tried cold too, if its function is entered while something is imported.
 
 A child gets an allowance of processor time, not of seconds: a busy machine neither kills nor saves a mutant.
 """
@@ -40,9 +40,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DOMAIN = ROOT / "src" / "readback" / "domain"
 PACKAGE = "readback.domain"
 
-KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN = 1, 2, 3, 4, 5
-"""A child's exit status. AT_IMPORT: the package or a test does not even import with the change.
-INVALID: the edit left no program. BROKEN: pytest itself fails, which says nothing about the mutant."""
+KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN, COLD = 1, 2, 3, 4, 5, 6
+"""A child's exit status. AT_IMPORT: the package or a test does not even import with the change. INVALID: the edit
+left no program. BROKEN: pytest itself fails, which says nothing. COLD: this function cannot be swapped while warm."""
 CPU_SECONDS = 3.0
 """Beside three times what the tests take without a change."""
 WALL_SECONDS = 240.0
@@ -111,6 +111,8 @@ class _WithoutShrinking:
 
 # --- warm ---
 
+_AT_IMPORT = "while something is imported"
+
 
 class Warm(_WithoutShrinking):
     """The pytest session that collects once and forks for every mutant of a function."""
@@ -129,6 +131,11 @@ class Warm(_WithoutShrinking):
         if report.failed:
             self.uncollected.append(f"{report.nodeid}: {str(report.longrepr).strip().splitlines()[-1]}")
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Iterator[None]:
+        with _noting(self.entered, _AT_IMPORT):
+            return (yield)
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         red = self.uncollected or self._green_run(session.items)
@@ -143,7 +150,9 @@ class Warm(_WithoutShrinking):
         gc.freeze()
         for mutant in self.mutants:
             status, killer = self._try(mutant, items)
-            self.tell(id=mutant.id, status=status, file=files.get(killer, ""), test=killer)
+            again = status in (COLD, BROKEN) or (status == SURVIVED and _AT_IMPORT in self.tests_of(mutant))
+            if not again:
+                self.tell(id=mutant.id, status=status, file=files.get(killer, ""), test=killer)
         return True
 
     def _green_run(self, items: list[pytest.Item]) -> list[str]:
@@ -159,13 +168,15 @@ class Warm(_WithoutShrinking):
                 red.append(item.nodeid)
         return red
 
+    def tests_of(self, mutant: Mutant) -> Iterable[str]:
+        """The tests that enter the mutant's function; `_AT_IMPORT` stands for an import."""
+        return self.entered.get((mutant.module, mutant.scope), ())
+
     def _try(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> tuple[int, str]:
         where = (mutant.module, mutant.scope)
         known = self.killers.setdefault(where, [])
-        rest = sorted(set(self.entered.get(where, ())) - set(known), key=lambda one: (self.seconds[one], one))
+        rest = sorted(set(self.tests_of(mutant)) - {*known, _AT_IMPORT}, key=lambda one: (self.seconds[one], one))
         chosen = [items[name] for name in (*known, *rest)]
-        if not chosen:
-            return SURVIVED, ""
         reader, writer = os.pipe()
         allowance = sum(self.seconds[item.nodeid] for item in chosen)
         status = in_child(lambda: _run_warm(mutant, self.sources[mutant.module], chosen, writer), allowance)
@@ -182,13 +193,24 @@ def _run_warm(mutant: Mutant, source: bytes, items: list[pytest.Item], writer: i
     if not is_program(changed):
         return INVALID
     if not _swap(mutant, changed):
-        return SURVIVED  # tried cold
+        return COLD
+    _forget()
     for index, item in enumerate(items):
         following = items[index + 1] if index + 1 < len(items) else None
         if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
             os.write(writer, item.nodeid.encode())
             return KILLED
     return SURVIVED
+
+
+def _forget() -> None:
+    """Empty what was remembered of results while the code was whole."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("readback", "tests")):
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if callable(clear):
+                    clear()
 
 
 @contextlib.contextmanager
