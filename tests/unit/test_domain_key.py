@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import pytest
+
 from readback.canon import Json
+from readback.domain.errors import StoreCorruptError
 from readback.domain.idempotency import (
     KeyDecision,
     KeyStatus,
@@ -49,3 +52,8 @@ def test_a_record_expires_from_its_first_microsecond_on() -> None:
 
 def test_a_record_is_not_in_flight_unless_that_is_said() -> None:
     assert on_key(KeyStatus.PENDING, same_request=True) is KeyDecision.REPLAY
+
+
+def test_a_status_that_no_ledger_writes_is_corrupt() -> None:
+    with pytest.raises(StoreCorruptError, match="HALF_DONE"):
+        KeyStatus("HALF_DONE")
