@@ -1,7 +1,7 @@
 """The mutation gate: changes the domain's lines one at a time, and asks whether a test notices.
 
     scripts/mutants.sh                 every mutant; each module has to reach its floor (make mutants)
-    scripts/mutants.sh sample          a fixed sample; each one has to be killed or listed (make check)
+    scripts/mutants.sh sample          a fixed sample, with a floor for the whole of it (make check)
     scripts/mutants.sh state reading   the mutants of these modules, with the diff of each survivor
     scripts/mutants.sh --known         only whether each listed survivor still exists
 
@@ -49,6 +49,8 @@ KNOWN = Path(__file__).with_name("mutants_known.toml")
 SEED = "readback/mutants/1"
 """Which mutants the sample holds: those whose id hashes lowest with it."""
 SAMPLE = 100
+SAMPLE_SURVIVORS_MAX = 15
+"""How many of the sample may survive unlisted; the whole run holds each module to its own floor."""
 FLOOR = 0.90
 STRICT_FLOOR = 0.95
 STRICT = (
@@ -245,7 +247,7 @@ def verdict(run: Run, mutants: Sequence[Mutant], *, sample: bool, partial: bool)
     print(f"{at_import} of the killed did not get past an import.")
     faults = []
     if sample:
-        if unlisted:
+        if unlisted > SAMPLE_SURVIVORS_MAX:
             faults.append(f"{unlisted} of the sampled mutants survived and are not in {KNOWN.name}")
     else:
         if below:
