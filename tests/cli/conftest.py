@@ -93,7 +93,7 @@ class Desk:
         return answer
 
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("READBACK_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("READBACK_", "COLUMNS"))}
         return {**kept, "PYTHONPATH": str(ROOT), "SHOP_FILE": str(self.folder / "shop.json")}
 
     @property
@@ -107,6 +107,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SHOP_FILE", str(folder / "shop.json"))
+    monkeypatch.delenv("COLUMNS", raising=False)  # whoever runs the tests may have a narrow terminal
     monkeypatch.setattr(sys, "path", [*sys.path])
     runtime = VirtualRuntime()
     monkeypatch.setattr(bootstrap, "runtime", lambda: runtime)

@@ -131,4 +131,6 @@ def test_a_first_action_is_verified(installed: Installed) -> None:
     copy.write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
     done = installed.run("python", "-W", "error", copy)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "verified" in (done.stdout + done.stderr).lower()
+    said = (done.stdout + done.stderr).lower()
+    assert "honest: reconciled_success" in said
+    assert "lying:  unknown" in said
