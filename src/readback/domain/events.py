@@ -41,6 +41,15 @@ class EventKind(StrEnum):
     COMPENSATION = "compensation"
     CONTESTED = "contested"
     HELD = "held"
+    APPROVAL_REQUESTED = "approval_requested"
+    APPROVED = "approved"
+    DENIED = "denied"
+    RESOLVED = "resolved"
+    LIFTED = "lifted"
+    SAGA_BEGUN = "saga_begun"
+    SAGA_STEP = "saga_step"
+    SAGA_TURNED = "saga_turned"
+    SAGA_ENDED = "saga_ended"
 
 
 @swift

@@ -36,4 +36,7 @@ def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int 
         due_us=action.due_us,
         lease_owner=lease_owner,
         lease_until_us=lease_until_us,
+        review=action.review,
+        incident=action.incident,
+        saga=str(action.context.get("saga", "")),
     )

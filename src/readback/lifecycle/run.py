@@ -239,4 +239,7 @@ class Run:
             due_us=a.due_us,
             lease_owner="" if park else self.owner,
             lease_until_us=0 if park else lease_until(c, now_us),
+            review=a.review,
+            incident=a.incident,
+            saga=str(a.context.get("saga", "")),
         )

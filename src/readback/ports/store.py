@@ -69,6 +69,12 @@ class Projection:
     due_us: int | None
     lease_owner: str
     lease_until_us: int
+    review: str = ""
+    """Why a person has to look at it; "" where nobody has to."""
+    incident: str = ""
+    """The cause of the incident that it opened or added to."""
+    saga: str = ""
+    """The saga that it is a step of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,39 @@ class Count:
     delta: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Nothing new may act on `subject` until the action that froze it has been dealt with.
+
+    `subject`: `resource:<target>`, `principal:<name>`, `tool:<contract>` or `tenant:<name>`. One subject may be frozen
+    by several actions; it is free when the last of them is lifted.
+    """
+
+    tenant: str
+    subject: str
+    action_id: str
+    reason: str
+    since_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something that somebody has to be called for. While one of a cause is open, a second only counts in `seen`.
+
+    `told_us`: when a sink took it, 0 before that. `closed_us`: 0 while it is open.
+    """
+
+    tenant: str
+    id: str
+    cause: str
+    severity: str
+    action_id: str
+    opened_us: int
+    seen: int = 1
+    told_us: int = 0
+    closed_us: int = 0
+
+
 @swift
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -134,6 +173,16 @@ class Append:
     settle: tuple[str, int] | None = None
     """(status, expires_us) for the action's own idempotency record."""
     counts: tuple[Count, ...] = ()
+    freezes: tuple[Freeze, ...] = ()
+    lifts: tuple[str, ...] = ()
+    """Subjects that this action had frozen, and no longer does."""
+    unless_frozen: tuple[str, ...] = ()
+    """Subjects of which none may be frozen; else the answer is Frozen."""
+    incidents: tuple[Incident, ...] = ()
+    closes: tuple[str, ...] = ()
+    """Ids of incidents that end now, at the projection's `updated_us`."""
+    in_flight_max: int = 0
+    """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +208,21 @@ class KeyTaken:
     record: KeyRecord
 
 
-AppendResult = Appended | VersionConflict | KeyTaken
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Something that the action would act on is frozen: nothing of this append was kept."""
+
+    freeze: Freeze
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """The tenant has as many actions in flight as it may: nothing of this append was kept."""
+
+    in_flight: int
+
+
+AppendResult = Appended | VersionConflict | KeyTaken | Frozen | Crowded
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +235,10 @@ class ActionFilter:
     run: str = ""
     before_id: str = ""
     limit: int = 50
+    kind: str = ""
+    saga: str = ""
+    review: bool = False
+    """Only what a person has to look at."""
 
 
 class LedgerStore(Protocol):
@@ -210,7 +277,8 @@ class LedgerStore(Protocol):
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
         """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
-        due first. A lease past its time is not live."""
+        due first. A lease past its time is not live. Where several tenants have some, each tenant's first
+        comes before any tenant's second: nobody waits behind another's backlog."""
         ...
 
     def next_due_us(self, tenant: str = "") -> int | None:
@@ -252,6 +320,26 @@ class LedgerStore(Protocol):
 
     def counts(self, tenant: str) -> list[tuple[str, str, int]]:
         """All counters of a tenant above zero: (subject, name, value)."""
+        ...
+
+    def freezes(self, tenant: str) -> list[Freeze]:
+        """What is frozen in a tenant, the oldest first."""
+        ...
+
+    def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
+        """The oldest freeze of one of these subjects."""
+        ...
+
+    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
+        """A tenant's incidents (or everybody's), the newest first."""
+        ...
+
+    def told(self, tenant: str, incident_id: str, at_us: int) -> None:
+        """A sink took the incident: nobody has to tell it again."""
+        ...
+
+    def in_flight(self, tenant: str) -> int:
+        """How many actions of a tenant wait for something."""
         ...
 
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:

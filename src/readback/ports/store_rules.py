@@ -6,6 +6,8 @@ the same moments. Pure: it knows no state, and decides nothing that the port's t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
 from readback.ports.store import Append
@@ -28,6 +30,10 @@ def refuse_malformed(append: Append) -> None:
     record = append.reserve
     if record is not None and (record.action_id != append.action_id or record.tenant != append.tenant):
         raise InvariantError(f"The reservation of {append.action_id} names another action or tenant.")
+    if any(one.action_id != append.action_id or one.tenant != append.tenant for one in append.freezes):
+        raise InvariantError(f"A freeze of {append.action_id} names another action or tenant.")
+    if any(one.action_id != append.action_id or one.tenant != append.tenant for one in append.incidents):
+        raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
     for event in append.events:
         if len(event.leaf) != LEAF_BYTES:
             raise InvariantError(f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes.")
@@ -41,6 +47,12 @@ def becomes_due_us(due_us: int | None, lease_owner: str, lease_until_us: int) ->
     if due_us is None or not lease_owner:
         return due_us
     return max(due_us, lease_until_us)
+
+
+def fairly(ready: Iterable[Iterable[tuple[int, str]]], limit: int) -> list[str]:
+    """Ids out of several tenants' (time, id) in order: every tenant's first, then every tenant's second."""
+    ranked = [(rank, *one) for each in ready for rank, one in enumerate(each)]
+    return [action_id for _, _, action_id in sorted(ranked)[: max(limit, 0)]]
 
 
 def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:

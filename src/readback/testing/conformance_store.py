@@ -7,7 +7,8 @@ class. Only the port is used, and no particular store is known here.
         def make_store(self) -> LedgerStore:
             return MyStore(...)
 
-Leases, due times and lists are in `conformance_store_work`, whose tests this class inherits.
+Leases, due times and lists are in `conformance_store_work`, freezes, incidents and limits in
+`conformance_store_control`; this class inherits the tests of both.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from readback.ports.store import (
     SealedEvent,
     VersionConflict,
 )
+from readback.testing.conformance_store_control import ControlConformance
 from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
@@ -45,7 +47,7 @@ THREADS = 8
 ROUNDS = 25
 
 
-class StoreConformance(WorkConformance):
+class StoreConformance(WorkConformance, ControlConformance):
     """Appends, idempotency records, evidence, counters, threads and the end."""
 
     # --- one append ----------------------------------------------------------------------------------

@@ -19,14 +19,18 @@ from readback.ports.store import (
     Append,
     Appended,
     AppendResult,
+    Crowded,
     Evidence,
+    Freeze,
+    Frozen,
+    Incident,
     KeyRecord,
     KeyTaken,
     StoredEvent,
     StoredProjection,
     VersionConflict,
 )
-from readback.ports.store_rules import becomes_due_us, closed_error, lease_is_live, refuse_malformed
+from readback.ports.store_rules import becomes_due_us, closed_error, fairly, lease_is_live, refuse_malformed
 
 
 @dataclass(slots=True)
@@ -40,6 +44,8 @@ class _Content:
     keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
     evidence: dict[tuple[str, str], Evidence] = field(default_factory=dict)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
+    incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
 
 
 class MemoryStore:
@@ -102,7 +108,7 @@ class MemoryStore:
         self._append_beside(item)
         return Appended(version=version, seq=len(self._content.log))
 
-    def _refusal(self, item: Append) -> VersionConflict | KeyTaken | None:
+    def _refusal(self, item: Append) -> VersionConflict | KeyTaken | Frozen | Crowded | None:
         present = self._content.actions.get(item.action_id)
         version, fence = (present.version, present.fence) if present else (0, 0)
         if (item.expected_version, item.fence) != (version, fence):
@@ -111,7 +117,18 @@ class MemoryStore:
             found = self._content.keys.get((item.tenant, item.reserve.key_hash))
             if found is not None and found.action_id not in (item.action_id, item.replaces):
                 return KeyTaken(found)
+        freeze = self._frozen(item.tenant, item.unless_frozen)
+        if freeze is not None:
+            return Frozen(freeze)
+        if item.in_flight_max:
+            others = sum(1 for _, action_id in self._waiting(item.tenant) if action_id != item.action_id)
+            if others >= item.in_flight_max:
+                return Crowded(others)
         return None
+
+    def _frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
+        held = (f for f in self._content.freezes.values() if f.tenant == tenant and f.subject in subjects)
+        return min(held, key=lambda f: (f.since_us, f.subject, f.action_id), default=None)
 
     def _append_beside(self, item: Append) -> None:
         """What an append carries beside its events and its projection."""
@@ -129,6 +146,24 @@ class MemoryStore:
             name = (item.tenant, count.subject, count.name)
             was = self._content.counts.get(name, 0)
             self._content.counts[name] = 0 if count.delta is None else was + count.delta
+        self._control(item)
+
+    def _control(self, item: Append) -> None:
+        """Freezes and incidents."""
+        for freeze in item.freezes:
+            self._content.freezes.setdefault((freeze.tenant, freeze.subject, freeze.action_id), freeze)
+        for subject in item.lifts:
+            self._content.freezes.pop((item.tenant, subject, item.action_id), None)
+        for incident in item.incidents:
+            same = (i for i in self._content.incidents.values() if (i.tenant, i.cause) == (item.tenant, incident.cause))
+            known = next((i for i in same if not i.closed_us), incident)
+            counted = known if known is incident else replace(known, seen=known.seen + 1)
+            self._content.incidents[counted.tenant, counted.id] = counted
+        for incident_id in item.closes:
+            ended = self._content.incidents.get((item.tenant, incident_id))
+            if ended is not None and not ended.closed_us:
+                closed = replace(ended, closed_us=item.projection.updated_us)
+                self._content.incidents[item.tenant, incident_id] = closed
 
     def _put(self, stored: StoredProjection) -> None:
         self._content.actions[stored.projection.action_id] = stored
@@ -195,11 +230,45 @@ class MemoryStore:
                 stored = self._content.actions[action_id]
             yield stored
 
+    # --- freezes and incidents -----------------------------------------------------------------------
+
+    def freezes(self, tenant: str) -> list[Freeze]:
+        with self._open():
+            held = [freeze for freeze in self._content.freezes.values() if freeze.tenant == tenant]
+        return sorted(held, key=lambda f: (f.since_us, f.subject, f.action_id))
+
+    def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
+        with self._open():
+            return self._frozen(tenant, subjects)
+
+    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
+        with self._open():
+            held = [
+                each
+                for each in self._content.incidents.values()
+                if tenant in ("", each.tenant) and not (open_only and each.closed_us)
+            ]
+        return sorted(held, key=lambda each: (-each.opened_us, each.tenant, each.id))
+
+    def told(self, tenant: str, incident_id: str, at_us: int) -> None:
+        with self._open():
+            known = self._content.incidents.get((tenant, incident_id))
+            if known is not None:
+                self._content.incidents[tenant, incident_id] = replace(known, told_us=at_us)
+
+    def in_flight(self, tenant: str) -> int:
+        with self._open():
+            return len(self._waiting(tenant))
+
     # --- due and leases ------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
         with self._open():
-            return [action_id for at_us, action_id in self._waiting(tenant) if at_us <= now_us][: max(limit, 0)]
+            ready: dict[str, list[tuple[int, str]]] = {}
+            for at_us, action_id in self._waiting(tenant):
+                if at_us <= now_us:
+                    ready.setdefault(self._content.actions[action_id].projection.tenant, []).append((at_us, action_id))
+            return fairly(ready.values(), limit)
 
     def next_due_us(self, tenant: str = "") -> int | None:
         with self._open():
@@ -264,5 +333,8 @@ def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
         and query.state in ("", held.state)
         and query.contract in ("", held.contract)
         and query.run in ("", held.run)
+        and query.kind in ("", held.kind)
+        and query.saga in ("", held.saga)
+        and (not query.review or held.review != "")
         and (not query.before_id or held.action_id < query.before_id)
     )

@@ -6,9 +6,8 @@ reader holds a snapshot which would keep the write-ahead log from being folded b
 
 from __future__ import annotations
 
-import heapq
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -18,7 +17,8 @@ from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.store import ActionFilter, Evidence, KeyRecord, StoredEvent, StoredProjection
+from readback.ports.store import ActionFilter, Evidence, Freeze, Incident, KeyRecord, StoredEvent, StoredProjection
+from readback.ports.store_rules import fairly
 
 PIECE_ROWS: Final = 512
 READERS_KEPT_MAX: Final = 8
@@ -150,6 +150,25 @@ class Queries:
             found.append(cast("str", row[0]))
         return found
 
+    # --- freezes, incidents, limits ------------------------------------------------------------------
+
+    def freezes(self, tenant: str) -> list[Freeze]:
+        return [rows.freeze(row) for row in self._rows(rows.SELECT_FREEZES, (tenant,))]
+
+    def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
+        found = self._rows(rows.select_frozen(len(subjects)), (tenant, *subjects)) if subjects else []
+        return rows.freeze(found[0]) if found else None
+
+    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
+        asked = [("tenant = ?", tenant)] if tenant else []
+        conditions = [text for text, _ in asked] + (["closed_us = 0"] if open_only else [])
+        where = "WHERE " + " AND ".join(conditions) if conditions else ""
+        sql = rows.statement(rows.SELECT_INCIDENTS, where, "ORDER BY opened_us DESC, tenant, id")
+        return [rows.incident(row) for row in self._rows(sql, tuple(value for _, value in asked))]
+
+    def in_flight(self, tenant: str) -> int:
+        return cast("int", self._rows(rows.IN_FLIGHT, (tenant,))[0][0])
+
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
@@ -159,8 +178,7 @@ class Queries:
         )
         limit = max(limit, 0)
         found = [self._rows(sql, (name, now_us, limit)) for name in self._tenants(tenant, _NEXT_READY_TENANT)]
-        merged = heapq.merge(*cast("list[list[tuple[int, str]]]", found))
-        return [action_id for _, (_, action_id) in zip(range(limit), merged, strict=False)]
+        return fairly(cast("list[list[tuple[int, str]]]", found), limit)
 
     def next_due_us(self, tenant: str = "") -> int | None:
         sql = "SELECT min(ready_us) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
@@ -212,6 +230,9 @@ def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
         ("AND run = ? AND run <> ''", query.run),
         ("AND contract = ?", query.contract),
         ("AND state = ?", query.state),
+        ("AND kind = ?", query.kind),
+        ("AND saga = ? AND saga <> ''", query.saga),
         ("AND action_id < ?", query.before_id),
     ]
-    return [text for text, value in asked if value], tuple(value for _, value in asked if value)
+    texts = [text for text, value in asked if value]
+    return texts + (["AND review <> ''"] if query.review else []), tuple(value for _, value in asked if value)

@@ -10,7 +10,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from readback.ports.store import KeyRecord, Projection, StoredEvent, StoredProjection
+from readback.ports.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
 
 Value: TypeAlias = str | int | bytes | None
 Row: TypeAlias = tuple[Value, ...]
@@ -18,9 +18,11 @@ Row: TypeAlias = tuple[Value, ...]
 PROJECTION_COLUMNS: Final = tuple(field.name for field in fields(Projection))
 STORED_COLUMNS: Final = ", ".join(f'"{name}"' for name in (*PROJECTION_COLUMNS, "version", "fence"))
 EVENT_COLUMNS: Final = "seq, action_id, version, kind, at_us, envelope, leaf"
+FREEZE_COLUMNS: Final = "tenant, subject, action_id, reason, since_us"
+INCIDENT_COLUMNS: Final = "tenant, id, cause, severity, action_id, opened_us, seen, told_us, closed_us"
 KEY_COLUMNS: Final = "tenant, key_hash, request_hash, action_id, status, created_us, expires_us"
 
-INDEXED_FOR_LIFE: Final = ("tenant", "run", "contract", "stamp")
+INDEXED_FOR_LIFE: Final = ("tenant", "run", "contract", "stamp", "kind", "saga")
 """Columns that have an index and hardly ever change: an update that leaves them out spares four indexes."""
 _SELDOM: Final = frozenset({"action_id", *INDEXED_FOR_LIFE})
 _OFTEN: Final = tuple(name for name in PROJECTION_COLUMNS if name not in _SELDOM)
@@ -77,6 +79,21 @@ PUT_COUNT: Final = (
 )
 RESET_COUNT: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND name = ?"
 
+PUT_FREEZE: Final = statement("INSERT OR IGNORE INTO freeze (", FREEZE_COLUMNS, ") VALUES", _marks(5))
+LIFT: Final = "DELETE FROM freeze WHERE tenant = ? AND subject = ? AND action_id = ?"
+ANY_FREEZE: Final = "SELECT 1 FROM freeze LIMIT 1"
+SELECT_FREEZES: Final = statement(
+    "SELECT", FREEZE_COLUMNS, "FROM freeze WHERE tenant = ? ORDER BY since_us, subject, action_id"
+)
+PUT_INCIDENT: Final = statement(
+    "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES", _marks(9),
+    "ON CONFLICT DO UPDATE SET seen = seen + 1",
+)  # fmt: skip
+CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = ? WHERE tenant = ? AND id = ? AND closed_us = 0"
+TOLD: Final = "UPDATE incident SET told_us = ? WHERE tenant = ? AND id = ?"
+SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
+IN_FLIGHT: Final = "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
+
 TAKE_LEASE: Final = (
     "UPDATE action SET lease_owner = :owner, lease_until_us = :until, fence = fence + 1,"
     " ready_us = CASE WHEN due_us IS NULL THEN NULL WHEN :owner = '' THEN due_us ELSE max(due_us, :until) END"
@@ -109,6 +126,28 @@ def stored_event(row: Row) -> StoredEvent:
 
 def key_record(row: Row) -> KeyRecord:
     return KeyRecord(*row)  # type: ignore[arg-type]
+
+
+freeze_values = attrgetter("tenant", "subject", "action_id", "reason", "since_us")
+incident_values = attrgetter(
+    "tenant", "id", "cause", "severity", "action_id", "opened_us", "seen", "told_us", "closed_us"
+)
+
+
+def select_frozen(subjects: int) -> str:
+    """The oldest freeze of one of so many subjects."""
+    return statement(
+        "SELECT", FREEZE_COLUMNS, "FROM freeze WHERE tenant = ? AND subject IN", _marks(subjects),
+        "ORDER BY since_us, subject, action_id LIMIT 1",
+    )  # fmt: skip
+
+
+def freeze(row: Row) -> Freeze:
+    return Freeze(*row)  # type: ignore[arg-type]
+
+
+def incident(row: Row) -> Incident:
+    return Incident(*row)  # type: ignore[arg-type]
 
 
 def stored_projection(row: Row) -> StoredProjection:

@@ -1,4 +1,4 @@
-"""The four changes that a caller can ask for, each as a value that waits its turn in the group's queue.
+"""The changes that a caller can ask for, each as a value that waits its turn in the group's queue.
 
 Made by the store, carried out by the group's leader inside its transaction.
 """
@@ -73,4 +73,17 @@ class ReleaseWork:
         transaction.release(self.owner)
 
 
-Work: TypeAlias = AppendWork | LeaseWork | ReleaseWork | WakeWork
+@dataclass(frozen=True, slots=True)
+class ToldWork:
+    """A sink took an incident."""
+
+    tenant: str
+    incident_id: str
+    at_us: int
+
+    def apply(self, transaction: Transaction) -> None:
+        transaction.flush()
+        transaction.one(rows.TOLD, (self.at_us, self.tenant, self.incident_id))
+
+
+Work: TypeAlias = AppendWork | LeaseWork | ReleaseWork | ToldWork | WakeWork

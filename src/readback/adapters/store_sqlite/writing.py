@@ -18,6 +18,9 @@ from readback.ports.store import (
     Append,
     Appended,
     AppendResult,
+    Crowded,
+    Freeze,
+    Frozen,
     KeyRecord,
     KeyTaken,
     Projection,
@@ -50,6 +53,8 @@ class Known:
         self._connection = connection
         self._count = -1
         self.last_seq: int | None = None
+        self.freezes: bool | None = None
+        """Whether anything at all is frozen: where nothing is, nothing has to be looked up."""
         self.heads: dict[str, _Head] = {}
 
     def doubt(self) -> None:
@@ -65,6 +70,7 @@ class Known:
         """After a transaction that came to nothing."""
         self._count = -1
         self.last_seq = None
+        self.freezes = None
         self.heads.clear()
 
 
@@ -111,6 +117,10 @@ class Transaction:
             found = self._key(item.tenant, item.reserve.key_hash)
             if found is not None and found.action_id not in (item.action_id, item.replaces):
                 return KeyTaken(found)
+        if item.unless_frozen or item.in_flight_max:
+            barred = self._barred(item)
+            if barred is not None:
+                return barred
         seq = self._add_events(item, head)
         self._projections[item.action_id] = item.projection
         for evidence in item.evidence:
@@ -121,6 +131,8 @@ class Transaction:
             self._settle(item, *item.settle)
         if item.counts:
             self._count(item)
+        if item.freezes or item.lifts or item.incidents or item.closes:
+            self._control(item)
         return Appended(version=head.version, seq=seq)
 
     def flush(self) -> None:
@@ -218,6 +230,43 @@ class Transaction:
             reset, value = self._counts.get(name, (False, 0))
             self._counts[name] = (True, 0) if count.delta is None else (reset, value + count.delta)
 
+    # --- freezes, incidents, limits ------------------------------------------------------------------
+
+    def _barred(self, item: Append) -> Frozen | Crowded | None:
+        freeze = self._frozen(item)
+        if freeze is not None:
+            return Frozen(freeze)
+        if item.in_flight_max:
+            self.flush()
+            [(waiting,)] = self._all(rows.IN_FLIGHT, (item.tenant,))
+            head = self._heads[item.action_id]
+            own = head.version > 0 and self.one(
+                "SELECT 1 FROM action WHERE action_id = ? AND ready_us IS NOT NULL", (item.action_id,)
+            )
+            others = cast("int", waiting) - (1 if own else 0)
+            if others >= item.in_flight_max:
+                return Crowded(others)
+        return None
+
+    def _frozen(self, item: Append) -> Freeze | None:
+        if self._known.freezes is None:
+            self._known.freezes = self.one(rows.ANY_FREEZE, ()) is not None
+        if not self._known.freezes or not item.unless_frozen:
+            return None
+        row = self.one(rows.select_frozen(len(item.unless_frozen)), (item.tenant, *item.unless_frozen))
+        return None if row is None else rows.freeze(row)
+
+    def _control(self, item: Append) -> None:
+        """Seldom, so it is written at once."""
+        run = self._connection.executemany
+        if item.freezes or item.lifts:
+            run(rows.PUT_FREEZE, [rows.freeze_values(freeze) for freeze in item.freezes])
+            run(rows.LIFT, [(item.tenant, subject, item.action_id) for subject in item.lifts])
+            self._known.freezes = None
+        run(rows.PUT_INCIDENT, [rows.incident_values(incident) for incident in item.incidents])
+        at_us = item.projection.updated_us
+        run(rows.CLOSE_INCIDENT, [(at_us, item.tenant, incident_id) for incident_id in item.closes])
+
     # --- writing -------------------------------------------------------------------------------------
 
     def _flush_projections(self) -> None:
@@ -245,7 +294,7 @@ class Transaction:
 
 
 def _head_of(row: rows.Row) -> _Head:
-    _, version, fence, *seldom = cast("tuple[str, int, int, str, str, str, str]", row)
+    _, version, fence, *seldom = cast("tuple[str, int, int, *tuple[str, ...]]", row)
     return _Head(version, fence, tuple(seldom))
 
 

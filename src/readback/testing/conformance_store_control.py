@@ -1,0 +1,115 @@
+"""What every ledger store must do with freezes, incidents and a tenant's limits.
+
+Called by nobody: `StoreConformance` inherits these tests.
+"""
+
+from __future__ import annotations
+
+from readback.ports.store import ActionFilter, Appended, Crowded, Freeze, Frozen, Incident, LedgerStore
+from readback.testing.store_samples import NOON_US, TENANT, sample_append, sample_creation, sample_projection
+
+ORDER = "resource:order/7"
+
+
+def _freeze(action_id: str, subject: str = ORDER, since_us: int = NOON_US) -> Freeze:
+    return Freeze(TENANT, subject, action_id, "wrong_target_modified", since_us)
+
+
+def _incident(action_id: str, name: str, cause: str = "source:orders-db", opened_us: int = NOON_US) -> Incident:
+    return Incident(TENANT, name, cause, "high", action_id, opened_us)
+
+
+class ControlConformance:
+    """Freezes, incidents, limits, and the lists of what is in review or belongs to a saga."""
+
+    store: LedgerStore
+
+    def test_nothing_new_is_kept_on_a_frozen_subject_until_it_is_lifted(self) -> None:
+        self.store.append([sample_append("a1", freezes=(_freeze("a1"),))])
+        refused = sample_append("a2", unless_frozen=("tool:ship_order", ORDER))
+        assert self.store.append([refused]) == [Frozen(_freeze("a1"))]
+        assert self.store.projection("a2") is None
+        assert self.store.events("a2") == []
+        self.store.append([sample_append("a1", 1, lifts=(ORDER,))])
+        assert self.store.append([refused]) == [Appended(version=1, seq=3)]
+
+    def test_a_freeze_counts_within_the_batch_that_makes_it(self) -> None:
+        freezing, refused = sample_append("a1", freezes=(_freeze("a1"),)), sample_append("a2", unless_frozen=(ORDER,))
+        assert self.store.append([freezing, refused])[1] == Frozen(_freeze("a1"))
+
+    def test_a_subject_is_free_when_the_last_that_froze_it_is_lifted(self) -> None:
+        self.store.append([sample_append(one, freezes=(_freeze(one),)) for one in ("a1", "a2")])
+        self.store.append([sample_append("a1", 1, lifts=(ORDER,))])
+        assert self.store.frozen(TENANT, (ORDER,)) == _freeze("a2")
+        self.store.append([sample_append("a2", 1, lifts=(ORDER, "resource:another"))])
+        assert self.store.frozen(TENANT, (ORDER,)) is None
+        assert self.store.freezes(TENANT) == []
+
+    def test_freezes_are_the_tenants_own_and_listed_by_age(self) -> None:
+        later, sooner = _freeze("a1", since_us=NOON_US + 1), _freeze("a1", "tool:ship_order")
+        self.store.append([sample_append("a1", freezes=(later, sooner))])
+        assert self.store.freezes(TENANT) == [sooner, later]
+        assert self.store.freezes("globex") == []
+        assert self.store.frozen("globex", (ORDER,)) is None
+        assert self.store.frozen(TENANT, ()) is None
+        other = sample_append("b1", projection=sample_projection("b1", tenant="globex"), unless_frozen=(ORDER,))
+        assert self.store.append([other]) == [Appended(version=1, seq=2)]
+
+    def test_an_append_that_was_not_kept_freezes_nothing(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self.store.append([sample_append("a1", 7, freezes=(_freeze("a1"),), incidents=(_incident("a1", "i1"),))])
+        assert self.store.freezes(TENANT) == []
+        assert self.store.incidents(TENANT) == []
+
+    def test_an_incident_is_opened_once_a_cause(self) -> None:
+        self.store.append([sample_append("a1", incidents=(_incident("a1", "i1"),))])
+        self.store.append([sample_append("a2", incidents=(_incident("a2", "i2", opened_us=NOON_US + 9),))])
+        [only] = self.store.incidents(TENANT)
+        assert (only.id, only.seen, only.action_id, only.opened_us) == ("i1", 2, "a1", NOON_US)
+
+    def test_a_closed_incident_makes_room_for_another_of_its_cause(self) -> None:
+        self.store.append([sample_append("a1", incidents=(_incident("a1", "i1"),))])
+        closing = sample_append("a1", 1, projection=sample_projection("a1", updated_us=NOON_US + 5), closes=("i1",))
+        self.store.append([closing])
+        assert self.store.incidents(TENANT) == []
+        self.store.append([sample_append("a2", incidents=(_incident("a2", "i2", opened_us=NOON_US + 9),))])
+        assert [one.id for one in self.store.incidents(TENANT)] == ["i2"]
+        assert [(one.id, one.closed_us) for one in self.store.incidents(TENANT, open_only=False)] == [
+            ("i2", 0),
+            ("i1", NOON_US + 5),
+        ]
+
+    def test_it_is_kept_when_a_sink_took_an_incident(self) -> None:
+        self.store.append([sample_append("a1", incidents=(_incident("a1", "i1"),))])
+        self.store.told(TENANT, "i1", NOON_US + 3)
+        assert [one.told_us for one in self.store.incidents()] == [NOON_US + 3]
+        self.store.told(TENANT, "no such", NOON_US)
+
+    def test_a_tenant_has_no_more_in_flight_than_it_may(self) -> None:
+        for name in ("a1", "a2"):
+            self.store.append([sample_creation(name, due_us=NOON_US)])
+        self.store.append([sample_creation("a3")])
+        assert self.store.in_flight(TENANT) == 2
+        assert self.store.append([sample_append("a4", in_flight_max=2)]) == [Crowded(2)]
+        assert self.store.append([sample_append("a2", 1, in_flight_max=2)]) == [Appended(version=2, seq=4)]
+        batch = [
+            sample_append(n, projection=sample_projection(n, due_us=NOON_US), in_flight_max=2) for n in ("a5", "a6")
+        ]
+        assert self.store.append(batch)[1] == Crowded(2)
+
+    def test_no_tenant_waits_behind_anothers_backlog(self) -> None:
+        for n in range(5):
+            self.store.append([sample_creation(f"a{n}", due_us=NOON_US + n)])
+        self.store.append([sample_creation("b0", tenant="globex", due_us=NOON_US + 100)])
+        assert self.store.due(NOON_US + 200, 3) == ["a0", "b0", "a1"]
+
+    def test_what_is_in_review_and_the_steps_of_a_saga_are_found(self) -> None:
+        self.store.append([sample_creation("a1", saga="s1"), sample_creation("a2", review="unknown_state")])
+        self.store.append([sample_creation("s1", kind="saga")])
+        found = {
+            "review": self.store.page(ActionFilter(TENANT, review=True)),
+            "saga": self.store.page(ActionFilter(TENANT, saga="s1")),
+            "kind": self.store.page(ActionFilter(TENANT, kind="saga")),
+        }
+        ids = {name: [one.projection.action_id for one in held] for name, held in found.items()}
+        assert ids == {"review": ["a2"], "saga": ["a1"], "kind": ["s1"]}
