@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
@@ -24,8 +26,9 @@ CLOSING_SECONDS_MAX = 2.0
 
 
 # Without the enums that the standard library's own wrappers make of every answer: they cost more than the call.
-_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_handle = getattr(signal.signal, "__wrapped__", signal.signal)
+_bare: Any = importlib.import_module("_signal")
+_handler, _handle, _set_timer = _bare.getsignal, _bare.signal, _bare.setitimer
+_ALARM, _REAL, _DEFAULT = int(signal.SIGALRM), int(signal.ITIMER_REAL), signal.SIG_DFL.value
 
 
 class GivenUp(BaseException):
@@ -60,16 +63,18 @@ def within(seconds: float, call: Callable[[], object]) -> object:
     Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
     interrupt like any other. Not a context manager: a signal could come between its body and its end.
     """
-    if not _interruptible():
+    if get_ident() != main_thread().ident:
         return call()
-    before = _handler(signal.SIGALRM)
-    outer, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    before = _handler(_ALARM)
+    if before != _DEFAULT and not isinstance(before, _Alarm):
+        return call()  # somebody else uses it
+    outer, _ = _set_timer(_REAL, 0)
     limit = min(seconds, outer) if outer else seconds
     alarm = _Alarm(before.whose if isinstance(before, _Alarm) and outer and outer <= seconds else None)
     try:
         try:
-            _handle(signal.SIGALRM, alarm)
-            signal.setitimer(signal.ITIMER_REAL, limit)
+            _handle(_ALARM, alarm)
+            _set_timer(_REAL, limit)
             return call()
         finally:
             alarm.armed = False
@@ -78,17 +83,10 @@ def within(seconds: float, call: Callable[[], object]) -> object:
             raise
         raise GivenUp from None
     finally:
-        left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        _handle(signal.SIGALRM, before)
+        left, _ = _set_timer(_REAL, 0)
+        _handle(_ALARM, before)
         if outer and (alarm.whose is alarm or not alarm.rang):
-            signal.setitimer(signal.ITIMER_REAL, max(outer - (limit - left), SOON_SECONDS))
-
-
-def _interruptible() -> bool:
-    if threading.current_thread() is not threading.main_thread():
-        return False
-    used = _handler(signal.SIGALRM)
-    return used == signal.SIG_DFL or isinstance(used, _Alarm)
+            _set_timer(_REAL, max(outer - (limit - left), SOON_SECONDS))
 
 
 class Portal:
