@@ -10,6 +10,7 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, cast
 
 import orjson
@@ -43,15 +44,18 @@ _CONTAINERS: Final = frozenset({dict, list})
 _PLAIN: Final = _LEAVES | _CONTAINERS
 
 
-def envelope_bytes(value: object) -> bytes:
+def envelope_bytes(value: object, filled: Mapping[str, object] | None = None) -> bytes:
     """The canonical form of a ledger envelope. Raises EnvelopeProfileError; the caller owns `value` and is
     trusted.
+
+    `filled`: the part of it that others filled in, where all the rest is the caller's own making: then that part
+    alone is looked through, which is what costs most.
     """
     try:
         written = orjson.dumps(value, option=_STRICT)
     except TypeError as error:
         raise EnvelopeProfileError(f"The envelope cannot be written: {error}.") from error
-    if not _within_profile(value):
+    if not _within_profile(value if filled is None else filled, keys_ascii=written.isascii()):
         raise EnvelopeProfileError(f"The envelope holds {_offence(value)}.")
     if len(written) > ENVELOPE_MAX_BYTES:
         raise EnvelopeProfileError(f"The envelope has {len(written)} bytes, over {ENVELOPE_MAX_BYTES}.")
@@ -71,7 +75,7 @@ def payload_bytes(value: object) -> bytes:
         written = orjson.dumps(value, option=_STRICT)
     except TypeError:
         written = None
-    if written is None or not _within_profile(value):
+    if written is None or not _within_profile(value, keys_ascii=written.isascii()):
         written = _Writer().whole(cast("Json", value))
     if len(written) > PAYLOAD_MAX_BYTES:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
@@ -103,10 +107,11 @@ def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json
         raise MalformedJsonError(f"The text is not JSON: {error}.") from error
 
 
-def _within_profile(value: object) -> bool:
+def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
     """Whether orjson's form is the canonical one. orjson has already bounded depth, integers and cycles.
 
     Works on sets of types, container by container, so that the loop runs in C for all but the containers.
+    `keys_ascii`: what was written is ASCII as a whole, and so are its keys.
     """
     kind = type(value)
     if kind in _LEAVES:
@@ -117,7 +122,7 @@ def _within_profile(value: object) -> bool:
     seen = 0
     for node in pending:  # grows while it runs
         if type(node) is dict:
-            if not "".join(node).isascii():
+            if not keys_ascii and not "".join(node).isascii():
                 return False
             parts = node.values()
         else:

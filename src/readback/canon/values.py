@@ -36,6 +36,10 @@ BYTES_KEY: Final = "$bytes"
 
 def json_value(obj: object) -> Json:
     """A plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both naming the path."""
+    if obj is None or obj is True or obj is False:
+        return obj
+    if type(obj) is str:
+        return _text(obj, "$")
     return _Snapshot().take(obj, "$", 0)
 
 

@@ -78,10 +78,11 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
             "kind": event.kind.value,
             "path": [s.value for s in event.path],
             "prev": previous,
-            "refs": dict(event.refs),
+            "refs": event.refs,
             "tenant": tenant,
             "version": version,
-        }
+        },
+        event.data,
     )
     return envelope, leaf_hash(envelope)
 

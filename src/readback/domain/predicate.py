@@ -99,7 +99,7 @@ def _steps(path: str) -> tuple[str | int, ...]:
 
 def look(path: str, variables: Mapping[str, Json]) -> Json:
     """The value at a path, or null where the path leads nowhere. Never for deciding."""
-    here: Json = dict(variables)
+    here: Json = variables if isinstance(variables, dict) else dict(variables)
     for step in _steps(path):
         within = isinstance(here, dict) and step in here
         if within or (isinstance(here, list) and isinstance(step, int) and step < len(here)):

@@ -6,7 +6,7 @@ known types and sizes, or a fault. Nothing here raises for what it is given, and
 
 from __future__ import annotations
 
-from readback.canon import Json, ReadbackError, json_value, payload_bytes
+from readback.canon import Json, ReadbackError, json_value, stored_bytes
 from readback.canon.limits import ID_MAX_BYTES, INTEGER_SAFE_MAX, INTEGER_WIRE_MAX, INTEGER_WIRE_MIN, PAYLOAD_MAX_BYTES
 from readback.domain.observation import guarded, one_line
 from readback.domain.reading import Lookup, Presence, Reading
@@ -64,7 +64,7 @@ def lookup_of(value: object) -> Lookup | None:
 def fits(value: Json) -> bool:
     """Whether it may be kept as evidence."""
     try:
-        return len(payload_bytes(value)) <= PAYLOAD_MAX_BYTES
+        return len(stored_bytes(value)) <= PAYLOAD_MAX_BYTES
     except ReadbackError:
         return False
 
