@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from readback.canon import Json, json_value, parse_json, payload_bytes
+from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
 from readback.canon.swift import swift
 from readback.domain.errors import NotDispatchedError
@@ -104,7 +104,7 @@ def normalise(raw: object, at_us: int) -> Observation:
     An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
     success code; raw text is never a success.
     """
-    done, seen = guarded(lambda: replace(_returned(raw), at_us=at_us))
+    done, seen = guarded(lambda: _at(_returned(raw), at_us))
     if not done or seen is None:
         return replace(_malformed("value", "The returned value cannot be examined."), at_us=at_us)
     return seen
@@ -121,6 +121,21 @@ def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool 
     if done and seen is not None:
         return replace(seen, at_us=at_us)
     return replace(_error("exception", f"The call raised {type(exc).__name__}."), at_us=at_us)
+
+
+def _at(seen: Observation, at_us: int) -> Observation:
+    """`replace(seen, at_us=at_us)`, which costs four times as much."""
+    return Observation(
+        seen.status,
+        seen.dispatched,
+        seen.code,
+        seen.detail,
+        seen.body,
+        seen.reference,
+        at_us,
+        seen.http_status,
+        seen.level,
+    )
 
 
 def guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
@@ -204,7 +219,7 @@ def _structured(raw: object) -> Observation:
 
 
 def _bounded(seen: Observation) -> Observation:
-    done, size = guarded(lambda: len(payload_bytes(seen.body)))
+    done, size = guarded(lambda: len(stored_bytes(seen.body)))
     if done and size is not None and size <= EVIDENCE_MAX_BYTES:
         return seen
     if seen.status is _O.ERROR:

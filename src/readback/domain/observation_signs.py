@@ -17,6 +17,7 @@ from typing import Final
 
 from readback.canon import CanonError, Json, parse_json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
+from readback.canon.swift import swift
 
 DETAIL_MAX_CHARACTERS: Final = 240
 
@@ -39,6 +40,7 @@ class ObservationStatus(StrEnum):
     """Provably nothing left this process."""
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Sign:
     """One thing that an answer says about itself."""

@@ -160,7 +160,27 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
             result = _judge_untold(judged)
         case _:
             assert_never(truth)
-    return replace(result, ensure=judged.ensure, identity=judged.identity)
+    return _evidenced(result, judged)
+
+
+def _evidenced(r: Reconciliation, judged: Judged) -> Reconciliation:
+    """With what the reading was judged by. Written out, since every judgement comes by here and `replace` is slow."""
+    return Reconciliation(
+        r.verdict,
+        r.why,
+        r.finding,
+        r.discrepancy,
+        r.attribution,
+        r.effect_shown,
+        r.level,
+        judged.ensure,
+        judged.identity,
+        r.maybe_stale,
+        r.parts_done,
+        r.parts_open,
+        r.deciding,
+        r.detail,
+    )
 
 
 def _not_run(taken: TakenReading) -> Reconciliation:

@@ -44,7 +44,7 @@ class Ticket:
 
 def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket) -> Telling:
     """Runs a proposal, or joins the action that its operation already has, and stays until it is settled."""
-    ended = yield from Relay(engine.run(request, scope), heard=ticket.hear)
+    ended = yield from engine.run(request, scope, ticket.hear)
     if isinstance(ended, Finished):
         ticket.action_id = ended.run.action.id
         if settled(ended.run.action):

@@ -9,7 +9,7 @@ reading: one before the side effect, one with everything after it.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
 from readback.domain.errors import InputError, PayloadConflictError, StoreError, UnknownOutcomeError
@@ -58,11 +58,16 @@ class Engine:
 
     # --- propose and validate ---
 
-    def run(self, request: Request, scope: Scope) -> Work:
-        """Begins an action. Raises InputError for what is the caller's fault; then nothing was done."""
+    def run(self, request: Request, scope: Scope, named: Callable[[Begun], None] | None = None) -> Work:
+        """Begins an action. Raises InputError for what is the caller's fault; then nothing was done.
+
+        `named` is told the id as soon as there is one, before anything is done under it.
+        """
         validate.admit(request, scope)
         begun = yield Begin(fresh=True)
         assert isinstance(begun, Begun)
+        if named is not None:
+            named(begun)
         run = execute.propose(request, scope, begun, self.table.version)
         if request.operation or request.plan.contract.key_fields:
             taken = yield from self._key_holder(run, begun.now_us)

@@ -109,22 +109,37 @@ def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -
     """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading."""
     if not taken.ran or taken.reading.presence is Presence.NOT_VISIBLE:
         return Judged(taken)
+    seen, binding = _bound(plan, taken, variables)
+    identity = _identified(plan, taken, seen, binding)
+    show = taken.role is not Role.BEFORE
+    ensure = tuple([evaluate(c, binding, seen, show=show) for c in plan.ensure])
+    failing = False
+    if plan.fails_when and taken.reading.presence is Presence.PRESENT:
+        failing = any(evaluate(c, binding, seen, show=False).truth is Truth.HOLDS for c in plan.fails_when)
+    return Judged(taken, identity, ensure, failing)
+
+
+def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
+    """Of which object a reading is, and not yet what holds of that."""
+    if not taken.ran or taken.reading.presence is not Presence.PRESENT:
+        return Judged(taken)
+    seen, binding = _bound(plan, taken, variables)
+    return Judged(taken, _identified(plan, taken, seen, binding))
+
+
+def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
     seen = {**variables, "authoritative": taken.reading.value}
     if taken.role is Role.BEFORE:
         # It is its own past. Else a clause that names `before` would leave open what held already, and a no-op would
         # pass for a change.
         seen["before"] = taken.reading.value
-    binding = plan.predicates.bind(seen)
-    present = taken.reading.presence is Presence.PRESENT
-    identity: tuple[IdentityMatch, ...] = ()
-    if present:
-        identity = tuple(identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity)
-    show = taken.role is not Role.BEFORE
-    ensure = tuple([evaluate(c, binding, seen, show=show) for c in plan.ensure])
-    failing = False
-    if present and plan.fails_when:
-        failing = any(evaluate(c, binding, seen, show=False).truth is Truth.HOLDS for c in plan.fails_when)
-    return Judged(taken, identity, ensure, failing)
+    return seen, plan.predicates.bind(seen)
+
+
+def _identified(plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding) -> tuple[IdentityMatch, ...]:
+    if taken.reading.presence is not Presence.PRESENT:
+        return ()
+    return tuple([identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity])
 
 
 def _wanted(key: str, variables: Variables) -> Json:

@@ -189,7 +189,8 @@ def observe(run: Run, called: Called) -> Observation:
     run.secrecy.learn(seen.body, "observed")
     said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference})
     reference = said["reference"]
-    seen = replace(seen, detail=str(said["detail"]), reference=reference if isinstance(reference, str) else None)
+    if said["detail"] is not seen.detail or reference is not seen.reference:
+        seen = replace(seen, detail=str(said["detail"]), reference=reference if isinstance(reference, str) else None)
     record_observation(run, seen, called, due_us)
     return seen
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readback.canon import Json
+from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.predicate import Postcondition
 from readback.ports.acting import Hands
@@ -59,6 +60,7 @@ class Plan:
     compensation: Plan | None = None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Request:
     """A proposal, bound and validated: what was asked, in both notations, and what for.

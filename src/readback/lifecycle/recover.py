@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from readback.canon import Json
+from readback.canon.swift import swift
 from readback.domain.attribution import looked_elsewhere
 from readback.domain.contract import ATTEMPTS_MAX
 from readback.domain.discrepancy import Discrepancy
@@ -29,6 +30,7 @@ VERIFIER_FAULT = "verifier_error"
 BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What was found and the row it led to. `as_of_us`: when the round of readings began that it stands on.

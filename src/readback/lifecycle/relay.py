@@ -1,12 +1,12 @@
 """Standing between a driver and the engine's work: everything is passed on, errors included, as `yield from` would.
 
-Called by attend (to learn which action is at hand; to stop where it would have to wait) and by the engine (a reversal
-that waits gives its parent back). It adds no step, and changes none.
+Called by attend (to stop where it would have to wait) and by the engine (a reversal that waits gives its parent back).
+It adds no step, and changes none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 from readback.lifecycle.ending import Elsewhere, Ended
@@ -14,22 +14,18 @@ from readback.lifecycle.steps import Answer, Step, Wait
 
 
 class Relay(Generator[Step, Answer, Ended]):
-    """`heard` is told each answer. `may_wait` False: work that would wait is left there, durable, and ends."""
+    """`may_wait` False: work that would wait is left there, durable, and ends."""
 
     def __init__(
         self,
         work: Generator[Step, Answer, Ended],
         *,
-        heard: Callable[[Answer], None] | None = None,
         may_wait: bool = True,
     ) -> None:
         self._work = work
-        self._heard = heard
         self._may_wait = may_wait
 
     def send(self, answer: Answer | None) -> Step:
-        if answer is not None and self._heard is not None:
-            self._heard(answer)
         return self._passed(self._work.send(answer))  # type: ignore[arg-type]
 
     def throw(self, *raised: Any) -> Step:

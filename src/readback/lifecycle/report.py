@@ -48,7 +48,9 @@ def outcome_of_run(run: Run) -> Outcome:
         before = hide(run.before.taken.reading.value, "before")
     observation = run.observation if action.observation is not None else None
     if observation is not None and observation.body is not None:
-        observation = replace(observation, body=hide(observation.body, "observed"))
+        shown = hide(observation.body, "observed")
+        if shown is not observation.body:
+            observation = replace(observation, body=shown)
     return _outcome(action, terms, authoritative, before, observation, _postconditions(run.shown), False)
 
 

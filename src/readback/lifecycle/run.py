@@ -45,6 +45,8 @@ class Run:
     durable_version: int = 0
     observation: Observation | None = None
     before: Judged | None = None
+    before_variables: dict[str, Json] | None = None
+    """What `before` is still to be judged with; None where that was done, or there is none."""
     checks: tuple[Judged, ...] = ()
     missed: tuple[Judged, ...] = ()
     """Readings of this round that decided nothing: another was asked in their place."""
@@ -59,6 +61,7 @@ class Run:
     """The latest time that any answer carried: what the engine knows of the clock."""
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
+    contract: Contract = field(init=False)
     secrecy: Secrecy = field(init=False)
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
@@ -70,11 +73,8 @@ class Run:
     _replaces: str = ""
 
     def __post_init__(self) -> None:
+        self.contract = self.plan.contract
         self.secrecy = Secrecy(self.contract.redact)
-
-    @property
-    def contract(self) -> Contract:
-        return self.plan.contract
 
     def passed(self, now_us: int) -> None:
         """An answer said that it is this late; time does not step back."""

@@ -37,6 +37,7 @@ class Look(StrEnum):
     STAGED = "staged"
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Commit:
     """Make this durable. Answer: Committed."""
@@ -70,6 +71,7 @@ class Take:
     staged: object = None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Settle:
     """Commit or abandon a staged transaction, or (with `staged` None) roll back. Answer: Called."""
@@ -82,6 +84,7 @@ class Settle:
     timeout_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do before this time: everything is durable, and the lease is given back. Answer: Woken."""
@@ -90,6 +93,7 @@ class Wait:
     until_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Take (or renew) the lease. Answer: Leased. `version`: only if the action is still there (0: wherever it is)."""
@@ -99,6 +103,7 @@ class Lease:
     version: int = 0
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Load:
     """Bring evidence. Answer: Loaded."""
@@ -107,6 +112,7 @@ class Load:
     digest: str
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class LoadKey:
     """Bring the idempotency record. Answer: KeyFound."""
@@ -115,6 +121,7 @@ class LoadKey:
     key_hash: str
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class LoadCounts:
     """Bring the tenant's counters above zero. Answer: Counted."""
@@ -122,6 +129,7 @@ class LoadCounts:
     tenant: str
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Begin:
     """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
@@ -129,6 +137,7 @@ class Begin:
     fresh: bool = False
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class LoadAction:
     """Fold another action's events. Answer: Folded."""
@@ -139,6 +148,7 @@ class LoadAction:
 Step = Commit | Dispatch | Take | Settle | Wait | Lease | Load | LoadKey | LoadCounts | LoadAction | Begin
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Committed:
     result: AppendResult
@@ -157,11 +167,13 @@ class Called:
     finished_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Woken:
     now_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Leased:
     """`fence` None: somebody else works on it. `version`: the action's, which may have moved on meanwhile."""
@@ -171,21 +183,25 @@ class Leased:
     now_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Loaded:
     body: bytes | None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class KeyFound:
     record: KeyRecord | None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Counted:
     counts: Mapping[tuple[str, str], int]
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Begun:
     now_us: int
@@ -193,6 +209,7 @@ class Begun:
     owner: str
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Folded:
     action: Action | None

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from readback.canon import Json, ReadbackError
+from readback.domain.attribution import has_changed
 from readback.domain.case import SCOPE_KEYS, Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
@@ -20,7 +21,7 @@ from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.reconciliation import Reconciliation, reconcile
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict
-from readback.lifecycle.evaluate import as_json, judge_reading
+from readback.lifecycle.evaluate import as_json, identify_reading, judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing
@@ -32,10 +33,13 @@ UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
 def take_before(run: Run) -> Generator[Step, Answer, Judged]:
-    """The reading before execution, as strong as it can be had: it is what change will be measured against."""
-    index = strongest(run.contract)
-    judged = judge_reading(run.plan, (yield from _read(run, index, Role.BEFORE)), run.variables())
-    return judged
+    """The reading before execution, as strong as it can be had: it is what change will be measured against.
+
+    What held in it is judged when that is asked for; see `_compared`.
+    """
+    taken = yield from _read(run, strongest(run.contract), Role.BEFORE)
+    run.before_variables = run.variables()
+    return identify_reading(run.plan, taken, run.before_variables)
 
 
 def take_checks(run: Run, *, closing: bool) -> Steps:
@@ -242,7 +246,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             action.stamp,
             run.observation,
             run.checks,
-            run.before,
+            _compared(run),
             run.found,
             run.lookup,
             window_closed=now_us >= timing.close_us,
@@ -251,6 +255,17 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             look_due=look_due(run, timing),
         )
     )
+
+
+def _compared(run: Run) -> Judged | None:
+    """The reading before. What held in it matters only beside a reading that shows the same: most show a change, and
+    then a third of all evaluations need not be made.
+    """
+    if run.before is not None and run.before_variables is not None:
+        if not all(has_changed(run.before, judged) for judged in run.checks):
+            run.before = judge_reading(run.plan, run.before.taken, run.before_variables)
+            run.before_variables = None
+    return run.before
 
 
 def look_due(run: Run, timing: Timing) -> bool:
