@@ -32,12 +32,12 @@ def test_nothing_is_left_when_the_demo_ends_or_breaks() -> None:
     try:
         with systems:
             pids, root = systems.pids, systems.root
-            assert set(pids) == {"orders", "mail"}
-            assert (systems.work.is_dir(), [alive(pid) for pid in pids.values()]) == (True, [True, True])
+            assert set(pids) == {"orders", "mail", "trip"}
+            assert (systems.work.is_dir(), [alive(pid) for pid in pids.values()]) == (True, [True, True, True])
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
-    assert ([alive(pid) for pid in pids.values()], root.exists()) == ([False, False], False)
+    assert ([alive(pid) for pid in pids.values()], root.exists()) == ([False, False, False], False)
     systems.close()
 
 
@@ -53,9 +53,10 @@ def test_nothing_is_left_when_whoever_started_them_is_killed(tmp_path: Path) -> 
     ) as parent:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
-        assert len(pids) == 2
+        assert len(pids) == 3
         parent.kill()
     eventually(lambda: not any(alive(pid) for pid in pids))
+    assert (tmp_path / "world/trip/payments.db").exists()
     assert (tmp_path / "world/orders.db").exists()  # a folder that was given is kept
 
 

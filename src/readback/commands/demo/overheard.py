@@ -64,7 +64,9 @@ def _of(ctx: Context, tool: str, answer: object) -> Heard:
 
 
 def _note(heard: Heard) -> None:
-    """One write of one line, so that threads and processes do not tear each other's."""
+    """One write of one line, so that threads and processes do not tear each other's. Nothing where nobody listens."""
+    if desk.overheard == Path():
+        return
     line = json.dumps(asdict(heard)).encode() + b"\n"
     file = os.open(desk.overheard, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:

@@ -17,11 +17,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from readback.commands.demo.systems.trip_truth import TripBooks, books
 from readback.commands.demo.systems.truth import Truth
 
 START_TIMEOUT_S = 20.0
@@ -45,13 +47,15 @@ class _Running:
 
 
 class Systems:
-    """The order service, the mail server and a work folder, running from `__enter__` to `__exit__`.
+    """The order service, the mail server, the trip's providers and a work folder, from `__enter__` to `__exit__`.
 
-    Everything lies under `root`, a fresh temporary folder unless one is given; a given one is kept.
+    Everything lies under `root`, a fresh temporary folder unless one is given; a given one is kept. `only` names the
+    systems that are started, where not all are wanted.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, only: Collection[str] = ("orders", "mail", "trip")) -> None:
         self._keep = root is not None
+        self._only = frozenset(only)
         self._given = root
         self._running: dict[str, _Running] = {}
         self.root = Path()
@@ -60,9 +64,15 @@ class Systems:
         self.root = self._given or Path(tempfile.mkdtemp(prefix="readback-demo-"))
         self.work.mkdir(parents=True, exist_ok=True)
         try:
-            # Both first, then both answers: they start side by side.
-            self._start("orders", "--db", str(self.db_path))
-            self._start("mail", "--root", str(self.mail_root))
+            # All first, then all answers: they start side by side.
+            orders = {
+                "orders": ("--db", str(self.db_path)),
+                "mail": ("--root", str(self.mail_root)),
+                "trip": ("--folder", str(self.trip_books)),
+            }
+            for name, arguments in orders.items():
+                if name in self._only:
+                    self._start(name, *arguments)
             for running in self._running.values():
                 running.ready = _await_ready(running)
         except BaseException:  # Ctrl-C too
@@ -115,6 +125,21 @@ class Systems:
         return HOST, int(self._ready("mail")["imap_port"])
 
     @property
+    def trip_books(self) -> Path:
+        """The folder with the five providers' SQLite files: the systems of record of a trip, open to other readers."""
+        return self.root / "trip"
+
+    @property
+    def trip_url(self) -> str:
+        """The providers' door for those who act."""
+        return f"http://{HOST}:{self._ready('trip')['port']}"
+
+    @property
+    def trip_records_url(self) -> str:
+        """The providers' door for those who look."""
+        return f"http://{HOST}:{self._ready('trip')['read_port']}"
+
+    @property
     def mailboxes(self) -> list[str]:
         """The addresses that have a mailbox; each is also the IMAP user's name."""
         return list(self._ready("mail")["mailboxes"])
@@ -126,6 +151,15 @@ class Systems:
     @property
     def pids(self) -> dict[str, int]:
         return {name: running.process.pid for name, running in self._running.items()}
+
+    def trip_truth(self, trip: str) -> TripBooks:
+        """What is true of a trip, asked of the providers' own files."""
+        return books(self.trip_books, trip)
+
+    def trip_busy(self) -> int:
+        """How many connections to the providers are open, and how many effects are yet to land; 0: all is at rest."""
+        with _DIRECT.open(f"{self.trip_url}/rest", timeout=5) as response:
+            return int(json.load(response)["busy"])
 
     @property
     def truth(self) -> Truth:

@@ -1,0 +1,216 @@
+"""The providers' answers to the trip's requests, honest or spoiled by a fault from the book.
+
+Called by `trip` (the HTTP door). There are two kinds of request: one makes an entry in a provider's book, one takes an
+entry back. Each fault is one short function in `FAULTS`: it decides what is committed and what is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from readback.commands.demo.systems.faults import FaultBook, Rule
+from readback.commands.demo.systems.trip_books import TRADES, Asked, Book, Row
+
+TENANTS: Final = ("acme", "globex")
+PRICES: Final = {"flights": 24_000, "hotel": 31_500, "car": 9_900}
+"""What a seat, a room and a car cost, in cents. Whoever asks does not name the price of these."""
+
+
+class Refusal(Exception):
+    """The provider says no: nothing was written."""
+
+    def __init__(self, code: int, error: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body: Row = {"error": error, "message": message}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes over the wire. With `cut` nothing does: the connection ends without a word."""
+
+    code: int
+    body: object
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request on its way: whose book, who asks, and the entry it would take back, if it is one of those."""
+
+    book: Book
+    asked: Asked
+    entry: Row | None
+    request_hash: str
+
+    @property
+    def code(self) -> int:
+        return 200 if self.entry else 201
+
+    @property
+    def keyed(self) -> bool:
+        return self.book.trade.honours_key and bool(self.asked.key)
+
+
+class Service:
+    """All providers, without their door."""
+
+    def __init__(self, folder: Path, faults: FaultBook) -> None:
+        self.books = {name: Book(folder, name) for name in TRADES}
+        self.faults = faults
+        self._still_to_land = 0
+        self._one_at_a_time = threading.RLock()
+
+    def close(self) -> None:
+        for book in self.books.values():
+            book.close()
+
+    def mutate(self, name: str, entry_id: str, headers: Mapping[str, str], body: Row) -> Reply:
+        """Answers one request that changes a book: replays a known key, else does it, honestly or not."""
+        with self._one_at_a_time:
+            return self._mutate(_job(self.books[name], entry_id, headers, body))
+
+    def _mutate(self, job: Job) -> Reply:
+        if job.keyed and (known := job.book.key(job.asked.tenant, job.asked.key)):
+            return _replay(known, job)
+        _check(job)
+        seen = {"book": job.book.name, "op": job.book.trade.undo if job.entry else "make", "tenant": job.asked.tenant,
+                "trip": job.asked.trip, "stamp": job.asked.stamp, "key": job.asked.key}  # fmt: skip
+        rule = self.faults.take(seen)
+        return self.commit(job) if rule is None else FAULTS[rule.fault](self, rule, job)
+
+    def commit(self, job: Job, asked: Asked | None = None) -> Reply:
+        """Does it, and records the key with the answer in the same transaction. Its answer is the honest one."""
+        with job.book.transaction():
+            reply = Reply(job.code, _done(job, asked or job.asked))
+            if job.keyed:
+                job.book.put_key(job.asked.tenant, job.asked.key, job.request_hash, "done", reply.code, reply.body)
+        return reply
+
+    @property
+    def still_to_land(self) -> int:
+        """How many effects were taken in, and are yet to land."""
+        return self._still_to_land
+
+    def later(self, seconds: float, work: Callable[[], object]) -> None:
+        """Does something in a while, unless the process ends before."""
+
+        def now() -> None:
+            with self._one_at_a_time:
+                try:
+                    work()
+                finally:
+                    self._still_to_land -= 1
+
+        with self._one_at_a_time:
+            self._still_to_land += 1
+        timer = threading.Timer(seconds, now)
+        timer.daemon = True
+        timer.start()
+
+
+def _job(book: Book, entry_id: str, headers: Mapping[str, str], body: Row) -> Job:
+    digest = hashlib.sha256(json.dumps([book.name, entry_id, body], sort_keys=True).encode()).hexdigest()
+    tenant = headers["X-Tenant"]
+    entry = book.get(tenant, entry_id) if entry_id else None
+    if entry_id and entry is None:
+        raise Refusal(404, "not_found", f"no {book.name} {entry_id} here")
+    trip = entry["trip"] if entry else body.get("trip")
+    cents = PRICES.get(book.name, body.get("cents", 0))
+    if not isinstance(trip, str) or not trip or not isinstance(cents, int):
+        raise Refusal(422, "invalid", "a trip is a text, and cents are a whole number")
+    asked = Asked(
+        tenant, headers.get("X-Actor", "api"), headers.get("X-Stamp", ""), headers.get("Idempotency-Key", ""),
+        trip, str(body.get("what", "")), str(body.get("paid_by", "")), cents,
+    )  # fmt: skip
+    return Job(book, asked, entry, digest)
+
+
+def _check(job: Job) -> None:
+    """A refusal is honest, whatever the faults say."""
+    if job.entry and job.entry["status"] != job.book.trade.made:
+        raise Refusal(409, "wrong_status", f"{job.entry['id']} is {job.entry['status']}")
+    if not job.entry and job.book.name == "payments" and job.asked.cents <= 0:
+        raise Refusal(422, "invalid", "cents must be above zero")
+
+
+def _done(job: Job, asked: Asked) -> Row:
+    return job.book.undo(asked, job.entry) if job.entry else job.book.make(asked)
+
+
+def _replay(known: Row, job: Job) -> Reply:
+    """Answers a request whose key is known: never a second effect."""
+    if known["request_hash"] != job.request_hash:
+        return Reply(422, {"error": "key_reused", "message": "this key belongs to another request"})
+    if known["status"] != "done":
+        return Reply(409, {"error": "in_progress", "message": "the request with this key is still running"})
+    return Reply(known["code"], known["answer"], {"Idempotent-Replay": "true"})
+
+
+# ---- the faults: what is committed, what is said
+
+Fault = Callable[[Service, Rule, Job], Reply]
+
+
+def _refuse(service: Service, rule: Rule, job: Job) -> Reply:
+    code = int(rule.params.get("code", 409))
+    message = str(rule.params.get("message", "try again later" if code >= 500 else "not available"))
+    return Reply(code, {"error": "unavailable" if code >= 500 else "refused", "message": message})
+
+
+def _lost_before(service: Service, rule: Rule, job: Job) -> Reply:
+    return Reply(0, None, cut=True)
+
+
+def _lost_reply(service: Service, rule: Rule, job: Job) -> Reply:
+    service.commit(job)
+    return Reply(0, None, cut=True)
+
+
+def _silent_noop(service: Service, rule: Rule, job: Job) -> Reply:
+    trade = job.book.trade
+    if job.entry:
+        return Reply(job.code, {**job.entry, "status": trade.undone})
+    said = {"id": f"{trade.prefix}-0", "trip": job.asked.trip, "cents": job.asked.cents}
+    return Reply(job.code, {**said, "status": trade.made})
+
+
+def _late(service: Service, rule: Rule, job: Job) -> Reply:
+    if job.keyed:
+        with job.book.transaction():
+            job.book.put_key(job.asked.tenant, job.asked.key, job.request_hash, "in_progress", 0, None)
+    service.later(rule.ms("ms", 300), lambda: service.commit(job))
+    return Reply(202, {"status": "accepted", "trip": job.asked.trip})
+
+
+def _wrong_value(service: Service, rule: Rule, job: Job) -> Reply:
+    """What lands is not what is said: the answer is the one that was hoped for."""
+    landed = service.commit(job, replace(job.asked, bent=rule.params["set"]))
+    assert isinstance(landed.body, dict)
+    hoped = {"what": job.asked.what, "cents": job.asked.cents}
+    return Reply(landed.code, {**landed.body, **hoped})
+
+
+def _duplicate(service: Service, rule: Rule, job: Job) -> Reply:
+    reply = service.commit(job)
+    with job.book.transaction():
+        _done(job, job.asked)
+    return reply
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "refuse": _refuse,
+    "lost_before": _lost_before,
+    "lost_reply": _lost_reply,
+    "silent_noop": _silent_noop,
+    "late": _late,
+    "wrong_value": _wrong_value,
+    "duplicate": _duplicate,
+}

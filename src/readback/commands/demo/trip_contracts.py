@@ -1,0 +1,299 @@
+"""A trip's five steps: hold a seat, book a room, reserve a car, charge the card, issue the tickets.
+
+Each can be taken back by an action of its own, which has postconditions and is read back like any other: a trip that
+fails before the charge is given up by compensations that were verified. The charge is the pivot; the tickets come
+after it, and honour the key, so that they can be asked for again until they are there.
+
+The functions act through `trip_desk.providers`, read through `trip_desk.records`, and look for their effects in the
+books themselves. They find them by the stamp, and never by an id in an answer: there may be no answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from readback import Context, Lookup, Reading, action
+from readback.commands.demo.overheard import overheard
+from readback.commands.demo.trip_desk import trip_desk
+
+# What a reading of an entry is of. The stamp of whoever made it stays on it.
+MADE: Final = {
+    "target": "authoritative.trip",
+    "tenant": "authoritative.tenant",
+    "actor": "authoritative.made_by",
+    "stamp": "authoritative.made_stamp",
+}
+# What a reading of an entry that was taken back is of: the stamp of the last change is the compensation's own.
+UNDONE: Final = {
+    **MADE,
+    "actor": "authoritative.updated_by",
+    "stamp": "authoritative.stamp",
+    "version": "authoritative.version",
+}
+# How soon these providers' effects can be seen, and how late one may still land.
+TIMES: Final[dict[str, Any]] = {"within": "600ms", "polls": ("0s", "100ms", "250ms"), "late_window": "600ms"}
+
+
+def _made(ctx: Context, book: str) -> Reading:
+    """What our own attempt made, as the provider shows it; or that it made nothing."""
+    found = trip_desk.records.all(
+        ctx, "/{book}", params={"book": book}, query={"made_stamp": ctx.stamp}, complete="/complete",
+        version="/version", stamp="/made_stamp",
+    )  # fmt: skip
+    return found[0] if found else Reading.absent()
+
+
+def _made_anywhere(ctx: Context, book: str) -> list[Reading]:
+    """Every entry that our attempt made, in any tenant's name, from the book itself."""
+    return trip_desk.files[book].all(
+        "SELECT * FROM entries WHERE made_stamp = ?", [ctx.stamp], version="version", stamp="made_stamp"
+    )
+
+
+def _by_key(ctx: Context, book: str) -> Lookup:
+    """What became of the request with our key: decides after a lost answer."""
+    where: dict[str, str | int] = {"book": book, "key": ctx.idempotency_key}
+    return trip_desk.records.lookup(ctx, "/keys/{book}/{key}", params=where, landed={"done"}, value="/answer")
+
+
+def _make(ctx: Context, book: str, **what: object) -> object:
+    return trip_desk.providers.post(ctx, "/{book}", params={"book": book}, json=what)
+
+
+def _take_back(ctx: Context, book: str, verb: str) -> object:
+    """Takes back what the action that is reversed has made: found by its stamp, which the answer may not have told."""
+    found = trip_desk.records.all(
+        ctx, "/{book}", params={"book": book}, query={"made_stamp": ctx.reverses}, complete="/complete"
+    )
+    answers = []
+    for entry in found:
+        assert isinstance(entry.value, dict)
+        where: dict[str, str | int] = {"book": book, "id": str(entry.value["id"]), "verb": verb}
+        answers.append(trip_desk.providers.post(ctx, "/{book}/{id}/{verb}", params=where, json={}))
+    return answers[-1] if answers else {"status": "nothing to take back"}
+
+
+def _left(ctx: Context, book: str) -> Reading:
+    """What is left of the effect that is reversed: an entry that still stands is shown before one that does not."""
+    found = trip_desk.files[book].all(
+        "SELECT * FROM entries WHERE made_stamp = ? ORDER BY stamp != made_stamp", [ctx.reverses],
+        version="version", stamp="stamp",
+    )  # fmt: skip
+    return found[0] if found else Reading.absent()
+
+
+# --- before the pivot: three holds, which do not need each other ------------------------------------------------
+
+
+@action(
+    kind="create",
+    side_effect="medium_risk_write",
+    target="seat/{requested.trip}",
+    identity=MADE,
+    ensure={
+        "held": "authoritative.status == 'held'",
+        "flight": "authoritative.what == requested.flight",
+    },
+    **TIMES,
+)
+@overheard
+def hold_seat(ctx: Context, trip: str, flight: str) -> object:
+    """Hold a seat on a flight."""
+    return _make(ctx, "flights", trip=trip, what=flight)
+
+
+@hold_seat.read(source="provider-records", consistency="strong", independence="other_client", attributes=True)
+def seat_held(ctx: Context, trip: str, flight: str) -> Reading:
+    return _made(ctx, "flights")
+
+
+@hold_seat.find
+def seats_anywhere(ctx: Context, trip: str, flight: str) -> list[Reading]:
+    return _made_anywhere(ctx, "flights")
+
+
+@hold_seat.compensate(kind="set", identity=UNDONE, ensure={"released": "authoritative.status == 'released'"}, **TIMES)
+@overheard
+def release_seat(ctx: Context, trip: str, flight: str) -> object:
+    """Give the seat back."""
+    return _take_back(ctx, "flights", "release")
+
+
+@release_seat.read(source="flights-book", consistency="strong", independence="other_system")
+def seat_left(ctx: Context, trip: str, flight: str) -> Reading:
+    return _left(ctx, "flights")
+
+
+@action(
+    kind="create",
+    side_effect="medium_risk_write",
+    target="room/{requested.trip}",
+    identity=MADE,
+    ensure={
+        "booked": "authoritative.status == 'booked'",
+        "room": "authoritative.what == requested.room",
+    },
+    **TIMES,
+)
+@overheard
+def book_hotel(ctx: Context, trip: str, room: str) -> object:
+    """Book a room."""
+    return _make(ctx, "hotel", trip=trip, what=room)
+
+
+@book_hotel.read(source="provider-records", consistency="strong", independence="other_client", attributes=True)
+def room_booked(ctx: Context, trip: str, room: str) -> Reading:
+    return _made(ctx, "hotel")
+
+
+@book_hotel.find
+def rooms_anywhere(ctx: Context, trip: str, room: str) -> list[Reading]:
+    return _made_anywhere(ctx, "hotel")
+
+
+@book_hotel.compensate(
+    kind="set", identity=UNDONE, ensure={"cancelled": "authoritative.status == 'cancelled'"}, **TIMES
+)
+@overheard
+def cancel_hotel(ctx: Context, trip: str, room: str) -> object:
+    """Take the booking back."""
+    return _take_back(ctx, "hotel", "cancel")
+
+
+@cancel_hotel.read(source="hotel-book", consistency="strong", independence="other_system")
+def room_left(ctx: Context, trip: str, room: str) -> Reading:
+    return _left(ctx, "hotel")
+
+
+@action(
+    kind="create",
+    side_effect="medium_risk_write",
+    target="car/{requested.trip}",
+    identity=MADE,
+    ensure={
+        "reserved": "authoritative.status == 'reserved'",
+        "car": "authoritative.what == requested.car",
+    },
+    **TIMES,
+)
+@overheard
+def reserve_car(ctx: Context, trip: str, car: str) -> object:
+    """Have a car kept for the days of the trip."""
+    return _make(ctx, "car", trip=trip, what=car)
+
+
+@reserve_car.read(source="provider-records", consistency="strong", independence="other_client", attributes=True)
+def car_reserved(ctx: Context, trip: str, car: str) -> Reading:
+    return _made(ctx, "car")
+
+
+@reserve_car.find
+def cars_anywhere(ctx: Context, trip: str, car: str) -> list[Reading]:
+    return _made_anywhere(ctx, "car")
+
+
+@reserve_car.compensate(
+    kind="set", identity=UNDONE, ensure={"cancelled": "authoritative.status == 'cancelled'"}, **TIMES
+)
+@overheard
+def cancel_car(ctx: Context, trip: str, car: str) -> object:
+    """Take the reservation back."""
+    return _take_back(ctx, "car", "cancel")
+
+
+@cancel_car.read(source="car-book", consistency="strong", independence="other_system")
+def car_left(ctx: Context, trip: str, car: str) -> Reading:
+    return _left(ctx, "car")
+
+
+# --- the pivot: from here on the trip goes forward --------------------------------------------------------------
+
+TOTAL: Final = "requested.flight_cents + requested.hotel_cents + requested.car_cents"
+
+
+@action(
+    kind="create",
+    side_effect="high_risk_external",
+    target="charge/{requested.trip}",
+    identity={**MADE, "account": "not_offered"},  # the reading does not say whose card it was
+    ensure={
+        "charged": "authoritative.status == 'charged'",
+        "amount": f"authoritative.cents == {TOTAL}",
+        "key": "authoritative.made_key == scope.idempotency_key",
+    },
+    execute={"honours_key": True},  # one key is charged once, however often it is sent
+    **TIMES,
+)
+@overheard
+def charge_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> object:
+    """Charge the card for what the providers' records say that the three holds cost."""
+    return _make(ctx, "payments", trip=trip, cents=flight_cents + hotel_cents + car_cents)
+
+
+@charge_trip.read(source="provider-records", consistency="strong", independence="other_client", attributes=True)
+def trip_charged(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> Reading:
+    return _made(ctx, "payments")
+
+
+@charge_trip.find  # high risk: looked for once more when the window closes, since providers duplicate too
+def charges_anywhere(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> list[Reading]:
+    return _made_anywhere(ctx, "payments")
+
+
+@charge_trip.lookup
+def charge_by_key(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> Lookup:
+    return _by_key(ctx, "payments")
+
+
+@charge_trip.compensate(
+    kind="set",
+    identity={**UNDONE, "account": "not_offered"},
+    ensure={"refunded": "authoritative.status == 'refunded'"},
+    **TIMES,
+)
+@overheard
+def refund_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> object:
+    """Give the money back."""
+    return _take_back(ctx, "payments", "refund")
+
+
+@refund_trip.read(source="payments-book", consistency="strong", independence="other_system")
+def charge_left(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> Reading:
+    return _left(ctx, "payments")
+
+
+# --- after the pivot --------------------------------------------------------------------------------------------
+
+
+@action(
+    kind="create",
+    side_effect="medium_risk_write",
+    target="tickets/{requested.trip}",
+    identity=MADE,
+    ensure={
+        "issued": "authoritative.status == 'issued'",
+        "seat": "authoritative.what == requested.seat",
+        "paid": "authoritative.paid_by == requested.charge",
+    },
+    execute={"honours_key": True},  # so that the trip can go forward: asked for again, they are not issued twice
+    **TIMES,
+)
+@overheard
+def issue_tickets(ctx: Context, trip: str, seat: str, charge: str) -> object:
+    """Issue the tickets for a seat that is held and a charge that was made."""
+    return _make(ctx, "tickets", trip=trip, what=seat, paid_by=charge)
+
+
+@issue_tickets.read(source="provider-records", consistency="strong", independence="other_client", attributes=True)
+def tickets_issued(ctx: Context, trip: str, seat: str, charge: str) -> Reading:
+    return _made(ctx, "tickets")
+
+
+@issue_tickets.find
+def tickets_anywhere(ctx: Context, trip: str, seat: str, charge: str) -> list[Reading]:
+    return _made_anywhere(ctx, "tickets")
+
+
+@issue_tickets.lookup
+def tickets_by_key(ctx: Context, trip: str, seat: str, charge: str) -> Lookup:
+    return _by_key(ctx, "tickets")
