@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from readback.adapters.executor_files import STAMP_ATTRIBUTE, FileExecutor
 from readback.domain.context import Context
-from readback.domain.errors import SandboxEscapeError, ToolError, UsageError
-from readback.domain.reading import Presence
-from readback.ports.acting import Staged
+from readback.domain.errors import SandboxEscapeError, ToolError
 
 CTX = Context("a-1", "acme", "agent:ops", "write a", "file/a", "key-1", "stamp-1")
 
@@ -34,7 +29,7 @@ def work(root: Path) -> FileExecutor:
 
 @pytest.fixture(params=["unnamed", "named"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Staged files have no name; a file system without such files gives them a hidden one."""
+    """Whole files have no name at first; a file system without such files gives them one in the staging area."""
     if request.param == "named":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     return str(request.param)
@@ -63,6 +58,7 @@ def test_a_file_is_written_whole_with_its_stamp(root: Path, work: FileExecutor, 
     assert (root / "a.txt").read_text() == "grüß"
     assert os.listdir(root) == ["a.txt"]
     assert _stamp(root / "a.txt") == ("stamp-1" if _holds_stamps(root) else None)
+    assert sorted(os.listdir(root.parent)) == ["probe", "work"]
 
 
 def test_a_file_that_is_written_again_keeps_its_mode(root: Path, work: FileExecutor, either: str) -> None:
@@ -119,88 +115,6 @@ def test_a_file_is_moved_and_overwrites_only_when_allowed(root: Path, work: File
     assert (root / "sub/c").read_text() == "a"
     work.move(CTX, "sub/c", "sub/b", overwrite=True)
     assert (os.listdir(root / "sub"), (root / "sub/b").read_text()) == (["b"], "a")
-
-
-def test_a_staged_file_is_read_before_it_takes_its_place(root: Path, work: FileExecutor, either: str) -> None:
-    (root / "a").write_text("old")
-    staged: Staged = work.stage(CTX, "a", "new")
-    assert staged.answer == {"path": "a", "size": 3}
-    found = staged.read()
-    assert found.presence is Presence.PRESENT
-    assert found.stamp == "stamp-1"
-    assert found.value == {
-        "path": "a",
-        "kind": "file",
-        "size": 3,
-        "mode": "0644",
-        "sha256": sha256(b"new").hexdigest(),
-    }
-    assert (root / "a").read_text() == "old"
-    assert staged.commit() == {"transaction": "committed", "path": "a"}
-    assert (root / "a").read_text() == "new"
-    assert os.listdir(root) == ["a"]
-
-
-def test_an_abandoned_file_leaves_no_trace(root: Path, work: FileExecutor, either: str) -> None:
-    (root / "a").write_text("old")
-    staged = work.stage(CTX, "a", b"new")
-    assert staged.abandon() == {"transaction": "abandoned", "path": "a"}
-    assert (os.listdir(root), (root / "a").read_text()) == (["a"], "old")
-
-
-def test_a_staged_file_is_settled_once(work: FileExecutor, either: str) -> None:
-    staged = work.stage(CTX, "a", b"new")
-    staged.commit()
-    for act in (staged.commit, staged.abandon, staged.read):
-        with pytest.raises(UsageError, match="committed already"):
-            act()
-
-
-def test_what_was_staged_and_changed_since_is_not_committed(root: Path, work: FileExecutor) -> None:
-    staged = work.stage(CTX, "a", b"new")
-    os.pwrite(staged._file, b"N", 0)
-    with pytest.raises(ToolError, match="no longer"):
-        staged.commit()
-    assert os.listdir(root) == []
-    with pytest.raises(UsageError, match="broken off"):
-        staged.abandon()
-
-
-def test_a_staged_file_cannot_take_the_place_of_a_folder(root: Path, work: FileExecutor, either: str) -> None:
-    staged = work.stage(CTX, "a", b"new")
-    (root / "a").mkdir()
-    with pytest.raises(ToolError):
-        staged.commit()
-    assert os.listdir(root) == ["a"]
-    with pytest.raises(ToolError):
-        work.write_text(CTX, "a", "1")
-
-
-def test_what_is_left_of_an_attempt_that_died_does_not_stand_in_the_way(
-    root: Path, work: FileExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    died = work.stage(CTX, "a", b"half")
-    assert len(os.listdir(root)) == 1
-    staged = work.stage(CTX, "a", b"whole")
-    staged.commit()
-    died.close()
-    assert (os.listdir(root), (root / "a").read_bytes()) == (["a"], b"whole")
-
-
-def test_a_process_that_dies_leaves_no_staged_file(root: Path) -> None:
-    if not hasattr(os, "O_TMPFILE"):
-        return  # the hidden name is all that such a system offers
-    program = (
-        "import os, sys\n"
-        "from readback.adapters.executor_files import FileExecutor\n"
-        "from readback.domain.context import Context\n"
-        "staged = FileExecutor(sys.argv[1]).stage(Context('a', 't', 'p', 'o', 'x', 'k', 's'), 'a', 'new')\n"
-        "os.kill(os.getpid(), 9)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program, str(root)], check=False, timeout=60)
-    assert ended.returncode == -9
-    assert os.listdir(root) == []
 
 
 @pytest.mark.requirement("INPUT-sandbox-escape")

@@ -1,0 +1,211 @@
+"""Where staged changes lie until they are moved into place, beside the folder and never in it; and who still lives.
+
+Used by workspaces, by whole files and by recovery. Whatever lies here is locked by the process that made it, and the
+system lets go of the lock when that process ends, however it ends: what nobody holds is a dead one's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from readback.domain.context import Context
+from readback.domain.errors import UsageError
+
+RECORDS_MAX: Final = 10_000
+"""Attempts whose end is remembered; the oldest are forgotten first."""
+INSIDE: Final = ".readback-staging"
+"""The area within the folder, where there can be none beside it."""
+_HOME, _TEMPORARY, _RECORDS, _ALIVE = "work-", "file-", "records", "alive"
+
+
+@dataclass(slots=True)
+class Home:
+    """A place of one workspace, ours as long as the lock is held."""
+
+    path: str
+    lock: int
+
+    def close(self) -> None:
+        """Lets go of it without removing anything."""
+        os.close(self.lock)
+
+
+class Area:
+    """The staging area of one folder. `staging` names it; else it lies beside the folder, on the same file system."""
+
+    def __init__(self, root: str | Path, staging: str | Path | None) -> None:
+        self._root = os.fspath(root)
+        self._given = None if staging is None else os.path.abspath(os.fspath(staging))
+
+    @property
+    def path(self) -> str:
+        """Where it is, or would be."""
+        return self._given if self._given is not None else self._candidates()[0]
+
+    def _candidates(self) -> list[str]:
+        root = os.path.realpath(self._root)
+        above, name = os.path.split(root)
+        within = os.path.join(root, INSIDE)
+        with suppress(OSError):
+            same = os.stat(above).st_dev == os.stat(root).st_dev
+            if name and same and os.access(above, os.W_OK | os.X_OK):
+                return [os.path.join(above, f".readback-{name}"), within]
+        return [within]
+
+    # --- the lock of the area -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[str]:
+        """One at a time begins, moves into place, or clears up. Gives the area's path; it is removed when empty."""
+        path = self.path
+        handle = self._locked(path)
+        try:
+            yield path
+        finally:
+            with suppress(OSError):  # Something is left in it, which is as it should be.
+                os.rmdir(path)
+            os.close(handle)
+
+    def _locked(self, path: str) -> int:
+        device = os.stat(self._root).st_dev
+        while True:
+            with suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+            if os.stat(path).st_dev != device:
+                raise UsageError(
+                    f"{path!r} lies on another file system than {self._root!r}.",
+                    remedy="Pass a `staging` folder on the same one: only there is a move one step.",
+                )
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.stat(path).st_ino == os.fstat(handle).st_ino:
+                    return handle
+            os.close(handle)  # Removed by whoever had it before us.
+
+    @property
+    def exists(self) -> bool:
+        """Whether there may be anything left in it."""
+        return os.path.isdir(self.path)
+
+    # --- places of workspaces -----------------------------------------------------------------------------------
+
+    def begin(self) -> Home:
+        """A fresh place, locked from the moment that anybody else can see it."""
+        with self.locked() as path:
+            home = tempfile.mkdtemp(prefix=_HOME, dir=path)
+            os.mkdir(os.path.join(home, "new"))
+            os.mkdir(os.path.join(home, "old"))
+            lock = os.open(os.path.join(home, _ALIVE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return Home(home, lock)
+
+    def orphans(self, path: str) -> Iterator[Home]:
+        """Places whose process is gone. Called with the area locked."""
+        for entry in sorted(os.listdir(path)):
+            if not entry.startswith((_HOME, _TEMPORARY)):
+                continue
+            whole = os.path.join(path, entry)
+            named = os.path.join(whole, _ALIVE) if entry.startswith(_HOME) else whole
+            try:
+                lock = os.open(named, os.O_RDWR | os.O_CREAT * entry.startswith(_HOME) | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                continue
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                continue
+            if entry.startswith(_HOME):
+                yield Home(whole, lock)
+            else:
+                os.unlink(whole)
+                os.close(lock)
+
+    def drop(self, home: Home, path: str) -> None:
+        """Removes a place and all that lies in it. Raises OSError where something stays."""
+        shutil.rmtree(home.path)
+        sync(path)
+        home.close()
+
+    def temporary(self, path: str, file: int) -> str:
+        """A name here for a file that has none, held by us: only for the moment before it takes its own."""
+        fcntl.flock(file, fcntl.LOCK_EX)
+        name = f"{_TEMPORARY}{os.getpid()}-{os.fstat(file).st_ino}"
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:  # With an open folder, since only then the link that /proc shows is followed.
+            os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=folder, follow_symlinks=True)
+        finally:
+            os.close(folder)
+        return os.path.join(path, name)
+
+    def named(self, path: str) -> tuple[int, str]:
+        """A new file with a name here, for systems that know none without."""
+        file, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=path)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file, name
+
+    # --- what became of an attempt ------------------------------------------------------------------------------
+
+    def record(self, path: str, key: str, attempt: int) -> dict[str, object] | None:
+        """What is remembered of this attempt's end."""
+        try:
+            with open(self._record(path, key, attempt), encoding="utf-8") as file:
+                found = json.load(file)
+        except FileNotFoundError:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def remember(self, path: str, state: str, action: str, key: str, attempt: int) -> None:
+        """Durable when it returns: how this attempt ended, which nothing may change any more."""
+        folder = os.path.join(path, _RECORDS)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
+        write_durably(self._record(path, key, attempt), {"state": state, "action": action})
+        self._forget(folder)
+
+    def _record(self, path: str, key: str, attempt: int) -> str:
+        return os.path.join(path, _RECORDS, f"{sha256(key.encode()).hexdigest()[:40]}-{attempt}.json")
+
+    def _forget(self, folder: str) -> None:
+        names = os.listdir(folder)
+        if len(names) <= RECORDS_MAX:
+            return
+        aged = sorted(names, key=lambda name: os.stat(os.path.join(folder, name)).st_mtime_ns)
+        for name in aged[: len(names) - RECORDS_MAX]:
+            os.unlink(os.path.join(folder, name))
+
+
+def write_durably(path: str, content: dict[str, object]) -> None:
+    """The whole content under that name, or what was there before, whatever happens meanwhile."""
+    beside = path + ".tmp"
+    with open(beside, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    sync(os.path.dirname(path))
+
+
+def sync(folder: str) -> None:
+    """What was renamed in the folder outlives the machine's end."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def attempt_of(ctx: Context) -> tuple[str, str, int]:
+    """What names an attempt in a record: the action, its key, and its number."""
+    return ctx.action_id, ctx.idempotency_key, ctx.attempt

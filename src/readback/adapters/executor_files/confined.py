@@ -1,0 +1,120 @@
+"""A folder that nothing leaves: how the file executor finds a place, and what it may find there.
+
+Used by the other modules of the executor. A path is resolved first, then walked from the open folder without following
+a link, so that nothing swapped in between leads out. It writes nothing but missing folders that it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from readback.domain.context import Context
+from readback.domain.errors import SandboxEscapeError, ToolError
+
+STAMP_ATTRIBUTE: Final = "user.readback.stamp"
+"""The extended attribute that carries the stamp inside the artefact, where the file system has such."""
+NEW_FILE_MODE: Final = 0o644
+NEW_FOLDER_MODE: Final = 0o755
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Confined:
+    """The folder below `root`. `reserved`: first components of paths that are ours, and nobody's to write."""
+
+    def __init__(self, name: str, root: str | Path, reserved: Sequence[str] = ()) -> None:
+        self.name = name
+        self._root = os.fspath(root)
+        self._reserved = frozenset(reserved)
+
+    @property
+    def real(self) -> str:
+        """The folder itself, with no link on the way."""
+        return os.path.realpath(self._root)
+
+    def inside(self, path: str, follow: bool = True) -> list[str]:
+        """The components of the resolved path, which lies inside. Raises SandboxEscapeError."""
+        steps = path.split("/")
+        try:
+            encoded = os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise SandboxEscapeError(f"{path!r} cannot be the name of a file.") from error
+        if b"\0" in encoded or path.startswith("/") or ".." in steps or steps[-1] in ("", "."):
+            raise SandboxEscapeError(f"The path {path!r} leaves the folder of {self.name!r}, or names no file.")
+        root = self.real
+        wanted = os.path.join(root, path)
+        if follow:
+            real = os.path.realpath(wanted)
+        else:
+            real = os.path.join(os.path.realpath(os.path.dirname(wanted)), steps[-1])
+        below = os.path.relpath(real, root).split("/")
+        if below[0] in ("..", ".") or below[0] in self._reserved:
+            raise SandboxEscapeError(f"The path {path!r} leads out of the folder of {self.name!r}.")
+        return below
+
+    @contextmanager
+    def place(self, path: str, *, parents: bool = False, follow: bool = True) -> Iterator[tuple[int, str]]:
+        """The folder that holds the path's last name, open, and that name; reached without following a link."""
+        with self.folder(self.inside(path, follow), parents=parents) as found:
+            yield found
+
+    @contextmanager
+    def folder(self, parts: Sequence[str], *, parents: bool = False) -> Iterator[tuple[int, str]]:
+        """The same for components that were resolved before. An empty list is the folder itself, by the name `.`."""
+        folder = os.open(self.real, FOLDER)
+        try:
+            for name in parts[:-1]:
+                if parents:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=folder)
+                        os.fsync(folder)
+                inner = os.open(name, FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            yield folder, parts[-1] if parts else "."
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def told(name: str) -> Iterator[None]:
+    """What the system refuses, as a typed error. What became of the action is read back."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolError(
+            f"{name!r} was refused: {type(error).__name__}: {error}",
+            remedy="Its effect is being read back.",
+            code="tool.file",
+        ) from error
+
+
+def only_files(folder: int, name: str) -> int:
+    """The mode that a file of this name has, or would get. Raises SandboxEscapeError for what is no file."""
+    try:
+        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return NEW_FILE_MODE
+    if modes.S_ISDIR(seen.st_mode):
+        raise IsADirectoryError(f"{name} is a folder")
+    if not modes.S_ISREG(seen.st_mode):
+        raise SandboxEscapeError(f"{name!r} is neither a file nor a folder.")
+    return modes.S_IMODE(seen.st_mode)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Every byte, however few the system takes at once."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def put_stamp(file: int, ctx: Context) -> None:
+    """Lets the file bear the attempt's stamp."""
+    if hasattr(os, "setxattr"):
+        with suppress(OSError):  # Not every file system can hold it; the file source then shows none.
+            os.setxattr(file, STAMP_ATTRIBUTE, ctx.stamp.encode())

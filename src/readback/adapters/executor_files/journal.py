@@ -1,0 +1,192 @@
+"""The manifest of a workspace: what is moved into place, in which order, and how all of it is finished or undone.
+
+Used when a workspace commits, and by whoever finds the manifest of a process that died in between. Each step looks
+before it acts, so that doing it again changes nothing; what neither the workspace nor the state before it put there is
+somebody else's, and is never overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat as modes
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from readback.adapters.executor_files.area import sync, write_durably
+from readback.adapters.executor_files.confined import Confined
+
+FORWARD: Final = "manifest.json"
+"""While it lies there, the workspace is being moved into place: it was verified, so it is finished."""
+BACKWARD: Final = "undo.json"
+"""While it lies there, what was moved is being taken back."""
+
+Stood = tuple[int, int, int, int]
+"""What stood at a path: inode, kind, size and time of change. A rename keeps all of them."""
+
+
+class ForeignError(Exception):
+    """Something stands in the way that is neither ours nor what was there before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One step. `do`: folder, put, gone or rmdir. `blob` and `back` are names in the workspace's own place."""
+
+    do: str
+    parts: tuple[str, ...]
+    mode: int = 0
+    blob: str = ""
+    new: Stood | None = None
+    was: Stood | None = None
+    back: str = ""
+    kept: Stood | None = None
+    """What `back` is: the same file under another name, or (where there is no such thing) its copy."""
+
+    @property
+    def path(self) -> str:
+        return "/".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A manifest at the place where it lies, for one folder."""
+
+    home: str
+    folder: Confined
+    action: str
+    key: str
+    attempt: int
+    moves: tuple[Move, ...]
+
+    # --- as it lies on the disk ---------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """From here on the workspace is finished, whoever does it."""
+        moves: list[object] = [asdict(each) for each in self.moves]
+        content: dict[str, object] = {"action": self.action, "key": self.key, "attempt": self.attempt, "moves": moves}
+        write_durably(os.path.join(self.home, FORWARD), content)
+
+    @classmethod
+    def found(cls, home: str, folder: Confined) -> tuple[Journal, bool] | None:
+        """The manifest that lies in a place, and whether it is to be finished (else undone). None: nothing was moved.
+
+        Raises ForeignError for what is no manifest of ours.
+        """
+        for name in (BACKWARD, FORWARD):
+            try:
+                with open(os.path.join(home, name), encoding="utf-8") as file:
+                    text = file.read()
+            except FileNotFoundError:
+                continue
+            try:
+                said = json.loads(text)
+                moves = tuple(_move(each) for each in said["moves"])
+                return cls(home, folder, said["action"], said["key"], said["attempt"], moves), name == FORWARD
+            except (KeyError, TypeError, ValueError) as error:
+                raise ForeignError(f"The manifest in {home!r} is not one of ours: {error}") from error
+        return None
+
+    # --- forward and back ---------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everything is in its place when it returns. Raises OSError, or ForeignError, and can be tried again."""
+        for each in self.moves:
+            with self.folder.folder(each.parts) as (folder, name):
+                self._forward(each, folder, name)
+        self._sync()
+
+    def undo(self) -> str:
+        """Everything is as it was when it returns. Raises OSError, or ForeignError, and can be tried again."""
+        with suppress(FileNotFoundError):  # It was turned before.
+            os.replace(os.path.join(self.home, FORWARD), os.path.join(self.home, BACKWARD))
+            sync(self.home)
+        for each in reversed(self.moves):
+            try:
+                with self.folder.folder(each.parts) as (folder, name):
+                    self._back(each, folder, name)
+            except FileNotFoundError:
+                if each.was is not None:
+                    raise
+        self._sync()
+        return "undone"
+
+    def settle(self) -> str:
+        """Finishes it, or, where somebody else stands in the way, undoes it: `moved` or `undone`."""
+        try:
+            self.finish()
+        except (OSError, ForeignError):
+            return self.undo()
+        return "moved"
+
+    def _forward(self, move: Move, folder: int, name: str) -> None:
+        now = stood(folder, name)
+        match move.do:
+            case "folder":
+                if now is None:
+                    os.mkdir(name, move.mode, dir_fd=folder)
+                elif now[1] != modes.S_IFDIR:
+                    raise ForeignError(move.path)
+            case "put":
+                if now == move.new:
+                    return
+                if now != move.was:
+                    raise ForeignError(move.path)
+                os.replace(os.path.join(self.home, move.blob), name, dst_dir_fd=folder)
+            case "gone":
+                if now is None:
+                    return
+                if now != move.was:
+                    raise ForeignError(move.path)
+                os.unlink(name, dir_fd=folder)
+            case _:
+                if now is not None:
+                    os.rmdir(name, dir_fd=folder)
+
+    def _back(self, move: Move, folder: int, name: str) -> None:
+        now = stood(folder, name)
+        if move.do in ("folder", "rmdir"):
+            if (now is None) is (move.was is None):
+                return
+            if now is None:
+                os.mkdir(name, move.mode, dir_fd=folder)
+                os.chmod(name, move.mode, dir_fd=folder)
+            else:
+                os.rmdir(name, dir_fd=folder)
+            return
+        if now in (move.was, move.kept) or (move.blob and os.path.lexists(os.path.join(self.home, move.blob))):
+            return  # Put back already, or never done.
+        if now != (move.new if move.do == "put" else None):
+            raise ForeignError(move.path)
+        if move.back:
+            os.replace(os.path.join(self.home, move.back), name, dst_dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+
+    def _sync(self) -> None:
+        for parts in dict.fromkeys(each.parts[:-1] for each in self.moves):
+            with suppress(FileNotFoundError), self.folder.folder((*parts, ".")) as (folder, _):
+                os.fsync(folder)
+
+
+def stood(folder: int | None, name: str) -> Stood | None:
+    """What stands at a name now. The time and size of a folder say nothing: its entries change them."""
+    try:
+        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    kind = modes.S_IFMT(seen.st_mode)
+    if kind == modes.S_IFDIR:
+        return seen.st_ino, kind, 0, 0
+    return seen.st_ino, kind, seen.st_size, seen.st_mtime_ns
+
+
+def _move(said: dict[str, Any]) -> Move:
+    """A step as it was written. Raises ForeignError for one that would leave the folder."""
+    parts = tuple(said["parts"])
+    ours = said["blob"] + said["back"]
+    if not parts or any(part in ("", ".", "..") or "/" in part for part in parts) or ".." in ours:
+        raise ForeignError(f"A manifest names {parts!r}, which is no place in its folder.")
+    marks = {each: None if said[each] is None else tuple(said[each]) for each in ("new", "was", "kept")}
+    return Move(said["do"], parts, said["mode"], said["blob"], back=said["back"], **marks)
