@@ -28,12 +28,16 @@ TRUSTED: Final = "trusted"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the ledger is, in whose name it is used, and which modules hold the contracts."""
+    """Where the ledger is, in whose name it is used, which modules hold the contracts, and which table decides."""
 
     url: str = URL_DEFAULT
     tenant: str = TENANT_DEFAULT
     principal: str = PRINCIPAL_DEFAULT
     contracts: tuple[str, ...] = ()
+    recovery_table: str = ""
+    """The file of the operator's own recovery table; "" for the default one."""
+    table_pin: str = ""
+    """The SHA-256 that this file has to have, where the user's own file pins it."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
@@ -44,8 +48,9 @@ def settings(
     tenant: str | None = None,
     principal: str | None = None,
     contracts: tuple[str, ...] = (),
+    recovery_table: str | None = None,
 ) -> Settings:
-    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _CONTRACTS (names apart by commas).
+    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE, _CONTRACTS (names by commas).
 
     Raises SettingsError for a file that is malformed or has an unknown key.
     """
@@ -56,10 +61,12 @@ def settings(
         "tenant": tenant if tenant is not None else environment.get("READBACK_TENANT") or None,
         "principal": principal if principal is not None else environment.get("READBACK_PRINCIPAL") or None,
         "contracts": contracts or tuple(named) or None,
+        "recovery_table": recovery_table if recovery_table is not None else environment.get("READBACK_TABLE") or None,
     }
-    filed = _filed()
+    filed, pins = _filed()
     given = {name: value for name, value in said.items() if value is not None}
-    return replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
+    found = replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
+    return replace(found, table_pin=pins.get(str(Path(found.recovery_table).absolute()), ""))
 
 
 def user_folder() -> Path:
@@ -68,20 +75,28 @@ def user_folder() -> Path:
     return Path(home) / "readback"
 
 
-def _filed() -> Settings:
-    """What the files say, over the defaults."""
+def _filed() -> tuple[Settings, dict[str, str]]:
+    """What the files say, over the defaults; and the hashes that the user's own file pins, by path."""
     user = user_folder() / USER_FILE
     mine = _table(user, _text(user))
-    pins = mine.pop(TRUSTED, {})
+    trusted = mine.pop(TRUSTED, {})
+    pins = {str(path): str(pin) for path, pin in trusted.items()} if isinstance(trusted, dict) else {}
     found = _checked(user, mine)
     here = Path.cwd() / LOCAL_FILE
     content = _text(here)
     if content is None:
-        return replace(Settings(), **found)  # type: ignore[arg-type]
-    pinned = pins.get(str(here)) if isinstance(pins, dict) else None
-    if pinned != sha256_hex(content):
-        return replace(Settings(), **found, ignored_file=str(here))  # type: ignore[arg-type]
-    return replace(Settings(), **found | _checked(here, _table(here, content)))  # type: ignore[arg-type]
+        return replace(Settings(), **found), pins  # type: ignore[arg-type]
+    if pins.get(str(here)) != sha256_hex(content):
+        return replace(Settings(), **found, ignored_file=str(here)), pins  # type: ignore[arg-type]
+    local = _checked(here, _table(here, content))
+    table = str(local.get("recovery_table", ""))
+    if table and table not in pins:
+        # Whoever may write here may write that file too: the pin on this one says nothing of it.
+        raise SettingsError(
+            f"The recovery table {table}, which {here} names, is not pinned.",
+            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
+        )
+    return replace(Settings(), **found | local), pins  # type: ignore[arg-type]
 
 
 def _text(path: Path) -> bytes | None:
@@ -113,7 +128,7 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
 
 
 def _checked(path: Path, table: Mapping[str, object]) -> dict[str, object]:
-    known = {field.name for field in fields(Settings)} - {"ignored_file"}
+    known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
     for name, value in table.items():
         if name not in known:
             raise SettingsError(
@@ -124,4 +139,7 @@ def _checked(path: Path, table: Mapping[str, object]) -> dict[str, object]:
         if not (listed if name == "contracts" else isinstance(value, str)):
             wanted = "a list of texts" if name == "contracts" else "a text"
             raise SettingsError(f"The key {name!r} of {path} is not {wanted}.", remedy="Correct the file.")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    found = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    if found.get("recovery_table"):
+        found["recovery_table"] = str((path.parent / str(found["recovery_table"])).absolute())  # beside its file
+    return found

@@ -10,24 +10,39 @@ from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery import DEFAULT_TABLE, review_trigger
 from readback.domain.recovery_action import EFFECTS, RecoveryAction
-from readback.domain.recovery_rule import DOMAINS, RecoveryTable, Row, Situation, situations_of
+from readback.domain.recovery_rule import DOMAINS, RecoveryTable, Reversal, Row, Situation, situations_of
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 
 F, A = Finding, RecoveryAction
-SHOWN: dict[str, tuple[Any, ...]] = {"effect_shown": (True,), "pivot_passed": (False,)}
+BELOW_CRITICAL = tuple(one for one in SideEffect if one is not SideEffect.CRITICAL_MUTATION)
+BELOW_HIGH = BELOW_CRITICAL[:-1]
+SHOWN: dict[str, tuple[Any, ...]] = {
+    "effect_shown": (True,),
+    "pivot_passed": (False,),
+    "reversible": (Reversal.ROLLBACK_OPEN, Reversal.COMPENSABLE),
+}
+FINAL: dict[str, tuple[Any, ...]] = {"within_window": (False,), "maybe_stale": (False,)}
 DEAD: dict[str, tuple[Any, ...]] = {
     "effect_shown": (False,),
     "dead": (True,),
     "late_open": (False,),
     "key_honoured": (True,),
     "maybe_stale": (False,),
+    "side_effect": BELOW_CRITICAL,
 }
+NARROWED: dict[RecoveryAction, dict[str, tuple[Any, ...]]] = {
+    A.COMPENSATE_OR_ROLL_BACK: {**FINAL, "side_effect": BELOW_HIGH},
+    A.RECORD_IDEMPOTENT_REPLAY: {"side_effect": BELOW_HIGH},
+}
+"""What the floor asks for beside the row's own conditions, of what the rows above it have left."""
 DEMANDED: list[tuple[RecoveryAction, Finding, dict[str, tuple[Any, ...]]]] = [
     (A.COMPENSATE_OR_ROLL_BACK, F.VALUE_MISMATCH, SHOWN),
     (A.COMPENSATE_AND_STOP, F.VERIFICATION_TIMEOUT, SHOWN),
     (A.BACKWARD_COMPENSATION, F.PARTIAL_SUCCESS, SHOWN),
     (A.RETRY_SAME_KEY, F.REFUTED_DEAD, DEAD),
     (A.RECORD_IDEMPOTENT_REPLAY, F.DUPLICATE_SIDE_EFFECT, {"equivalent_duplicate": (True,)}),
+    (A.FORWARD_RECOVERY, F.PARTIAL_SUCCESS, {"pivot_passed": (True,)}),
+    (A.FORCE_STRONG_READ, F.UNKNOWN, {"maybe_stale": (True,)}),
     (A.DEFER_OR_FAIL, F.PROVIDER_OUTAGE, {"executed": (False,)}),
     (A.REVALIDATE_APPROVAL, F.POLICY_VERSION_MISMATCH, {"executed": (False,)}),
 ]
@@ -52,13 +67,13 @@ def row(finding: Finding, action: RecoveryAction, when: dict[str, tuple[Any, ...
 def test_an_action_is_refused_where_one_of_its_conditions_is_not_demanded(
     action: RecoveryAction, finding: Finding, demanded: dict[str, tuple[Any, ...]]
 ) -> None:
-    narrow = {**demanded, "repeated": (True,)}
+    narrow = {**demanded, **NARROWED.get(action, {}), "repeated": (True,)}
     assert not [one for one in problems(row(finding, action, narrow)) if "X-1" in one]
     for name in demanded:
         lacking = {key: value for key, value in narrow.items() if key != name}
         said = f"X-1 chooses {action.value} without demanding {name}."
         assert said in problems(row(finding, action, lacking))
-        assert said in problems(row(finding, action, {**narrow, name: (True, False)}))
+        assert said in problems(row(finding, action, {**narrow, name: DOMAINS[name]}))
 
 
 def test_each_success_has_the_one_finding_that_it_may_be_made_of() -> None:
@@ -76,7 +91,7 @@ def test_each_success_has_the_one_finding_that_it_may_be_made_of() -> None:
 
 def test_a_gap_is_told_once_a_finding() -> None:
     rest = tuple(one for one in DEFAULT_TABLE.rows if one.finding not in (F.UNKNOWN, F.VERIFIED))
-    only_sometimes = row(F.UNKNOWN, A.KEEP_UNKNOWN, {"repeated": (True,), "dead": (True,)})
+    only_sometimes = row(F.UNKNOWN, A.HOLD_AND_ESCALATE, {"repeated": (True,), "dead": (True,)})
     with pytest.raises(SettingsError) as caught:
         RecoveryTable((only_sometimes, *rest)).check()
     found = caught.value.details["problems"]

@@ -22,10 +22,10 @@ from readback.commands.opening import load_contracts
 from readback.commands.terminal import moment, safe, span
 from readback.commands.version import versions
 from readback.config import Settings
-from readback.domain.recovery import DEFAULT_TABLE
 from readback.domain.side_effect import SideEffect, depth
 from readback.ledger.leaf import leaf_hash
 from readback.ports.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
+from readback.sdk.tables import table_in_force
 
 PYTHON_MIN: Final = (3, 11)
 COMMITS_TIMED: Final = 20
@@ -61,8 +61,6 @@ def python(settings: Settings) -> Iterator[Finding]:
         yield Finding("python", "fault", f"Python {found['python']} is too old.", "Use Python 3.11 or later.", 5)
     else:
         yield Finding("python", "ok", f"Python {found['python']}, Readback {found['readback']}")
-    DEFAULT_TABLE.check()
-    yield Finding("recovery table", "ok", f"total, version {DEFAULT_TABLE.version[:12]}")
 
 
 def configuration(settings: Settings) -> Iterator[Finding]:
@@ -72,6 +70,14 @@ def configuration(settings: Settings) -> Iterator[Finding]:
     if settings.ignored_file:
         remedy = "Pin its SHA-256 in the user's own config.toml under [trusted], or remove it."
         yield Finding("settings", "warning", f"{safe(settings.ignored_file)} is not pinned and does not count.", remedy)
+
+
+def recovery_table(settings: Settings) -> Iterator[Finding]:
+    """The table that decides here is total and keeps the floor, the default one too."""
+    table = table_in_force(None, settings)
+    table.check()
+    whose = safe(settings.recovery_table) if settings.recovery_table else "the default"
+    yield Finding("recovery table", "ok", f"{whose}: total, version {table.version[:12]}")
 
 
 def expressions(settings: Settings) -> Iterator[Finding]:
@@ -252,6 +258,7 @@ def _counters(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
 EXAMINATIONS: Final[dict[str, Examination]] = {
     "python": python,
     "settings": configuration,
+    "recovery table": recovery_table,
     "clock": clock,
     "expressions": expressions,
     "store": writing,

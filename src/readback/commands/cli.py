@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "resume": ("readback.commands.resume:resume", "Go on, once, with all that is due."),
     "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
     "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
+    "table": ("readback.commands.table:table", "Show or check a recovery table."),
     "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),
     "bench": ("readback.commands.launch:bench", "How fast it is here."),
     "version": ("readback.commands.version:version", "Versions of what is installed."),

@@ -21,13 +21,21 @@ MARKS: Final = {"ok": OK, "warning": OPEN, "fault": BAD}
 @click.command("doctor")
 @options.contracts
 @options.ledger
+@options.table
 @options.as_json
-def doctor(modules: tuple[str, ...], url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def doctor(
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    table: str | None,
+    as_json: bool,
+) -> int:
     """Examine this installation: Python, settings, clock, expressions, store, contracts, and the ledger's waiting work.
 
     Exit code 0 where no fault is found; warnings do not count. What has to be written goes to a temporary folder.
     """
-    settings = settings_of(url, tenant, principal, modules)
+    settings = settings_of(url, tenant, principal, modules, table)
     findings = examine(settings)
     code = worst_exit(finding.exit_code for finding in findings if finding.level == "fault")
     if as_json:

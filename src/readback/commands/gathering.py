@@ -14,7 +14,7 @@ from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery import RecoveryTable
 from readback.domain.state import status
 from readback.domain.verdict import Level
 from readback.lifecycle import attend
@@ -67,7 +67,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
         "identity": judgement.get("identity") or [],
         "readings": [_reading(each, one) for each, one in zip(stored, opened, strict=True) if _is_reading(one)],
         "discrepancy": _discrepancy(outcome.discrepancy),
-        "decision": _decision(action),
+        "decision": _decision(action, session.engine.table),
         "status": _status(outcome),
         "level": {"number": int(outcome.level), "means": LEVELS[outcome.level]},
         "key": _key(store, action),
@@ -130,12 +130,12 @@ def _discrepancy(found: Discrepancy | None) -> Json:
     }
 
 
-def _decision(action: Action) -> Json:
+def _decision(action: Action, table: RecoveryTable) -> Json:
     judgement = action.judgement
     if not judgement.row:
         return None
-    same_table = judgement.table == DEFAULT_TABLE.version
-    row = DEFAULT_TABLE.row(judgement.row) if same_table else None
+    same_table = judgement.table == table.version
+    row = table.row(judgement.row) if same_table else None
     return {
         "row": judgement.row,
         "finding": judgement.finding,

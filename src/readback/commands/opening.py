@@ -18,6 +18,7 @@ from readback.commands.terminal import note, safe
 from readback.config import LOCAL_FILE, USER_FILE, Settings, user_folder
 from readback.domain.errors import UsageError
 from readback.sdk.session import Session
+from readback.sdk.tables import table_in_force
 
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
 
 
 def settings_of(
-    url: str | None = None, tenant: str | None = None, principal: str | None = None, modules: tuple[str, ...] = ()
+    url: str | None = None,
+    tenant: str | None = None,
+    principal: str | None = None,
+    modules: tuple[str, ...] = (),
+    table: str | None = None,
 ) -> Settings:
     """The settings in force; says so where a file in the working folder is left alone."""
-    found = bootstrap.settings(url=url, tenant=tenant, principal=principal, contracts=modules)
+    found = bootstrap.settings(url=url, tenant=tenant, principal=principal, contracts=modules, recovery_table=table)
     if found.ignored_file:
         pins = user_folder() / USER_FILE
         note(f"Warning: {safe(found.ignored_file)} is ignored: {safe(pins)} does not pin its SHA-256 ({LOCAL_FILE}).")
@@ -59,6 +64,7 @@ def working(settings: Settings, registry: Registry | None, *, run: str = "", tra
 
 
 def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str = "") -> Session:
+    table = table_in_force(None, settings)  # a table that is refused leaves no ledger behind
     store = bootstrap.store(settings.url, read_only=read_only)
     try:
         return Session.open(
@@ -75,6 +81,7 @@ def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str =
             actions=(),
             runtime=bootstrap.runtime(),
             store=store,
+            recovery_table=table,
         )
     except ReadbackError:
         store.close()

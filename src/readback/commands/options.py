@@ -37,6 +37,15 @@ def contracts(command: F) -> F:
     )(command)
 
 
+def table(command: F) -> F:
+    """By which recovery table is decided."""
+    return click.option(
+        "--table",
+        metavar="FILE",
+        help="An operator's own recovery table, as YAML (READBACK_TABLE; else the default one).",
+    )(command)
+
+
 def as_json(command: F) -> F:
     """The machine's answer."""
     return click.option("--json", "as_json", is_flag=True, help="Answer with one JSON value on stdout.")(command)

@@ -55,14 +55,22 @@ class Resumed:
 @click.command("resume")
 @options.contracts
 @options.ledger
+@options.table
 @options.as_json
-def resume(modules: tuple[str, ...], url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+def resume(
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    table: str | None,
+    as_json: bool,
+) -> int:
     """Go on, once, with every action of the tenant that is due, those of dead processes included.
 
     An action whose contract has changed since it began goes to review. One whose contract is not loaded here is named
     and left as it is. Nothing is executed twice: what was attempted is read back.
     """
-    settings = settings_of(url, tenant, principal, modules)
+    settings = settings_of(url, tenant, principal, modules, table)
     registry = load_contracts(settings, needed=False)
     with working(settings, registry) as session, sigterm_interrupts():
         resumed = go_on_with_all(session, quiet=as_json)

@@ -44,6 +44,7 @@ EXIT_OPEN = 3
 @click.option("--trace", default="", metavar="ID", help="The trace that it belongs to, for the record.")
 @options.contracts
 @options.ledger
+@options.table
 @options.as_json
 def run(
     tool: str,
@@ -59,6 +60,7 @@ def run(
     url: str | None,
     tenant: str | None,
     principal: str | None,
+    table: str | None,
     as_json: bool,
 ) -> int:
     """Run the action TOOL once, read back what it did, and answer what may be believed.
@@ -70,7 +72,7 @@ def run(
 
     Without --wait it waits until the outcome is settled. Every contract of the modules is checked before it acts.
     """
-    settings = settings_of(url, tenant, principal, modules)
+    settings = settings_of(url, tenant, principal, modules, table)
     registry = load_contracts(settings, needed=True)
     assert registry is not None
     definition = action_named(registry, tool)

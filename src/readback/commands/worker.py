@@ -40,6 +40,7 @@ US: Final = 1_000_000
 @click.option("--all-tenants", is_flag=True, help="Go on with the actions of every tenant.")
 @options.contracts
 @options.ledger
+@options.table
 @options.as_json
 def worker(
     concurrency: int,
@@ -50,6 +51,7 @@ def worker(
     url: str | None,
     tenant: str | None,
     principal: str | None,
+    table: str | None,
     as_json: bool,
 ) -> int:
     """Stay, and go on with whatever is due, also with what dead processes left behind. Several workers may run.
@@ -60,7 +62,7 @@ def worker(
     """
     from readback.commands.staying import Worker
 
-    settings = settings_of(url, tenant, principal, modules)
+    settings = settings_of(url, tenant, principal, modules, table)
     registry = load_contracts(settings, needed=True)
     with working(settings, registry) as session:
 

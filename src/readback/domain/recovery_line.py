@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from readback.domain.finding import Finding
 from readback.domain.recovery_action import RecoveryAction
-from readback.domain.recovery_rule import Condition, Reversal, Row
+from readback.domain.recovery_row import Condition, Reversal, Row
 from readback.domain.side_effect import SideEffect
 
 YES, NO = (True,), (False,)

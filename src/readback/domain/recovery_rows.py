@@ -28,7 +28,7 @@ from readback.domain.recovery_line import (
     YES,
     rows,
 )
-from readback.domain.recovery_rule import Reversal
+from readback.domain.recovery_row import Reversal
 
 _F, _A = Finding, RecoveryAction
 

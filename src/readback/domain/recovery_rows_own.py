@@ -55,7 +55,12 @@ OWN_ROWS: Final = (
         "",
         *look_again("no-op"),
         ("no-op-late", _A.KEEP_UNKNOWN, "Nothing has changed yet, but an effect may still land.", *NOT_DEAD),
-        ("no-op-failed", _A.FAIL, "Nothing changed here or elsewhere, and nothing can follow.", {"searched": YES}),
+        (
+            "no-op-failed",
+            _A.FAIL,
+            "Nothing changed here or elsewhere, and nothing can follow.",
+            {"searched": YES, "effect_shown": NO},
+        ),
         ("no-op-elsewhere", _A.HOLD_AND_ESCALATE, "Nothing changed here, and nobody could look elsewhere."),
     ),
     *rows(
@@ -63,7 +68,8 @@ OWN_ROWS: Final = (
         "",
         *look_again("missing"),
         ("missing-late", _A.KEEP_UNKNOWN, "The target is missing, but an effect may still land.", *NOT_DEAD),
-        ("missing", _A.FAIL, "There is no such target: it fails, and says so."),
+        ("missing", _A.FAIL, "There is no such target: it fails, and says so.", {"effect_shown": NO}),
+        ("missing-shown", _A.HOLD_AND_ESCALATE, "The target is missing and a reading shows an effect: both cannot be."),
     ),
     *rows(
         _F.REFUTED_DEAD,

@@ -17,6 +17,7 @@ from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.proposal import Proposal
 from readback.sdk.session import Session
+from readback.sdk.tables import TableLike
 
 T = TypeVar("T")
 OF_ONE_ACTION = (StoreCorruptError,)
@@ -48,6 +49,7 @@ class Readback:
         actions: Iterable[ActionDefinition[Any]] = (),
         runtime: Runtime | None = None,
         store: LedgerStore | None = None,
+        recovery_table: TableLike | None = None,
     ) -> Readback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
@@ -55,8 +57,9 @@ class Readback:
         `boundary`, `trace` and `parent_span` are ids and versions for the record. `budget` is what `require` sees as
         `scope.budget`. `break_glass` is the reason for which critical mutations are executed without an approval; it is
         recorded, and they are always reviewed. `actions` are declared beforehand, so that `resume` finds them.
-        `runtime` replaces clock, sleep and ids; `store` the ledger itself. Raises SettingsError, InputError or
-        StoreError.
+        `runtime` replaces clock, sleep and ids; `store` the ledger itself. `recovery_table` is an operator's own table,
+        or the file that holds it (READBACK_TABLE); it is checked before anything is opened. Raises SettingsError,
+        InputError or StoreError.
         """
         return cls(
             Session.open(
@@ -74,6 +77,7 @@ class Readback:
                 actions=actions,
                 runtime=runtime,
                 store=store,
+                recovery_table=recovery_table,
             )
         )
 

@@ -37,6 +37,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, StoredProjection
 from readback.sdk.action import ActionDefinition
 from readback.sdk.proposal import Proposal
+from readback.sdk.tables import TableLike, path_of, table_in_force
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
@@ -72,8 +73,9 @@ class Session:
         actions: Iterable[ActionDefinition[Any]],
         runtime: Runtime | None,
         store: LedgerStore | None,
+        recovery_table: TableLike | None = None,
     ) -> Session:
-        settings = read_settings(url=url, tenant=tenant, principal=principal)
+        settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         _check_id("tenant", settings.tenant, UnknownTenantError)
         _check_id("principal", settings.principal, UnknownPrincipalError)
         named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
@@ -93,10 +95,11 @@ class Session:
             parent_span,
         )
         plans = [definition.plan for definition in actions]
+        engine = Engine(table_in_force(recovery_table, settings))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         opened = store if store is not None else open_store(settings.url)
-        session = cls(opened, used, scope)
+        session = cls(opened, used, scope, engine)
         for known in plans:
             session.know(known)
         return session

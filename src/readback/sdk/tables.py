@@ -1,0 +1,33 @@
+"""Which recovery table a session decides by: the default one, or an operator's, checked before anything is opened.
+
+Called by Session and the command line. The default table is not checked here: tests hold it, and `readback doctor`
+does on the spot.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from readback.config import Settings
+from readback.domain.recovery import DEFAULT_TABLE, RecoveryTable
+
+TableLike = str | PathLike[str] | RecoveryTable
+"""A recovery table, or the path of the YAML file that holds it."""
+
+
+def path_of(given: TableLike | None) -> str | None:
+    """The path, where it is one; the settings know what is pinned of it."""
+    return None if given is None or isinstance(given, RecoveryTable) else fspath(given)
+
+
+def table_in_force(given: TableLike | None, settings: Settings) -> RecoveryTable:
+    """A table that was given, or the settings' one. Raises SettingsError for one with gaps or below the floor."""
+    if isinstance(given, RecoveryTable):
+        if given is not DEFAULT_TABLE:
+            given.check()
+        return given
+    if not settings.recovery_table:
+        return DEFAULT_TABLE
+    from readback.contracts.recovery_tables import load_table  # most processes bring no table
+
+    return load_table(settings.recovery_table, pin=settings.table_pin)
