@@ -11,7 +11,9 @@ from collections.abc import Callable, Generator
 from readback.canon import Json
 from readback.domain.action import Action
 from readback.domain.case import Judged
+from readback.domain.change import differences, outside
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash
@@ -41,7 +43,14 @@ from readback.lifecycle.steps import (
     Step,
     Take,
 )
-from readback.lifecycle.verify import describe_error, record_reading, take_strongest, taken_of
+from readback.lifecycle.verify import (
+    describe_error,
+    record_reading,
+    search,
+    take_before,
+    take_strongest,
+    taken_of,
+)
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 
@@ -56,19 +65,56 @@ def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
     committed (or may have been), and is verified like any other action from outside.
     """
     inside = yield from _read_inside(run)
-    ours = inside.taken.finished_us < lease_until(run.contract, run.action.executed_us) - LEASE_MARGIN_US
-    holds = ours and bool(inside.ensure) and conjoin(e.truth for e in inside.ensure) is Truth.HOLDS
+    against = _against_commit(run, inside)
+    if against and run.before is None and run.contract.readers and not run.contract.kind.needs_ours:
+        # What is outside the boundary while it is open is what was there before.
+        run.before = yield from take_before(run)
+        record_reading(run, run.before)
     timeout = run.contract.execution.timeout_us
-    called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, holds, timeout)
+    called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, not against, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     worked = called.ending is Ending.RETURNED
-    how = ("committed" if worked else "commit_open") if holds else ("abandoned" if worked else "abandon_failed")
+    how = ("abandoned" if worked else "abandon_failed") if against else ("committed" if worked else "commit_open")
+    refused = not against and isinstance(called.error, NotDispatchedError)
+    if refused:
+        how, against = "abandoned", f"The commit was refused: {_error(called)}"
     run.record(EventKind.STAGED_SETTLED, called.finished_us, (), {"how": how, "error": _error(called)})
     run.action.ended_us = max(run.action.ended_us, called.finished_us)
-    if holds or not worked:
+    if how != "abandoned":
         return None
-    return (yield from _unchanged(run, inside))
+    return (yield from _unchanged(run, inside, against, refused))
+
+
+def _against_commit(run: Run, inside: Judged) -> str:
+    """Why what was staged is dropped; empty where it is committed."""
+    if inside.taken.finished_us >= lease_until(run.contract, run.action.executed_us) - LEASE_MARGIN_US:
+        return "It was verified too late to be committed."
+    if not inside.ensure or conjoin(e.truth for e in inside.ensure) is not Truth.HOLDS:
+        return "The postconditions did not hold inside the transaction."
+    if inside.terminal_failure:
+        return "What was staged is a terminal failure."
+    if inside.in_scope is Truth.VIOLATED:
+        return "What was staged is of another target or tenant."
+    if _beside(run, inside):
+        return "Inside the transaction something changed that may not change."
+    return ""
+
+
+def _beside(run: Run, inside: Judged) -> bool:
+    """A change outside the frame, of what both readings show: a look inside may show less than a reader does."""
+    frame, before = run.contract.may_change, run.before
+    if frame is None or before is None or before.presence is not inside.presence:
+        return False
+    old, new = _both(before.taken.reading.value, inside.taken.reading.value)
+    return bool(outside(frame, differences(old, new)))
+
+
+def _both(old: Json, new: Json) -> tuple[Json, Json]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return old, new
+    pairs = {key: _both(old[key], new[key]) for key in old.keys() & new.keys()}
+    return {key: pair[0] for key, pair in pairs.items()}, {key: pair[1] for key, pair in pairs.items()}
 
 
 def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
@@ -79,23 +125,32 @@ def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
     return judged
 
 
-def _unchanged(run: Run, inside: Judged) -> Generator[Step, Answer, Reconciliation | None]:
-    """After the boundary was dropped: the target, read from outside, must be what it was before."""
+def _unchanged(run: Run, inside: Judged, against: str, refused: bool) -> Generator[Step, Answer, Reconciliation | None]:
+    """After the boundary was dropped: the target, read from outside, must be what it was before, and nothing of ours
+    be found anywhere else.
+    """
     yield from take_strongest(run)
-    outside = run.checks[0]
-    record_reading(run, outside)
-    if not same_as_before(run, outside):
+    record_reading(run, run.checks[0])
+    if not same_as_before(run, run.checks[0]) or not (yield from _nothing_found(run)):
         return None
     return Reconciliation(
         Verdict.REFUTED,
         Why.NONE,
         Finding.FAILED_BEFORE_EFFECT,
-        Discrepancy.VALUE_MISMATCH if inside.taken.ran else None,
+        None if refused or not inside.taken.ran else Discrepancy.VALUE_MISMATCH,
         Attribution.UNKNOWN,
         level=Level.VERIFIED,
         ensure=inside.ensure,
-        detail="The postconditions did not hold inside the transaction, so it was dropped; nothing is visible.",
+        detail=f"{against} So it was dropped; nothing is visible.",
     )
+
+
+def _nothing_found(run: Run) -> Generator[Step, Answer, bool]:
+    """A search by our stamp, where the contract has one, looked everywhere and found nothing."""
+    if not run.contract.has_find:
+        return True
+    yield from search(run)
+    return run.found == ()
 
 
 def same_as_before(run: Run, now: Judged) -> bool:
@@ -106,6 +161,8 @@ def same_as_before(run: Run, now: Judged) -> bool:
     if before is None or not before.taken.ran or not now.taken.ran or not now.taken.strong:
         return False
     if before.presence is not now.presence or now.presence not in (Presence.PRESENT, Presence.ABSENT):
+        return False
+    if now.taken.reading.stamp == run.action.stamp != before.taken.reading.stamp:
         return False
     return bool(before.taken.reading.value == now.taken.reading.value)
 
@@ -129,8 +186,8 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
             yield from _put_back(run)
     yield from take_strongest(run)
     record_reading(run, run.checks[0])
+    undone = same_as_before(run, run.checks[0]) and (yield from _nothing_found(run))
     now_us = run.now_us
-    undone = same_as_before(run, run.checks[0])
     goal = State.ROLLED_BACK if undone else State.REVIEW_REQUIRED
     _record_end(run, now_us, (goal,), "" if undone else "rollback", "")
     return None

@@ -58,7 +58,10 @@ class Staged(Protocol):
         ...
 
     def commit(self) -> object:
-        """Make it durable and visible. An exception leaves the outcome open, to be verified."""
+        """Make it durable and visible. An exception leaves the outcome open, to be verified.
+
+        NotDispatchedError alone says that nothing was made visible, and never will be; that too is read back.
+        """
         ...
 
     def abandon(self) -> object:
