@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,34 @@ class Other:
 def test_rows_that_are_mappings_are_taken_as_they_are(path: Path) -> None:
     answer = SqlExecutor("other", lambda: Other(path)).execute(CTX, "select * from accounts")
     assert answer == {"rowcount": 1, "rows": [{"id": "a", "cents": 1}]}
+
+
+@pytest.mark.requirement("STRATEGY-rollback")
+@pytest.mark.parametrize("word", ["commit", "rollback"])
+def test_a_statement_that_ends_the_transaction_is_refused(path: Path, bank: SqlExecutor, word: str) -> None:
+    with bank.staged(CTX) as staged:
+        staged.execute("update accounts set cents = 1 where id = 'a'")
+        with pytest.raises(ToolError, match="ended the transaction") as caught:
+            staged.execute(word)
+        staged.abandon()
+    assert caught.value.code == "tool.commit-open"
+
+
+def test_a_statement_that_is_still_running_does_not_hold_up_the_rollback(path: Path, bank: SqlExecutor) -> None:
+    """Its caller was interrupted, as it is when an action is over its time."""
+    endless = "with recursive n(i) as (values(1) union all select i + 1 from n) select max(i) from n"
+    main, began = threading.main_thread().ident, threading.Event()
+    assert main is not None
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=0)
+        connection.set_progress_handler(began.set, 1_000)  # type: ignore[arg-type]
+        return connection
+
+    with suppress(KeyboardInterrupt), SqlExecutor("slow", connect).staged(CTX) as staged:
+        staged.execute("update accounts set cents = 1 where id = 'a'")
+        began.clear()
+        threading.Thread(target=lambda: began.wait() and signal.pthread_kill(main, signal.SIGINT)).start()
+        staged.execute(endless)
+    assert _cents(path, "a") == 100
+    bank.execute(CTX, "update accounts set cents = 2 where id = 'a'")

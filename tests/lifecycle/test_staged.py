@@ -1,4 +1,4 @@
-"""What a tool left open: committed only when everything inside is as the contract says, else dropped, and shown to be."""
+"""What a tool left open: committed only when all of it is as the contract says, else dropped, and shown to be."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ connection to one, while the engine may commit from another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
@@ -20,6 +20,9 @@ from readback.domain.reading import Reading
 
 ROWS_MAX: Final = 100
 """Rows that a statement with a returning clause may hand back as evidence; the rest is cut, and that is said."""
+
+_IDLE: Final = 0
+"""What PostgreSQL's client library calls a connection without a transaction."""
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 _T = TypeVar("_T")
@@ -104,6 +107,7 @@ class SqlStaged:
         self._name = name
         self._look: tuple[str, Parameters, str | None, str | None] | None = None
         self._settled = ""
+        self._running: Future[Any] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"readback-{name}")
         try:
             self._connection = self._there(begin)
@@ -121,12 +125,20 @@ class SqlStaged:
             self.abandon()
 
     def execute(self, sql: str, params: Parameters = ()) -> dict[str, Json]:
-        """One more statement inside the transaction. Raises ToolError."""
+        """One more statement inside the transaction. Raises ToolError, also for one that ended the transaction."""
         self._still_open()
         try:
             answer = self._there(lambda: _run(self._connection, sql, params))
         except Exception as error:
             raise _tool_error(self._ctx, self._name, error, "tool.sql") from error
+        if _has_ended(self._connection):
+            # What came before it is visible by now, and nothing here can take it back: that is read from outside.
+            raise ToolError(
+                f"A statement ended the transaction of {self._name!r} before it was verified.",
+                remedy="Leave commit, rollback and what implies them out of the action.",
+                details={"action": self._ctx.action_id},
+                code="tool.commit-open",
+            )
         self.answer = answer
         return answer
 
@@ -167,6 +179,8 @@ class SqlStaged:
     def _settle(self, word: str, act: Callable[[], object], code: str) -> dict[str, Json]:
         self._still_open()
         self._settled = word
+        if word == "abandoned":
+            self._interrupt()
         try:
             self._there(act)
         except Exception as error:
@@ -180,8 +194,17 @@ class SqlStaged:
         if self._settled:
             raise UsageError(f"The staged transaction of {self._name!r} is {self._settled} already.")
 
+    def _interrupt(self) -> None:
+        """Stops a statement whose caller was over its time, so that the rollback need not wait for its end."""
+        if self._running is None or self._running.done():
+            return
+        stop = getattr(self._connection, "interrupt", None) or getattr(self._connection, "cancel", None)
+        if stop is not None:
+            stop()
+
     def _there(self, work: Callable[[], _T]) -> _T:
-        return self._thread.submit(work).result()
+        self._running = running = self._thread.submit(work)
+        return running.result()
 
 
 def _begin(connection: Any) -> None:
@@ -191,6 +214,12 @@ def _begin(connection: Any) -> None:
             connection.execute("begin immediate")
     elif getattr(connection, "autocommit", False) is True:
         connection.autocommit = False
+
+
+def _has_ended(connection: Any) -> bool:
+    """Whether the transaction is known to be over; what a driver does not say is not known."""
+    status = getattr(getattr(connection, "info", None), "transaction_status", None)
+    return getattr(connection, "in_transaction", None) is False or status == _IDLE
 
 
 def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json]:
