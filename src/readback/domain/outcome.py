@@ -16,7 +16,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reporting import ReportInput, model_text, user_text
+from readback.domain.reporting import ReportInput, model_status, model_text, repeat_allowed, user_text
 from readback.domain.state import TERMINAL, State, exit_code
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
@@ -112,6 +112,21 @@ class Outcome:
         return model_text(self._report())
 
     @property
+    def model_status(self) -> str:
+        """What the state amounts to in the model's words: the head of `for_model()`, and no more than that."""
+        return model_status(self._report())
+
+    @property
+    def repeat_allowed(self) -> bool:
+        """Whether the model may be told that it may ask again: doubt about the state outweighs `may_repeat`."""
+        return repeat_allowed(self._report())
+
+    @property
+    def attempted(self) -> bool:
+        """Whether anything may have been sent: false only where provably nothing was."""
+        return self.attempts > 0 and not self._never_sent
+
+    @property
     def exit_code(self) -> int:
         """The command line's exit code for this outcome."""
         broken = self.why is Why.VERIFIER_ERROR
@@ -154,7 +169,7 @@ class Outcome:
             proves=self.proves,
             reads=self.kind == "read",
             hold=self.hold,
-            attempted=self.attempts > 0 and not self._never_sent,
+            attempted=self.attempted,
             contested=self.contested,
             reason=self.code,
             observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
