@@ -139,6 +139,12 @@ KEYS: Final[dict[str, Key]] = {
         "`submitted` for send",
         "What the readings of a send prove, and no more than that is said.",
     ),
+    "freeze": Key(
+        "list of `resource`, `principal`, `tool`, `tenant`",
+        "`resource`",
+        "What is frozen after a severe outcome, until an operator lifts it: the target always, and what else is named. "
+        "New actions on what is frozen are refused before they are executed.",
+    ),
 }
 
 WORDS: Final[dict[str, dict[str, str]]] = {

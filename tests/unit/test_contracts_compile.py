@@ -12,6 +12,7 @@ from readback.contracts.conditions import postcondition
 from readback.contracts.hands import hand
 from readback.contracts.options import OPTION_KEYS
 from readback.domain.contract import Noop
+from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.side_effect import DEPTHS, SideEffect
 from tests.unit.contracts_given import CONTEXT, LEFT_OUT, compiled, reading, ship_order
@@ -133,6 +134,13 @@ def test_a_clause_over_the_state_before_has_it_read() -> None:
 
 
 @pytest.mark.requirement("L11")
+def test_what_is_frozen_is_the_target_and_what_else_is_named() -> None:
+    assert compiled().contract.freeze == (FreezeScope.RESOURCE,)
+    named = compiled(freeze=["tool", "principal"]).contract.freeze
+    assert named == (FreezeScope.RESOURCE, FreezeScope.PRINCIPAL, FreezeScope.TOOL)
+    assert compiled(freeze=["tenant"]).contract.hash != compiled().contract.hash
+
+
 def test_a_sending_contract_proves_the_less_unless_it_says_more() -> None:
     send: dict[str, Any] = {"kind": "send", "side_effect": "low_risk_internal"}
     readers = (reading(attributes=True),)

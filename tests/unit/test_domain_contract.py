@@ -12,6 +12,7 @@ from readback.canon import Json, envelope_bytes, sha256_hex
 from readback.domain import contract as contracts
 from readback.domain.context import Context
 from readback.domain.contract import Contract, Execution, Noop, ReaderTerms, describe
+from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
@@ -99,6 +100,7 @@ DESCRIBED: dict[str, Json] = {
     "lookup": False,
     "compensate": True,
     "rollback": False,
+    "freeze": ["resource"],
     "arguments": "5c",
 }
 
@@ -119,6 +121,7 @@ def test_the_hash_covers_everything_that_is_declared() -> None:
         ("has_lookup", True),
         ("has_compensation", False),
         ("has_rollback", True),
+        ("freeze", (FreezeScope.RESOURCE, FreezeScope.TENANT)),
         ("late_window_us", 5),
         ("execution", Execution(5_000_000)),
         ("readers", ()),

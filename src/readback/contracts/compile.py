@@ -21,6 +21,7 @@ from readback.contracts.templates import Template, compile_template
 from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
 from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
 from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
+from readback.domain.freezing import DEFAULT_SCOPES
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, depth
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
@@ -270,6 +271,7 @@ def _contract(
         has_lookup=parts.lookup is not None,
         has_compensation=parts.compensation is not None,
         has_rollback=parts.rollback is not None,
+        freeze=options.freeze or DEFAULT_SCOPES,
         schema_hash=parts.arguments.schema_hash,
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )

@@ -18,6 +18,7 @@ from readback.contracts.hands import Reader
 from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract import POLLS_MAX, Noop
 from readback.domain.errors import ContractFieldError
+from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
 
@@ -30,6 +31,7 @@ OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
     "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
     "late_window", "key_fields", "principals", "redact", "tell", "unverifiable", "proves",
+    "freeze",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _DOTTED: Final = re.compile(r"[A-Za-z_$][\w$\-]*(?:\.[A-Za-z_$][\w$\-]*)*", re.ASCII)
@@ -70,6 +72,7 @@ class Options:
     tell: tuple[str, ...] = ()
     unverifiable: str = ""
     proves: str = ""
+    freeze: tuple[FreezeScope, ...] | None = None
 
 
 def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
@@ -177,6 +180,14 @@ def _proves(value: object) -> str:
     if value not in PROVES:
         raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), PROVES)}")
     return str(value)
+
+
+def _freeze(value: object) -> tuple[FreezeScope, ...]:
+    """What a freeze covers, the resource always among it."""
+    named = {_member(FreezeScope)(each) for each in _list(value)}
+    if not named:
+        raise ContractFieldError("It names nothing; leave the key away to freeze the resource alone.")
+    return tuple(scope for scope in FreezeScope if scope in named or scope is FreezeScope.RESOURCE)
 
 
 def _quorum(value: object) -> int:
@@ -288,4 +299,5 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "tell": ("tell", _paths_under("authoritative")),
     "unverifiable": ("unverifiable", _reason),
     "proves": ("proves", _proves),
+    "freeze": ("freeze", _freeze),
 }

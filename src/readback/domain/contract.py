@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
@@ -86,6 +87,8 @@ class Contract:
     has_compensation: bool
     has_rollback: bool
     schema_hash: str
+    freeze: tuple[FreezeScope, ...] = DEFAULT_SCOPES
+    """What is frozen beside its target, where something has to be."""
     names_before: bool = False
     """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
@@ -165,6 +168,7 @@ def describe(contract: Contract) -> dict[str, Json]:
         "lookup": contract.has_lookup,
         "compensate": contract.has_compensation,
         "rollback": contract.has_rollback,
+        "freeze": [scope.value for scope in contract.freeze],
         "arguments": contract.schema_hash,
     }
 

@@ -4,7 +4,7 @@
     ├── CanonError (2)                  a value that cannot be written down exactly; see canon.fault
     ├── InputError (2)                  the caller's: nothing is recorded but the rejection
     │   ├── ArgumentError, OversizeError, ProposalError, UsageError, NotFoundError
-    │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError
+    │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError
     │   └── HeaderInjectionError, SandboxEscapeError
     ├── HonestyError (2, a TypeError)   an outcome or a proposal was asked for a truth value
     ├── ContractError (5)               the contract author's: found at load, before anything runs
@@ -71,6 +71,7 @@ __all__ = [
     "ReaderFailedError",
     "ReaderTimeoutError",
     "ReaderTypeError",
+    "ReviewError",
     "SandboxEscapeError",
     "SettingsError",
     "SqliteTooOldError",
@@ -159,6 +160,25 @@ class PayloadConflictError(InputError):
 
     code = "input.payload-conflict"
     remedy_default = "Use a new operation id for a new intention, or repeat the arguments of the first."
+
+
+class ReviewError(InputError):
+    """A decision about a review, or about a freeze, that cannot be taken. Nothing was changed. Codes: review.stale,
+    .resolved, .not-offered, .self, .signature, .key-taken.
+    """
+
+    code = "review"
+    remedy_default = "Look at `readback review show` for what may be decided now."
+
+
+REVIEW_CODES: Final = (
+    "review.stale",
+    "review.resolved",
+    "review.not-offered",
+    "review.self",
+    "review.signature",
+    "review.key-taken",
+)
 
 
 class HeaderInjectionError(InputError):

@@ -5,7 +5,8 @@ and holds no more than one action at a time. What it finds it names; it repairs 
 elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
 
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
-digests, request and key recomputed. 4. its idempotency record. 5. what the store itself finds (the caller adds it).
+digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries.
+6. what the store itself finds (the caller adds it).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from readback.domain.idempotency import key_hash, key_status, request_hash
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
+from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold
@@ -92,8 +94,10 @@ def audit(
     report = AuditReport()
     folded = 0
     met = kept is None
+    controls = Controls()
     for stored in store.scan():  # 1
         report.add(check_entry(stored, report.head_seq))
+        controls.read(stored)
         if stored.version == 1 and store.projection(stored.action_id) is None:
             what = f"Action {stored.action_id} has entries and no projection."
             report.add([Fault("projection.missing", what, stored.seq, stored.action_id)])
@@ -108,10 +112,13 @@ def audit(
     seen: dict[tuple[str, str], None] = {}
     for stored_projection in store.projections():
         folded += _audit_action(store, stored_projection, report, seen)
+        controls.tenants.add(stored_projection.projection.tenant)
         progress(report.events + report.actions)
     if folded != report.events and report.ok:
         what = f"The log has {report.events} entries and the actions {folded}: some belong to none."
         report.add([Fault("log.orphan", what)])
+    wrong = controls.compare(store)  # 5
+    report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
     return report
 
 

@@ -1,0 +1,299 @@
+"""Review: what a person has to look at, what he may decide, and what each decision will do.
+
+Asked by the lifecycle when a judgement is recorded (does it go into the queue?) and when a person decides. Pure tables:
+they choose no decision, and no decision ever makes an action verified.
+
+Source: the action verification specification, "Manual review"; the decisions and their transitions are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import Json, payload_bytes
+from readback.domain.finding import Finding
+from readback.domain.idempotency import Resolution
+from readback.domain.recovery_action import RecoveryAction
+from readback.domain.side_effect import ReviewTrigger
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Why
+
+BREAK_GLASS: Final = "break_glass"
+APPROVAL: Final = "approval"
+COMPENSATION_FAILED: Final = "compensation_failed"
+CONTESTED: Final = "contested"
+
+
+class Decision(StrEnum):
+    """What a person may decide about an action in review."""
+
+    ATTEST_DONE = "attest_done"
+    ATTEST_NOT_DONE = "attest_not_done"
+    VERIFY_AGAIN = "verify_again"
+    COMPENSATE = "compensate"
+    GO_FORWARD = "go_forward"
+    ABANDON = "abandon"
+    REOPEN = "reopen"
+
+
+_D, _S = Decision, State
+RESOLUTION_OF: Final = MappingProxyType(
+    {
+        _D.ATTEST_DONE: Resolution.ATTESTED_DONE,
+        _D.ATTEST_NOT_DONE: Resolution.ATTESTED_NOT_DONE,
+        _D.VERIFY_AGAIN: Resolution.NONE,
+        _D.COMPENSATE: Resolution.NONE,
+        _D.GO_FORWARD: Resolution.NONE,
+        _D.ABANDON: Resolution.NONE,
+        _D.REOPEN: Resolution.NONE,
+    }
+)
+"""What is attested by each decision: only a person's word, and only where it is asked for."""
+
+ACTS: Final = frozenset({_D.VERIFY_AGAIN, _D.COMPENSATE, _D.GO_FORWARD, _D.REOPEN})
+"""Decisions after which somebody has to go on with the action; the others are the end of the matter."""
+
+_WAYS: Final = MappingProxyType(
+    {
+        _D.VERIFY_AGAIN: (_S.PENDING,),
+        _D.COMPENSATE: (_S.COMPENSATING,),
+        _D.GO_FORWARD: (_S.FORWARD_RECOVERY,),
+        _D.ABANDON: (_S.ABANDONED,),
+        _D.REOPEN: (_S.VALIDATED,),
+    }
+)
+
+
+def path_of(decision: Decision, state: State) -> tuple[State, ...]:
+    """The states that a decision walks through. An attestation keeps the state, and so does closing what has ended."""
+    way = _WAYS.get(decision, ())
+    match state:
+        case State.REVIEW_REQUIRED:
+            return way
+        case State.UNKNOWN:
+            return way if not way or decision is Decision.VERIFY_AGAIN else (State.REVIEW_REQUIRED, *way)
+        case State.VALIDATED if decision is Decision.ABANDON:
+            return (State.FAILED,)
+        case _:
+            return ()
+
+
+# --- the queue ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a judgement has come to, as far as the queue depends on it. `found`: the discrepancy, else the finding."""
+
+    state: State
+    why: Why
+    recovery: RecoveryAction
+    finding: Finding
+    found: str
+    trigger: ReviewTrigger | None = None
+    break_glass: bool = False
+    contested: bool = False
+
+
+def in_queue(ending: Ending) -> str:
+    """Why a person has to look at it, or "" where nobody has to.
+
+    Every action that needs a person, that stays unknown, or whose class wants somebody to look at what was found.
+    Nothing whose verification is still open, and nothing that is settled well: an exception is what was executed
+    without the approval that it needs.
+    """
+    match ending.state:
+        case State.REVIEW_REQUIRED | State.COMPENSATION_FAILED:
+            return ending.found
+        case State.RECONCILED_SUCCESS:
+            return CONTESTED if ending.contested else BREAK_GLASS if ending.break_glass else ""
+        case State.UNKNOWN | State.VERIFICATION_TIMEOUT:
+            # Reported as unverified in just these words: that is its settled end, for what may end so.
+            reported = ending.recovery is RecoveryAction.REPORT_UNVERIFIED
+            return _of(ending.trigger) or ("" if reported else ending.found)
+        case State.FAILED | State.ROLLED_BACK | State.COMPENSATING | State.RECONCILIATION_FAILED:
+            return CONTESTED if ending.contested else _of(ending.trigger)
+        case State.PARTIALLY_COMMITTED | State.FORWARD_RECOVERY | State.COMPENSATED:
+            return _of(ending.trigger)
+        case State.PROPOSED | State.VALIDATED | State.EXECUTING | State.ACCEPTED | State.PENDING | State.COMMITTED:
+            return ""
+        case State.ABANDONED:
+            return ""
+
+
+def _of(trigger: ReviewTrigger | None) -> str:
+    return "" if trigger is None else trigger.value
+
+
+# --- the choices --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An action as far as it depends on it what may be decided.
+
+    `effect_shown`: a reading shows an effect of ours. `reversible`: its contract has a compensation. `readable`: it has
+    readers. `blind`: its arguments are known as redacted only. `loaded`: its contract is here, the one it began with
+    (None: nobody looked). `forward`: it is a saga, or a step behind its pivot.
+    """
+
+    state: State
+    review: str
+    hold: str = ""
+    executed: bool = True
+    effect_shown: bool = False
+    reversible: bool = False
+    readable: bool = True
+    blind: bool = False
+    forward: bool = False
+    resolution: Resolution = Resolution.NONE
+    loaded: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One decision: what it will do, or why it cannot be taken."""
+
+    decision: Decision
+    will: str
+    why_not: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be taken now."""
+        return not self.why_not
+
+    def as_json(self) -> dict[str, Json]:
+        return {"decision": self.decision.value, "open": self.open, "will": self.will, "why_not": self.why_not}
+
+
+_WILL: Final = MappingProxyType(
+    {
+        _D.ATTEST_DONE: "Records your word that it was done. Its key stays taken: the operation is never executed "
+        "again. It stays unverified, and is told as attested. A later reading that says otherwise contests it.",
+        _D.ATTEST_NOT_DONE: "Records your word that nothing of it was done or will be. Its key becomes free: the same "
+        "operation may be asked for again, and is then executed. A later reading that shows an effect contests it.",
+        _D.VERIFY_AGAIN: "Reads once more now, by the strongest path that its contract has, and judges anew. Nothing "
+        "is executed but what the recovery table then says.",
+        _D.COMPENSATE: "Runs its compensation, once, also where its target is frozen, and reads that back.",
+        _D.GO_FORWARD: "Completes what remains under the same keys, since what was done cannot be taken back.",
+        _D.ABANDON: "Stops it for good, with the discrepancy on record. Nothing is called, and its key stays taken.",
+        _D.REOPEN: "Checks its preconditions again and, where they hold, executes it, under the same key.",
+    }
+)
+_CLOSE: Final = "Closes the review. The state and the key stay as they are; nothing is called."
+_CONFIRM: Final = "Records that somebody looked at it and found it right. Nothing changes."
+_CONTEST: Final = "Records your word that it was not done: the success that was told is contested, and stands no more."
+_KEEP: Final = "Records your word that it was done after all: the operation may not be repeated. It stays unverified."
+
+WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
+ENDED: Final = "It has ended; there is nothing left to go on with."
+NOT_EXECUTED: Final = "It was never executed."
+_REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
+
+
+def choices(standing: Standing) -> tuple[Choice, ...]:
+    """Every decision with what it will do, or why it may not be taken."""
+    return tuple(_choice(decision, standing) for decision in Decision)
+
+
+def choice(decision: Decision, standing: Standing) -> Choice:
+    """The one of this decision."""
+    return _choice(decision, standing)
+
+
+def _choice(decision: Decision, standing: Standing) -> Choice:
+    why_not = _barred(decision, standing)
+    if not why_not and standing.loaded is False and decision in ACTS:
+        why_not = "Its contract is not loaded here, or is another one than it began with."
+    return Choice(decision, _will(decision, standing), why_not)
+
+
+def _will(decision: Decision, standing: Standing) -> str:
+    if standing.state in _REPEATS or standing.state not in TERMINAL:
+        return _WILL[decision]
+    match decision:
+        case Decision.ABANDON:
+            return _CLOSE
+        case Decision.ATTEST_DONE:
+            return _CONFIRM if standing.state is State.RECONCILED_SUCCESS else _KEEP
+        case Decision.ATTEST_NOT_DONE:
+            return _CONTEST
+        case _:
+            return _WILL[decision]
+
+
+def _barred(decision: Decision, standing: Standing) -> str:
+    """Why a decision may not be taken, or ""."""
+    state = standing.state
+    if state is State.VALIDATED and standing.hold:
+        return "" if decision is Decision.ABANDON else NOT_EXECUTED
+    if state not in TERMINAL and state is not State.UNKNOWN:
+        return WORKED_ON
+    if state not in _REPEATS:
+        return _barred_at_end(decision, standing)
+    match decision:
+        case Decision.ABANDON:
+            return ""
+        case Decision.REOPEN:
+            return _barred_reopen(standing)
+        case Decision.GO_FORWARD:
+            return "" if standing.forward else "It is no workflow, or not past its pivot."
+        case _ if not standing.executed:
+            return NOT_EXECUTED
+        case Decision.ATTEST_DONE:
+            return ""
+        case Decision.ATTEST_NOT_DONE:
+            return "A reading shows an effect of it." if standing.effect_shown else ""
+        case Decision.VERIFY_AGAIN if standing.review == COMPENSATION_FAILED:
+            return "Its compensation failed: verify that action, or reverse this one again."
+        case Decision.VERIFY_AGAIN:
+            return "" if standing.readable else "Its contract has no reader."
+        case Decision.COMPENSATE:
+            return _barred_compensation(standing)
+
+
+def _barred_reopen(standing: Standing) -> str:
+    if standing.executed and standing.resolution is not Resolution.ATTESTED_NOT_DONE:
+        return "It may have been executed: attest that it was not done first."
+    if standing.hold == APPROVAL:
+        return "It waits for an approval; that is given by approving it."
+    return "Its arguments are recorded as redacted only; ask for the operation again." if standing.blind else ""
+
+
+def _barred_compensation(standing: Standing) -> str:
+    if not standing.reversible:
+        return "Its contract has no compensation."
+    if not standing.effect_shown:
+        return "No reading shows an effect of it: there is nothing to reverse."
+    return "Its arguments are recorded as redacted only." if standing.blind else ""
+
+
+def _barred_at_end(decision: Decision, standing: Standing) -> str:
+    """What has ended can be looked at and closed; a success can be confirmed or contested, a failure be denied."""
+    state = standing.state
+    if decision is Decision.ABANDON or (decision is Decision.ATTEST_DONE and state is State.RECONCILED_SUCCESS):
+        return ""
+    if decision is Decision.ATTEST_DONE and state is State.FAILED and standing.executed:
+        return ""
+    if decision is Decision.ATTEST_NOT_DONE and state is State.RECONCILED_SUCCESS:
+        return ""
+    return ENDED
+
+
+# --- what is signed -----------------------------------------------------------------------------------------
+
+
+def resolution_bytes(action_id: str, tenant: str, version: int, decision: str, who: str, reason: str) -> bytes:
+    """What an approver signs for a resolution: canonical bytes, which bind all that it is about."""
+    bound: list[Json] = ["readback/resolution/1", tenant, action_id, version, decision, who, reason]
+    return payload_bytes(bound)
+
+
+def lift_bytes(tenant: str, subject: str, action_ids: tuple[str, ...], who: str, reason: str) -> bytes:
+    """What an approver signs for lifting a freeze: the subject, and the actions that had frozen it."""
+    bound: list[Json] = ["readback/lift/1", tenant, subject, list(action_ids), who, reason]
+    return payload_bytes(bound)

@@ -1,0 +1,88 @@
+"""What an entry does beside its own action: subjects frozen and lifted, incidents opened and closed.
+
+Used by whoever records entries (a run, escalate, review) to make the append, and by audit, which derives the same from
+the entries again and compares. Everything stands in the entry's own data, under these keys and in no other way:
+
+    freeze: [subject, ...], frozen_for: reason      lift: [subject, ...]
+    incident: cause, severity: word                 closes: [incident id, ...]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain.contract import Contract
+from readback.domain.finding import Finding
+from readback.domain.freezing import FreezeScope, freezes, subjects
+from readback.domain.incident import cause_of, incident_id, severity_of
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.ports.store import Freeze, Incident
+
+
+@dataclass(slots=True)
+class Control:
+    """What the entries of one append do beside their action."""
+
+    freezes: list[Freeze] = field(default_factory=list)
+    lifts: list[str] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    closes: list[str] = field(default_factory=list)
+
+    def take(self, tenant: str, action_id: str, version: int, at_us: int, data: Mapping[str, Json]) -> None:
+        """One more entry, the action's `version`th."""
+        reason = str(data.get("frozen_for", ""))
+        self.freezes += [Freeze(tenant, s, action_id, reason, at_us) for s in texts(data.get("freeze"))]
+        self.lifts += texts(data.get("lift"))
+        self.closes += texts(data.get("closes"))
+        cause = str(data.get("incident", ""))
+        if cause:
+            severity = str(data.get("severity", ""))
+            self.incidents.append(Incident(tenant, incident_id(action_id, version), cause, severity, action_id, at_us))
+
+
+def texts(value: Json) -> list[str]:
+    """A list of texts in an entry; nothing where there is none."""
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def incident_data(
+    finding: Finding, side_effect: SideEffect, action_id: str, sources: tuple[str, ...] = ()
+) -> dict[str, Json]:
+    """What an entry says that opens an incident."""
+    severity = severity_of(finding, side_effect).value
+    return {"incident": cause_of(finding, action_id, sources), "severity": severity}
+
+
+def freeze_data(
+    contract: Contract,
+    *,
+    tenant: str,
+    principal: str,
+    target: str,
+    state: State,
+    reason: str,
+    by_row: bool,
+    executed: bool,
+    frozen: tuple[str, ...] = (),
+) -> dict[str, Json]:
+    """What an entry says that freezes; empty where it does not. `frozen`: what the action had frozen already."""
+    if not freezes(contract.side_effect, state, by_row=by_row, executed=executed):
+        return {}
+    named = subjects(contract.freeze, tenant=tenant, principal=principal, contract=contract.name, target=target)
+    return freezing(tuple(subject for subject in named if subject not in frozen), reason)
+
+
+def freezing(named: tuple[str, ...], reason: str) -> dict[str, Json]:
+    """The same for subjects that are known."""
+    return {"freeze": list(named), "frozen_for": reason} if named else {}
+
+
+def resource_of(target: str) -> tuple[str, ...]:
+    """The least that is frozen, where no contract can be asked what it names."""
+    return subjects((FreezeScope.RESOURCE,), tenant="", principal="", contract="", target=target)
+
+
+__all__ = ["Control", "freeze_data", "freezing", "incident_data", "resource_of", "texts"]
