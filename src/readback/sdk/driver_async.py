@@ -151,11 +151,13 @@ class AsyncDriver:
         not_after_us: int | None = None,
     ) -> Called:
         now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
-        limit, errand = asyncio.timeout(timeout_us / US), Errand()
+        limit: asyncio.Timeout | None = None
+        errand = Errand()
         try:
             begun = start(hand.call(context, arguments)) if hand.is_async else None
             if begun is not None and begun.over:
                 return Called(Ending.RETURNED, begun.value, None, started, now())
+            limit = asyncio.timeout(timeout_us / US)
             async with limit:
                 if begun is not None:
                     return Called(Ending.RETURNED, await begun, None, started, now())
@@ -167,7 +169,7 @@ class AsyncDriver:
                 return raised(stop, started, now())  # the tool's own, not ours
             return interrupted(stop, started, now())
         except TimeoutError as error:
-            if not limit.expired():
+            if limit is None or not limit.expired():
                 return raised(error, started, now())
             never = not hand.is_async and errand.drop()
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
@@ -238,9 +240,7 @@ def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Ca
 
 async def _uninterrupted(future: asyncio.Future[AppendResult]) -> tuple[AppendResult, BaseException | None]:
     """The result of a commit, which is waited for in any case: it takes no longer than the store's own limit."""
-    stop: BaseException | None = None
-    while True:
-        try:
-            return await asyncio.shield(future), stop
-        except asyncio.CancelledError as cancelled:
-            stop = cancelled
+    try:
+        return await future, None
+    except asyncio.CancelledError as stop:  # it is told when the commit is over; see `Standing`
+        return future.result(), stop
