@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.adapters.predicates_cel.functions import dec_cmp, dec_eq, differ, kind_name, same, sha256
 from readback.adapters.predicates_cel.messages import failure, refusal, refused
+from readback.adapters.predicates_cel.plain import holds_nul, plainly
 from readback.adapters.predicates_cel.text import Scan, Size, bounded, measure, work
 from readback.canon import Json, UnsupportedValueError, json_value
 from readback.canon.limits import EXPRESSION_WORK_MAX
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 _CACHED_MAX: Final = 4_096
-_PATH: Final = re.compile(r"[a-z]+(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _TRUE: Final = Evaluated("value", True)
 _FALSE: Final = Evaluated("value", False)
+_CUT: Final = Evaluated("type", error="A text holds a NUL character, which no expression can look behind.")
 _TOO_MUCH: Final = Evaluated("limit", error="The values are too large for what the expression does with them.")
 
 
 class CelBinding:
     """The six roots, converted once, and only if a program is run on them."""
 
-    __slots__ = ("_activation", "sizes", "variables")
+    __slots__ = ("_activation", "_cut", "sizes", "variables")
 
     def __init__(self, variables: Mapping[str, Json]) -> None:
         self._activation: cel.Activation | None = None
+        self._cut: dict[str, bool] = {}
         self.variables = variables
         self.sizes: dict[str, Size] = {}
 
@@ -44,6 +45,12 @@ class CelBinding:
         if self._activation is None:
             self._activation = _environments().evaluating.Activation(self.variables)
         return self._activation
+
+    def cut(self, path: str) -> bool:
+        """Whether a text at a path would reach the library shortened: it ends each at its first NUL."""
+        if path not in self._cut:
+            self._cut[path] = holds_nul(look(path, self.variables))
+        return self._cut[path]
 
     def size(self, path: str) -> Size:
         """How much lies at a path; counted once."""
@@ -55,7 +62,7 @@ class CelBinding:
 class CelPredicate:
     """One compiled expression; it holds no state of an evaluation."""
 
-    __slots__ = ("_boolean", "_error_type", "_path", "_program", "_scan", "source")
+    __slots__ = ("_boolean", "_error_type", "_plain", "_program", "_scan", "source")
 
     def __init__(self, program: cel.Expression, scan: Scan, boolean: bool, error_type: cel.Type) -> None:
         self._program = program
@@ -63,7 +70,7 @@ class CelPredicate:
         self._boolean = boolean
         self._error_type = error_type
         self.source = scan.source
-        self._path = tuple(scan.source.split(".")) if not boolean and _PATH.fullmatch(scan.source) else ()
+        self._plain = plainly(scan.source, boolean)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -74,10 +81,12 @@ class CelPredicate:
         """See the port. The library raises for its budgets; all else that goes wrong is an error value."""
         if not isinstance(binding, CelBinding):
             raise InvariantError("A binding of another engine was given.")
-        if self._path:
-            text = _text_at(self._path, binding.variables)
-            if text is not None:
-                return Evaluated("value", text)
+        if self._plain is not None:
+            answer = self._plain(binding.variables)
+            if answer is not None:
+                return answer
+        if any(map(binding.cut, self._scan.paths)):
+            return _CUT
         if self._scan.costly and work(self._scan, binding.size) > EXPRESSION_WORK_MAX:
             return _TOO_MUCH
         try:
@@ -98,19 +107,6 @@ class CelPredicate:
             return Evaluated("value", json_value(plain))
         except UnsupportedValueError as error:
             return Evaluated("type", error=error.message)
-
-
-def _text_at(path: tuple[str, ...], variables: Mapping[str, Json]) -> str | None:
-    """The text at a plain path, which the library would give as well, and for ten times the cost; None for all else.
-
-    Most identities are such paths.
-    """
-    here: Json = variables.get(path[0])
-    for name in path[1:]:
-        if type(here) is not dict or name not in here:
-            return None
-        here = here[name]
-    return here if type(here) is str else None
 
 
 class CelPredicates:
