@@ -140,7 +140,7 @@ class Run:
         event = Event(kind, at_us, path, self.secrecy.recorded(data or {}), refs or {})
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
-        self._events.append(SealedEvent(kind.value, at_us, envelope, leaf))
+        self._events.append(SealedEvent(kind._value_, at_us, envelope, leaf))
 
     def keep(self, root: str, value: Json) -> str:
         """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""

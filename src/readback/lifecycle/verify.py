@@ -317,12 +317,12 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
     """Where a reading came from and what it said of itself; not what it found."""
     reading = taken.reading
     return {
-        "role": taken.role.value,
+        "role": taken.role._value_,
         "reader": taken.reader,
         "source": taken.source,
-        "consistency": taken.consistency.value,
-        "independence": taken.independence.value,
-        "presence": reading.presence.value,
+        "consistency": taken.consistency._value_,
+        "independence": taken.independence._value_,
+        "presence": reading.presence._value_,
         "complete": reading.complete,
         "token": reading.commit_token_honoured,
         "newer": reading.created_after_dispatch,

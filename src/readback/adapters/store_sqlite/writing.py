@@ -56,6 +56,8 @@ class Known:
         self.freezes: bool | None = None
         """Whether anything at all is frozen: where nothing is, nothing has to be looked up."""
         self.heads: dict[str, _Head] = {}
+        self.contracts: set[tuple[str, str]] = set()
+        """Texts of contracts that are in it, by tenant and digest: each action brings its contract's."""
 
     def doubt(self) -> None:
         """At the start of a transaction: forget everything, unless the database is as it was left."""
@@ -72,6 +74,7 @@ class Known:
         self.last_seq = None
         self.freezes = None
         self.heads.clear()
+        self.contracts.clear()
 
 
 class Transaction:
@@ -124,6 +127,10 @@ class Transaction:
         seq = self._add_events(item, head)
         self._projections[item.action_id] = item.projection
         for evidence in item.evidence:
+            if evidence.digest == item.projection.contract_hash:
+                if (item.tenant, evidence.digest) in self._known.contracts:
+                    continue
+                self._known.contracts.add((item.tenant, evidence.digest))
             self._evidence.append((item.tenant, bytes.fromhex(evidence.digest), evidence.media, evidence.body))
         if item.reserve is not None:
             self._keys[item.tenant, item.reserve.key_hash] = item.reserve
