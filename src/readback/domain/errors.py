@@ -12,6 +12,7 @@
     │   ├── ExpressionError, TemplateError
     │   └── ContractChangedError
     ├── SettingsError (5)               the operator's
+    ├── SinkError (5)                   of whatever incidents are told to; no action ever fails by it
     ├── VerifierError (5)               the reader's or the predicate's: the outcome stays undetermined
     │   └── ReaderFailedError, ReaderTypeError, ReaderTimeoutError, OutOfScopeReadingError
     ├── ToolError (3)                   the tool's; drivers turn it into an observation
@@ -72,8 +73,10 @@ __all__ = [
     "ReaderTimeoutError",
     "ReaderTypeError",
     "ReviewError",
+    "SagaError",
     "SandboxEscapeError",
     "SettingsError",
+    "SinkError",
     "SqliteTooOldError",
     "StoreCorruptError",
     "StoreError",
@@ -179,6 +182,13 @@ REVIEW_CODES: Final = (
     "review.signature",
     "review.key-taken",
 )
+
+
+class SagaError(InputError):
+    """A saga that may not be begun. `details["problems"]` lists all its faults at once. Nothing was done."""
+
+    code = "input.saga"
+    remedy_default = "Correct the named steps, and begin the saga again."
 
 
 class HeaderInjectionError(InputError):
@@ -295,6 +305,14 @@ class SettingsError(ReadbackError):
 
     code = "settings"
     exit_code = 5
+
+
+class SinkError(ReadbackError):
+    """An incident could not be told. It stays open in the ledger, untold, and is told again later."""
+
+    code = "sink"
+    exit_code = 5
+    remedy_default = "Look at what `incident_command` or `incident_webhook` names; the incident is told again."
 
 
 # --- the verifier's fault -----------------------------------------------------------------------------------
