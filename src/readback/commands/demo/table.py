@@ -33,7 +33,7 @@ def show(rows: Sequence[Row], totals: Totals, ledger: str, events: int) -> None:
     out.print()
     out.print(_table(out, [*spoiled, *honest], sections={len(spoiled) - 1}))
     out.print()
-    for line in _counts(totals, events):
+    for line in counted(_counts(totals, events)):
         out.print(line)
     out.print()
     for each in _where_next(spoiled, ledger):
@@ -110,19 +110,23 @@ def _word(body: str) -> str:
     return ", ".join(f"{name} {found[name]}" for name in ("qty", "rowcount", "size") if name in found)
 
 
-def _counts(totals: Totals, events: int) -> list[Text]:
+def counted(counts: Sequence[tuple[str, str, bool]]) -> list[Text]:
+    """Counts with their names, one a line; red where it is not good."""
     from rich.text import Text
 
+    return [Text.assemble(f"{name:<42}", (value, "bold" if good else "bold red")) for name, value, good in counts]
+
+
+def _counts(totals: Totals, events: int) -> list[tuple[str, str, bool]]:
     ledger = f"{events} entries recomputed, {'all sound' if totals.ledger_ok else 'FAULTS FOUND'}"
-    lines = (
+    return [
         ("steps", str(totals.actions), True),
         ("false successes told by the naive agent", str(totals.naive_false_successes), True),
         ("false successes told by Readback", str(totals.readback_false_successes), not totals.readback_false_successes),
         ("effects duplicated by our own doing", str(totals.duplicated_effects), not totals.duplicated_effects),
         ("true outcomes that Readback did not tell", str(totals.missed_successes), not totals.missed_successes),
         ("the ledger", ledger, totals.ledger_ok),
-    )
-    return [Text.assemble(f"{name:<42}", (value, "bold" if good else "bold red")) for name, value, good in lines]
+    ]
 
 
 def _where_next(rows: Sequence[Row], ledger: str) -> list[str]:

@@ -136,7 +136,7 @@ def _row(done: Done, truth: Truth, heard: Sequence[Heard]) -> Row:
         name=step.name,
         pattern=step.pattern,
         spoiled=step.spoiled,
-        tool_said=_said(heard, called=outcome is not None and outcome.attempts > 0),
+        tool_said=said(heard, called=outcome is not None and outcome.attempts > 0),
         fact=step.truth(truth),
         naive=naive.repeat(step.name) if phantom else naive.tell(step.name, heard),
         readback=Told(_claim(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
@@ -162,7 +162,7 @@ def _claim(outcome: Outcome | None) -> Claim:
             return Claim.OPEN
 
 
-def _said(heard: Sequence[Heard], *, called: bool) -> str:
+def said(heard: Sequence[Heard], *, called: bool) -> str:
     """The first answer, as both agents got it."""
     if not heard:
         return "nothing: its process was killed" if called else "nothing: it was not called"

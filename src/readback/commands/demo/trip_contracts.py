@@ -15,6 +15,7 @@ from typing import Any, Final
 from readback import Context, Lookup, Reading, action
 from readback.commands.demo.overheard import overheard
 from readback.commands.demo.trip_desk import trip_desk
+from readback.sdk.action import ActionDefinition
 
 # What a reading of an entry is of. The stamp of whoever made it stays on it.
 MADE: Final = {
@@ -297,3 +298,13 @@ def tickets_anywhere(ctx: Context, trip: str, seat: str, charge: str) -> list[Re
 @issue_tickets.lookup
 def tickets_by_key(ctx: Context, trip: str, seat: str, charge: str) -> Lookup:
     return _by_key(ctx, "tickets")
+
+
+BY_STEP: Final[dict[str, ActionDefinition[Any]]] = {
+    "flight": hold_seat,
+    "hotel": book_hotel,
+    "car": reserve_car,
+    "charge": charge_trip,
+    "tickets": issue_tickets,
+}
+"""The action of each step of a trip."""

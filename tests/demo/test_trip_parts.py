@@ -1,0 +1,163 @@
+"""The trip's contracts against real providers, step by step; the naive traveller beside them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from readback import Outcome, Proposal, Readback, State
+from readback.commands.demo import trip_contracts as trips
+from readback.commands.demo.naive import Claim
+from readback.commands.demo.systems.launch import Systems
+from readback.commands.demo.systems.trip_books import TRADES
+from readback.commands.demo.trip_cases import CASES, WANTED, Case
+from readback.commands.demo.trip_desk import BOOKS, trip_desk
+from readback.commands.demo.trip_naive import STEPS, NaiveAgent, naive_client
+from readback.domain.side_effect import SideEffect
+from readback.domain.verdict import Attribution
+from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
+
+BY_BOOK = dict(zip(BOOKS, trips.BY_STEP, strict=True))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Systems]:
+    with Systems(only=["trip"]) as systems:
+        trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
+        yield systems
+        trip_desk.close()
+
+
+@pytest.fixture
+def rb(request: pytest.FixtureRequest) -> Iterator[Readback]:
+    """On a clock of its own: nothing here lands late, so that no window has to be waited for. One seed a test, since
+    the stamps follow from it.
+    """
+    runtime = VirtualRuntime(zlib.crc32(request.node.name.encode()))
+    with Readback.open(tenant="acme", principal="agent:desk", runtime=runtime, store=MemoryStore()) as opened:
+        yield opened
+
+
+def proposal(book: str, trip: str) -> Proposal:
+    match book:
+        case "flights":
+            return trips.hold_seat(trip=trip, flight=WANTED["flights"])
+        case "hotel":
+            return trips.book_hotel(trip=trip, room=WANTED["hotel"])
+        case "car":
+            return trips.reserve_car(trip=trip, car=WANTED["car"])
+        case "payments":
+            return trips.charge_trip(trip=trip, flight_cents=24_000, hotel_cents=31_500, car_cents=9_900)
+        case _:
+            return trips.issue_tickets(trip=trip, seat="fl-1", charge="pa-1")
+
+
+def go(systems: Systems, rb: Readback, book: str, fault: str, **params: object) -> tuple[Outcome, str]:
+    trip = f"{fault}-{book}"
+    systems.fault(fault, system="trip", match={"book": book, "trip": trip, "op": "make"}, **params)
+    return rb.run(proposal(book, trip), operation=trip), trip
+
+
+def test_there_is_one_step_and_one_way_back_for_each_book_but_the_last() -> None:
+    assert tuple(TRADES) == BOOKS == tuple(STEPS)
+    classes = [action.contract.side_effect for action in trips.BY_STEP.values()]
+    medium, high = SideEffect.MEDIUM_RISK_WRITE, SideEffect.HIGH_RISK_EXTERNAL
+    assert classes == [medium, medium, medium, high, medium]
+    for book, action in zip(TRADES, trips.BY_STEP.values(), strict=True):
+        assert action.contract.execution.honours_key is TRADES[book].honours_key, "what is promised is what is so"
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_an_effect_whose_reply_was_lost_is_found_by_its_stamp(systems: Systems, rb: Readback, book: str) -> None:
+    outcome, trip = go(systems, rb, book, "lost_reply")
+    assert (outcome.state, outcome.attribution) == (State.RECONCILED_SUCCESS, Attribution.OURS)
+    assert [entry.made_stamp for entry in systems.trip_truth(trip).live(book)] == [outcome.stamp]
+
+
+@pytest.mark.parametrize("book", ["flights", "hotel", "car"])
+@pytest.mark.parametrize("fault", ["refuse", "silent_noop", "lost_before"])
+def test_a_hold_that_never_was_is_failed_and_asked_for_once(
+    systems: Systems, rb: Readback, book: str, fault: str
+) -> None:
+    outcome, trip = go(systems, rb, book, fault, times=-1)
+    assert (outcome.state, outcome.attempts) == (State.FAILED, 1)
+    assert systems.trip_truth(trip).clear
+
+
+@pytest.mark.parametrize(
+    ("book", "state", "attempts"), [("tickets", State.RECONCILED_SUCCESS, 2), ("payments", State.FAILED, 1)]
+)
+def test_only_tickets_are_asked_for_again_by_themselves(
+    systems: Systems, rb: Readback, book: str, state: State, attempts: int
+) -> None:
+    """Both honour the key, so that it would be safe; but a card is not charged again without whoever wants it."""
+    outcome, trip = go(systems, rb, book, "refuse", code=503)
+    assert (outcome.state, outcome.attempts) == (state, attempts)
+    assert systems.trip_truth(trip).made(book) == attempts - 1
+
+
+@pytest.mark.parametrize("book", ["flights", "hotel", "car"])
+def test_a_hold_of_another_thing_is_taken_back_and_that_is_verified(systems: Systems, rb: Readback, book: str) -> None:
+    outcome, trip = go(systems, rb, book, "wrong_value", set={"what": "something else"})
+    assert outcome.state is State.COMPENSATED
+    truth = systems.trip_truth(trip)
+    assert (truth.clear, truth.made(book), truth.undone(book)) == (True, 1, 1)
+
+
+def test_a_compensation_that_only_says_that_it_worked_is_not_told_as_one(systems: Systems, rb: Readback) -> None:
+    match = {"book": "hotel", "trip": "wrong_value-hotel-2", "op": "cancel"}
+    systems.fault("silent_noop", system="trip", match=match)
+    systems.fault("wrong_value", system="trip", match={**match, "op": "make"}, set={"what": "a cupboard"})
+    outcome = rb.run(proposal("hotel", match["trip"]), operation="a cupboard")
+    assert (outcome.state, outcome.review) == (State.REVIEW_REQUIRED, "compensation_failed")
+    assert systems.trip_truth(match["trip"]).as_text() == "hotel"
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_a_second_effect_of_one_step_is_never_told_as_done(systems: Systems, rb: Readback, book: str) -> None:
+    outcome, trip = go(systems, rb, book, "duplicate")
+    assert (outcome.state, outcome.review) == (State.REVIEW_REQUIRED, "duplicate_side_effect")
+    assert systems.trip_truth(trip).repeated == 1
+
+
+def test_a_wrong_amount_is_not_told_as_charged(systems: Systems, rb: Readback) -> None:
+    outcome, _ = go(systems, rb, "payments", "wrong_value", set={"cents": 654_000})
+    assert outcome.state is State.REVIEW_REQUIRED
+
+
+# --- the naive traveller ----------------------------------------------------------------------------------------
+
+
+def naive_end(systems: Systems, case: Case) -> tuple[Claim, str]:
+    for each in case.spoiled:
+        systems.fault(each.fault, system="trip", match=each.match(f"n-{case.trip}"), times=each.times, **each.params)
+    with naive_client(systems.trip_url) as client:
+        told = NaiveAgent(client).book(f"n-{case.trip}")
+    return told.claim, systems.trip_truth(f"n-{case.trip}").as_text()
+
+
+ALL = "flights, hotel, car, payments, tickets"
+
+
+@pytest.mark.parametrize(
+    ("trip", "claim", "stands"),
+    [
+        ("lisbon", Claim.DONE, ALL),
+        ("bergen", Claim.FAILED, "nothing"),
+        ("graz", Claim.DONE, "flights, car, payments, tickets"),
+        ("porto", Claim.DONE, ALL),
+        ("turin", Claim.FAILED, "flights, 2 hotel, car"),
+        ("malmo", Claim.FAILED, "flights, hotel, car"),
+        ("cork", Claim.DONE, "flights, hotel, car, 2 payments, tickets"),
+        ("riga", Claim.FAILED, "flights, hotel, car, payments"),
+        ("split", Claim.DONE, "flights, hotel, car, payments, 2 tickets"),
+    ],
+)
+def test_the_naive_traveller_believes_replies_and_takes_nothing_back(
+    systems: Systems, trip: str, claim: Claim, stands: str
+) -> None:
+    (case,) = [each for each in CASES if each.trip == trip]
+    assert naive_end(systems, case) == (claim, stands)
