@@ -64,8 +64,10 @@ class Engine:
         `named` is told the id as soon as there is one, before anything is done under it.
         """
         validate.admit(request, scope)
-        begun = yield Begin(fresh=True)
+        begun = yield Begin(fresh=not request.action_id)
         assert isinstance(begun, Begun)
+        if request.action_id:  # announced by a saga, so that whoever begins it begins the same action
+            begun = replace(begun, action_id=request.action_id)
         if named is not None:
             named(begun)
         run = execute.propose(request, scope, begun, self.table.version)

@@ -59,6 +59,16 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     stamp = STAMP_PREFIX + begun.action_id
     hashed = key_hash(scope.tenant, contract.name, key_of)
     target = request.plan.target(_naming(request, scope, stamp, operation))
+    context: dict[str, Json] = {
+        "run": scope.run,
+        "plan": scope.plan,
+        "step": request.step,
+        "task_state": scope.task_state,
+        "boundary": scope.boundary,
+        "trace": scope.trace,
+        "parent_span": scope.parent_span,
+        "reverses": request.reverses,
+    }
     data: dict[str, Json] = {
         "principal": scope.principal,
         "contract": contract.name,
@@ -77,17 +87,10 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         "verification_table": DEPTHS_VERSION,
         "recovery_table": table_version,
         "break_glass": scope.break_glass,
-        "context": {
-            "run": scope.run,
-            "plan": scope.plan,
-            "step": request.step,
-            "task_state": scope.task_state,
-            "boundary": scope.boundary,
-            "trace": scope.trace,
-            "parent_span": scope.parent_span,
-            "reverses": request.reverses,
-        },
+        "context": context,
     }
+    if request.saga:
+        data["context"] = {**context, "saga": request.saga, "region": request.region}
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
     if request.intended is not None:
         payload["intended"] = dict(request.intended)

@@ -78,6 +78,11 @@ class Request:
     replaces: str = ""
     reverses: str = ""
     """The stamp of the action that this one compensates."""
+    saga: str = ""
+    """The saga that it belongs to, and in which of its regions ("before", "pivot", "after"; "" for a reversal)."""
+    region: str = ""
+    action_id: str = ""
+    """The id that was announced for it; "" to draw a fresh one."""
 
 
 @dataclass(frozen=True, slots=True)

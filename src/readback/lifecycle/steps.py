@@ -6,13 +6,15 @@ itself never asks for it. This module is the whole of the engine's view of the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.context import Context
+from readback.domain.saga import Saga
 from readback.lifecycle.plan import Plan
 from readback.ports.store import Append, AppendResult, KeyRecord
 
@@ -145,7 +147,51 @@ class LoadAction:
     action_id: str
 
 
-Step = Commit | Dispatch | Take | Settle | Wait | Lease | Load | LoadKey | LoadCounts | LoadAction | Begin
+@dataclass(frozen=True, slots=True)
+class LoadActions:
+    """Fold several actions' events. Answer: Family."""
+
+    action_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSaga:
+    """Fold a saga's events. Answer: FoldedSaga."""
+
+    saga_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stir:
+    """Bring the due time of something that waits forward to now: it decides nothing. Answer: Woken."""
+
+    action_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Do these works, none of which waits: at the same time where the driver can. Answer: Gathered."""
+
+    works: tuple[Generator[Step, Answer, Any], ...]
+
+
+Step = (
+    Commit
+    | Dispatch
+    | Take
+    | Settle
+    | Wait
+    | Lease
+    | Load
+    | LoadKey
+    | LoadCounts
+    | LoadAction
+    | LoadActions
+    | LoadSaga
+    | Stir
+    | Together
+    | Begin
+)
 
 
 @swift
@@ -215,4 +261,36 @@ class Folded:
     action: Action | None
 
 
-Answer = Committed | Called | Woken | Leased | Loaded | KeyFound | Counted | Folded | Begun
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The actions that there are, by id."""
+
+    actions: Mapping[str, Action]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedSaga:
+    saga: Saga | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What each work came to, in order; the exception where one raised it."""
+
+    results: tuple[Any, ...]
+
+
+Answer = (
+    Committed
+    | Called
+    | Woken
+    | Leased
+    | Loaded
+    | KeyFound
+    | Counted
+    | Folded
+    | Family
+    | FoldedSaga
+    | Gathered
+    | Begun
+)
