@@ -45,57 +45,17 @@ from readback.canon.fault import (
 )
 
 __all__ = [
-    "ArgumentError",
-    "CanonError",
-    "ConflictError",
-    "ContractChangedError",
-    "ContractError",
-    "ContractFieldError",
-    "EnvelopeProfileError",
-    "ExpressionError",
-    "HeaderInjectionError",
-    "HonestyError",
-    "InputError",
-    "InvariantError",
-    "LeaseLostError",
-    "MalformedJsonError",
-    "MissingPostconditionError",
-    "MissingReaderError",
-    "NotDispatchedError",
-    "NotFoundError",
-    "NotVerifiedError",
-    "OutOfScopeReadingError",
-    "OversizeError",
-    "PayloadConflictError",
-    "ProposalError",
-    "ReadbackError",
-    "ReaderFailedError",
-    "ReaderTimeoutError",
-    "ReaderTypeError",
-    "ReviewError",
-    "SagaError",
-    "SandboxEscapeError",
-    "SettingsError",
-    "SinkError",
-    "SqliteTooOldError",
-    "StoreCorruptError",
-    "StoreError",
-    "StoreFullError",
-    "StoreLockedError",
-    "StoreReadOnlyError",
-    "StoreVersionError",
-    "TemplateError",
-    "ToolError",
-    "ToolTimeoutError",
-    "UnknownOutcomeError",
-    "UnknownPrincipalError",
-    "UnknownTenantError",
-    "UnsupportedValueError",
-    "UsageError",
-    "ValueTooLargeError",
-    "VerifierError",
-    "WeakReaderError",
-]
+    "ApprovalError", "ArgumentError", "CanonError", "ConflictError", "ContractChangedError", "ContractError",
+    "ContractFieldError", "EnvelopeProfileError", "ExpressionError", "HeaderInjectionError", "HonestyError",
+    "InputError", "InvariantError", "LeaseLostError", "MalformedJsonError", "MissingPostconditionError",
+    "MissingReaderError", "NotDispatchedError", "NotFoundError", "NotVerifiedError", "OutOfScopeReadingError",
+    "OversizeError", "PayloadConflictError", "ProposalError", "ReadbackError", "ReaderFailedError",
+    "ReaderTimeoutError", "ReaderTypeError", "ReviewError", "SagaError", "SandboxEscapeError", "SettingsError",
+    "SinkError", "SqliteTooOldError", "StoreCorruptError", "StoreError", "StoreFullError", "StoreLockedError",
+    "StoreReadOnlyError", "StoreVersionError", "TemplateError", "ToolError", "ToolTimeoutError",
+    "UnknownOutcomeError", "UnknownPrincipalError", "UnknownTenantError", "UnsupportedValueError", "UsageError",
+    "ValueTooLargeError", "VerifierError", "WeakReaderError",
+]  # fmt: skip
 
 
 # --- the caller's fault -------------------------------------------------------------------------------------
@@ -189,6 +149,15 @@ class SagaError(InputError):
 
     code = "input.saga"
     remedy_default = "Correct the named steps, and begin the saga again."
+
+
+class ApprovalError(InputError):
+    """An approval, or a denial, that does not count. Nothing was recorded and nothing executed. The code says why:
+    approval.forged, .expired, .replayed, .mismatch, .policy-changed, .unknown-approver, .self; .key, .no-terminal.
+    """
+
+    code = "approval"
+    remedy_default = "Look at `readback approve ID` for what is asked for now, and by whom it can be approved."
 
 
 class HeaderInjectionError(InputError):

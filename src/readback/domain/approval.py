@@ -1,0 +1,347 @@
+"""Approvals: what a person's signature is bound to, and whether it lets an attempt be made.
+
+Pure and total. `Bound` makes the exact bytes that an approver is shown; a token names their hash and is signed;
+`check_approvals` is asked when a token is recorded and again, by the process that executes and against its own
+settings, before each attempt. Signatures are checked by a function that is handed in. It neither stores nor decides
+what follows from a refusal: that is the recovery table's.
+
+Source: the action verification specification, "Recovery decision table" (approval rows), "Action ledger schema".
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final
+from unicodedata import normalize
+
+from readback.canon import Json, ReadbackError, envelope_bytes, parse_json, payload_bytes, sha256_hex
+from readback.domain.errors import ApprovalError, OversizeError
+
+BOUND_FORMAT: Final = "readback-approval/1"
+TOKEN_FORMAT: Final = "readback-approval-token/1"
+POLICY_FORMAT: Final = "readback-approval-policy/1"
+SIGNED_PREFIX: Final = b"readback/approval-token/1\n"
+"""Stands before every statement that is signed, so that the signature means nothing anywhere else."""
+KEY_PREFIX: Final = "ed25519:"
+KEY_BYTES: Final = 32
+SIGNATURE_BYTES: Final = 64
+BOUND_MAX_BYTES: Final = 65_536
+"""What a person has to read before signing; a larger request cannot be approved."""
+TOKEN_MAX_BYTES: Final = 4_096
+PEOPLE_MAX: Final = 2
+EXPIRES_DEFAULT_US: Final = 24 * 3600 * 1_000_000
+HOLD: Final = "approval"
+"""What a validated action is held by while it waits for one."""
+
+Verify = Callable[[str, bytes, bytes], bool]
+"""(public key as text, message, signature) -> whether the signature is that key's over that message."""
+
+
+class Decision(StrEnum):
+    """What an approver signs."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+
+
+class Refusal(StrEnum):
+    """Why a token, or the tokens of an action, do not let it go ahead. The values are stable error codes."""
+
+    WAITING = "approval.required"
+    """Not enough people have approved yet."""
+    FORGED = "approval.forged"
+    EXPIRED = "approval.expired"
+    REPLAYED = "approval.replayed"
+    """Made for another request, or counted already."""
+    MISMATCH = "approval.mismatch"
+    """Signed over other bytes than those that would be executed."""
+    POLICY_CHANGED = "approval.policy-changed"
+    UNKNOWN_APPROVER = "approval.unknown-approver"
+    SELF = "approval.self"
+    DENIED = "approval.denied"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalTerms:
+    """What a contract asks for. `when`: an expression over requested, intended and scope; "" for always."""
+
+    people: int = 1
+    expires_us: int = EXPIRES_DEFAULT_US
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """Somebody who may approve: a name, a public key (`ed25519:` and base64), and patterns of what they may approve.
+
+    `tenants` and `contracts` are patterns such as "acme" or "pay_*"; no tenant means none.
+    """
+
+    name: str
+    key: str
+    tenants: tuple[str, ...]
+    contracts: tuple[str, ...] = ("*",)
+
+    @property
+    def key_id(self) -> str:
+        """A short name of the key, made of the key."""
+        return key_id(self.key)
+
+    def may_approve(self, tenant: str, contract: str) -> bool:
+        """Whether this approver counts for actions of a contract in a tenant."""
+        return any(fnmatchcase(tenant, p) for p in self.tenants) and any(
+            fnmatchcase(contract, p) for p in self.contracts
+        )
+
+
+def key_id(key: str) -> str:
+    """The first 64 bits of the key's SHA-256, in hex."""
+    return sha256_hex(key.encode())[:16]
+
+
+def check_key(text: str) -> str:
+    """The key in its one spelling. Raises ApprovalError for what is no Ed25519 public key."""
+    try:
+        raw = b64decode(text.removeprefix(KEY_PREFIX).encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raw = b""
+    if not text.startswith(KEY_PREFIX) or len(raw) != KEY_BYTES:
+        raise ApprovalError(f"{text[:80]!r} is no public key: write ed25519: and 32 bytes in base64.")
+    return KEY_PREFIX + b64encode(raw).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who may approve here. Another list is another policy, and has another version."""
+
+    approvers: tuple[Approver, ...] = ()
+    version: str = ""
+
+    @classmethod
+    def of(cls, approvers: Sequence[Approver]) -> Policy:
+        """The policy of these approvers. Raises ApprovalError where a name or a key is there twice."""
+        kept = tuple(sorted(approvers, key=lambda one: one.name))
+        names, keys = [_folded(one.name) for one in kept], [check_key(one.key) for one in kept]
+        if len(set(names)) != len(names) or len(set(keys)) != len(keys):
+            raise ApprovalError("Two approvers bear one name, or have one key; two people need two of each.")
+        rows: list[Json] = [[o.name, o.key, sorted(o.tenants), sorted(o.contracts)] for o in kept]
+        return cls(kept, sha256_hex(envelope_bytes({"format": POLICY_FORMAT, "approvers": rows})))
+
+    def named(self, name: str) -> Approver | None:
+        """The approver of this name."""
+        return next((one for one in self.approvers if one.name == name), None)
+
+    def with_key(self, key: str) -> Approver | None:
+        """The approver who has this key."""
+        return next((one for one in self.approvers if one.key == key), None)
+
+
+NOBODY: Final = Policy.of(())
+"""Nobody may approve: what needs an approval waits until it expires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Everything that one approval is bound to. `requested` and `intended` are as they are kept: less what the contract
+    redacts; `request_hash` is over the arguments as they are.
+    """
+
+    approval: str
+    nonce: str
+    action: str
+    tenant: str
+    principal: str
+    contract: str
+    contract_version: str
+    contract_hash: str
+    kind: str
+    side_effect: str
+    target: str
+    operation: str
+    request_hash: str
+    requested: Json
+    intended: Json
+    people: int
+    policy: str
+    expires_us: int
+
+    def bytes(self) -> bytes:
+        """The exact bytes: canonical JSON (RFC 8785). Raises OversizeError beyond what a person can be shown."""
+        written = payload_bytes(
+            {
+                "format": BOUND_FORMAT,
+                "approval": self.approval,
+                "nonce": self.nonce,
+                "action": self.action,
+                "tenant": self.tenant,
+                "principal": self.principal,
+                "contract": {"name": self.contract, "version": self.contract_version, "hash": self.contract_hash},
+                "kind": self.kind,
+                "side_effect": self.side_effect,
+                "target": self.target,
+                "operation": self.operation,
+                "request_hash": self.request_hash,
+                "requested": self.requested,
+                "intended": self.intended,
+                "people": self.people,
+                "policy": self.policy,
+                "expires_us": self.expires_us,
+            }
+        )
+        if len(written) > BOUND_MAX_BYTES:
+            raise OversizeError(
+                f"What has to be approved has {len(written)} bytes, over {BOUND_MAX_BYTES}: nobody can read that."
+            )
+        return written
+
+    def payload(self) -> str:
+        """SHA-256 of the bytes, in hex: what a token names."""
+        return sha256_hex(self.bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalToken:
+    """One person's signed decision about one request. `signed_at_us` is what the signer's clock said, and no more."""
+
+    approver: str
+    key_id: str
+    approval: str
+    payload: str
+    decision: Decision
+    signed_at_us: int
+    expires_us: int
+    nonce: str
+    signature: bytes = b""
+
+    def statement(self) -> bytes:
+        """The bytes that are signed."""
+        return SIGNED_PREFIX + envelope_bytes(self._fields())
+
+    def body(self) -> bytes:
+        """The token as it is kept and carried: canonical JSON."""
+        return envelope_bytes(self.as_json())
+
+    def as_json(self) -> dict[str, Json]:
+        return {**self._fields(), "signature": b64encode(self.signature).decode("ascii")}
+
+    def _fields(self) -> dict[str, Json]:
+        return {
+            "format": TOKEN_FORMAT,
+            "approver": self.approver,
+            "key_id": self.key_id,
+            "approval": self.approval,
+            "payload": self.payload,
+            "decision": self.decision.value,
+            "signed_at_us": self.signed_at_us,
+            "expires_us": self.expires_us,
+            "nonce": self.nonce,
+        }
+
+
+_TEXTS: Final = ("approver", "key_id", "approval", "payload", "nonce", "signature")
+_NUMBERS: Final = ("signed_at_us", "expires_us")
+
+
+def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
+    """A token from outside. Raises ApprovalError (approval.forged) for whatever is not exactly one."""
+    try:
+        raw = dict(given) if isinstance(given, Mapping) else parse_json(given, bytes_max=TOKEN_MAX_BYTES)
+        if not isinstance(raw, dict) or set(raw) != {"format", "decision", *_TEXTS, *_NUMBERS}:
+            raise _no_token("it has other fields than a token has")
+        if raw["format"] != TOKEN_FORMAT or not all(type(raw[name]) is str for name in _TEXTS):
+            raise _no_token("it has another format")
+        if not all(type(raw[name]) is int for name in _NUMBERS):
+            raise _no_token("its times are no whole microseconds")
+        signature = b64decode(str(raw.pop("signature")).encode("ascii"), validate=True)
+        del raw["format"]
+        made = ApprovalToken(**{**raw, "decision": Decision(str(raw["decision"]))}, signature=signature)  # type: ignore[arg-type]
+        made.statement()
+    except (ReadbackError, ValueError) as error:
+        if isinstance(error, ApprovalError):
+            raise
+        raise _no_token(str(error)) from error
+    return made
+
+
+def _no_token(why: str) -> ApprovalError:
+    return ApprovalError(f"This is no approval token: {why}.", code=Refusal.FORGED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """Enough people have approved exactly this, and it counts now."""
+
+    approval: str
+    approvers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """It may not go ahead. `who`: the approver whose token it is about, where it is about one."""
+
+    code: Refusal
+    who: str = ""
+
+
+def check_approvals(
+    bound: Bound, policy: Policy, tokens: Sequence[ApprovalToken], now_us: int, verify: Verify
+) -> Approved | Refused:
+    """Whether these tokens let the bound action be attempted now. One that is not in order refuses all of them.
+
+    1. Time, and the policy under which it was asked for. 2. Each token by itself. 3. Nobody denied. 4. Enough people.
+    """
+    if now_us >= bound.expires_us:  # 1
+        return Refused(Refusal.EXPIRED)
+    if bound.policy != policy.version:
+        return Refused(Refusal.POLICY_CHANGED)
+    names: list[str] = []
+    keys: set[str] = set()
+    denied = ""
+    for token in tokens:
+        refusal = check_token(bound, policy, token, now_us, verify)  # 2
+        if refusal is None and (token.approver in names or token.key_id in keys):
+            refusal = Refusal.REPLAYED
+        if refusal is not None:
+            return Refused(refusal, token.approver)
+        names.append(token.approver)
+        keys.add(token.key_id)
+        denied = denied or (token.approver if token.decision is Decision.DENY else "")
+    if denied:  # 3
+        return Refused(Refusal.DENIED, denied)
+    if len(names) < max(bound.people, 1):  # 4
+        return Refused(Refusal.WAITING)
+    return Approved(bound.approval, tuple(names))
+
+
+def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int, verify: Verify) -> Refusal | None:
+    """What is wrong with one token, or None: by whom, genuine, not the principal, for this request, in time."""
+    approver = policy.named(token.approver)
+    listed = approver is not None and token.key_id == approver.key_id
+    if approver is None or not listed or not approver.may_approve(bound.tenant, bound.contract):
+        return Refusal.UNKNOWN_APPROVER
+    if len(token.signature) != SIGNATURE_BYTES or not verify(approver.key, token.statement(), token.signature):
+        return Refusal.FORGED
+    if is_principal(approver.name, bound.principal):
+        return Refusal.SELF
+    if (token.approval, token.nonce) != (bound.approval, bound.nonce):
+        return Refusal.REPLAYED
+    if token.payload != bound.payload():
+        return Refusal.MISMATCH
+    if bound.policy != policy.version:
+        return Refusal.POLICY_CHANGED
+    return Refusal.EXPIRED if now_us >= min(token.expires_us, bound.expires_us) else None
+
+
+def is_principal(approver: str, principal: str) -> bool:
+    """Whether they are one: `alice` is `human:alice` too."""
+    name, whole = _folded(approver), _folded(principal)
+    return name in (whole, whole.rpartition(":")[2])
+
+
+def _folded(name: str) -> str:
+    return normalize("NFKC", name).casefold().strip()
