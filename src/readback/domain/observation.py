@@ -365,7 +365,7 @@ def _reference(body: Json) -> str | None:
     """A hint at the provider's id, from the usual names."""
     if not isinstance(body, dict):
         return None
-    for holder in (body, *(body.get(name) for name in _WRAPPERS)):
+    for holder in (body, *[body[name] for name in _WRAPPERS if name in body]):
         if isinstance(holder, dict):
             for key in _REFERENCE_KEYS:
                 value = holder.get(key)

@@ -157,9 +157,12 @@ TERMINAL: Final = frozenset(
 """The specification's terminal states: nothing leaves them by itself (a policy or a person may)."""
 
 
+_NEXT: Final = MappingProxyType({state: frozenset(step.to for step in steps) for state, steps in TRANSITIONS.items()})
+
+
 def can(before: State, after: State) -> bool:
     """Whether the table has this step."""
-    return any(step.to is after for step in TRANSITIONS[before])
+    return after in _NEXT[before]
 
 
 def check(before: State, after: State) -> None:

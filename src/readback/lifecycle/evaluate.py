@@ -63,14 +63,13 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
 
 def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
-    recorded = (path for path in predicate.paths if not path.startswith("authoritative"))
-    return any(_redacted(look(path, variables)) for path in recorded)
+    return any(not path.startswith("authoritative") and _redacted(look(path, variables)) for path in predicate.paths)
 
 
 def _redacted(value: Json) -> bool:
     """After a resume the request is known as it was stored; a mark is no value to compare with."""
     if isinstance(value, dict):
-        return set(value) == {REDACTED} or any(_redacted(part) for part in value.values())
+        return (len(value) == 1 and REDACTED in value) or any(_redacted(part) for part in value.values())
     return isinstance(value, list) and any(_redacted(part) for part in value)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from readback.canon import Json
+from readback.canon.swift import swift
 
 ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")
 """The variables that an expression may name, all of any JSON type; a root that was not bound is null."""
@@ -19,6 +20,7 @@ ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", 
 EvaluatedKind = Literal["value", "missing", "type", "limit", "error"]
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Evaluated:
     """What came of evaluating an expression.

@@ -86,6 +86,7 @@ class StoredProjection:
     fence: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
     """An idempotency record. `status` is one of domain.idempotency.KeyStatus."""
@@ -99,6 +100,7 @@ class KeyRecord:
     expires_us: int
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Bytes kept under their SHA-256 (hex), scoped to the action's tenant."""
@@ -185,6 +187,7 @@ class Append:
     """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Appended:
     """Durable. `version` is the action's version now; `seq` the place of the last event."""

@@ -93,7 +93,7 @@ class SyncDriver:
                 now_us = self._desk.runtime.now_us()
                 if now_us > step.not_after_us:
                     return ended(Ending.NOT_MADE, now_us, now_us)
-                return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
+                return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
             case Take() | Settle():
                 return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Wait():
@@ -101,8 +101,16 @@ class SyncDriver:
             case _:
                 return self._desk.answer(step)
 
-    def _call(self, hand: Hand, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
-        now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
+    def _call(
+        self,
+        hand: Hand,
+        context: Context,
+        arguments: Mapping[str, object],
+        timeout_us: int,
+        started_us: int | None = None,
+    ) -> Called:
+        now = self._desk.runtime.now_us
+        started = now() if started_us is None else started_us
         seconds = timeout_us / US
         try:
             if hand.is_async:

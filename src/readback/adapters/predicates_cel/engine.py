@@ -62,7 +62,7 @@ class CelBinding:
 class CelPredicate:
     """One compiled expression; it holds no state of an evaluation."""
 
-    __slots__ = ("_boolean", "_error_type", "_plain", "_program", "_scan", "source")
+    __slots__ = ("_boolean", "_error_type", "_plain", "_program", "_scan", "paths", "source")
 
     def __init__(self, program: cel.Expression, scan: Scan, boolean: bool, error_type: cel.Type) -> None:
         self._program = program
@@ -70,12 +70,9 @@ class CelPredicate:
         self._boolean = boolean
         self._error_type = error_type
         self.source = scan.source
-        self._plain = plainly(scan.source, boolean)
-
-    @property
-    def paths(self) -> tuple[str, ...]:
+        self.paths = tuple(scan.paths)
         """In the order of the text, once each."""
-        return tuple(self._scan.paths)
+        self._plain = plainly(scan.source, boolean)
 
     def evaluate(self, binding: Binding) -> Evaluated:
         """See the port. The library raises for its budgets; all else that goes wrong is an error value."""
@@ -85,7 +82,7 @@ class CelPredicate:
             answer = self._plain(binding.variables)
             if answer is not None:
                 return answer
-        if any(map(binding.cut, self._scan.paths)):
+        if any(map(binding.cut, self.paths)):
             return _CUT
         if self._scan.costly and work(self._scan, binding.size) > EXPRESSION_WORK_MAX:
             return _TOO_MUCH
