@@ -265,7 +265,7 @@ def test_staged_content_that_is_no_longer_what_was_written_is_not_moved(root: Pa
 
 def test_two_workspaces_at_once_keep_apart(root: Path, files: FileExecutor) -> None:
     one, two, three = [
-        files.stage(replace(CTX, idempotency_key=key), path, key)
+        files.stage(replace(CTX, action_id=key), path, key)
         for key, path in (("one", "a.txt"), ("two", "b.txt"), ("three", "a.txt"))
     ]
     one.commit()
@@ -423,7 +423,7 @@ def test_a_manifest_that_leads_out_is_never_followed(root: Path, files: FileExec
     (home / "victim").write_text("x")
     move = {"do": "put", "parts": ["..", "outside"], "mode": 420, "blob": "victim", "back": ""}
     moves = [{**move, "new": None, "was": None, "kept": None}]
-    (home / "manifest.json").write_text(json.dumps({"action": "a", "key": "k", "attempt": 1, "moves": moves}))
+    (home / "manifest.json").write_text(json.dumps({"action": "a", "attempt": 1, "moves": moves}))
     assert FileExecutor(root).left == [{"action": "", "state": "stuck"}]
     assert not (root.parent / "outside").exists()
     assert FileExecutor(root).dirty

@@ -254,13 +254,17 @@ def test_a_statement_that_is_still_running_does_not_hold_up_the_rollback(path: P
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=0)
-        connection.set_progress_handler(began.set, 1_000)  # type: ignore[arg-type]
+        connection.set_progress_handler(began.set, 1_000)
         return connection
+
+    def interrupt() -> None:
+        began.wait()
+        signal.pthread_kill(main, signal.SIGINT)
 
     with suppress(KeyboardInterrupt), SqlExecutor("slow", connect).staged(CTX) as staged:
         staged.execute("update accounts set cents = 1 where id = 'a'")
         began.clear()
-        threading.Thread(target=lambda: began.wait() and signal.pthread_kill(main, signal.SIGINT)).start()
+        threading.Thread(target=interrupt).start()
         staged.execute(endless)
     assert _cents(path, "a") == 100
     bank.execute(CTX, "update accounts set cents = 2 where id = 'a'")

@@ -35,9 +35,9 @@ class End:
 class Nursery:
     """Sends orders to the program that forks victims."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = "tests.crash.victim") -> None:
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.victim", "--serve"],
+            [sys.executable, "-m", program, "--serve"],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 

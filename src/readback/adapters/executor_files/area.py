@@ -157,25 +157,25 @@ class Area:
 
     # --- what became of an attempt ------------------------------------------------------------------------------
 
-    def record(self, path: str, key: str, attempt: int) -> dict[str, object] | None:
+    def record(self, path: str, action: str, attempt: int) -> dict[str, object] | None:
         """What is remembered of this attempt's end."""
         try:
-            with open(self._record(path, key, attempt), encoding="utf-8") as file:
+            with open(self._record(path, action, attempt), encoding="utf-8") as file:
                 found = json.load(file)
         except FileNotFoundError:
             return None
         return found if isinstance(found, dict) else None
 
-    def remember(self, path: str, state: str, action: str, key: str, attempt: int) -> None:
+    def remember(self, path: str, state: str, action: str, attempt: int) -> None:
         """Durable when it returns: how this attempt ended, which nothing may change any more."""
         folder = os.path.join(path, _RECORDS)
         with suppress(FileExistsError):
             os.mkdir(folder)
-        write_durably(self._record(path, key, attempt), {"state": state, "action": action})
+        write_durably(self._record(path, action, attempt), {"state": state, "action": action, "attempt": attempt})
         self._forget(folder)
 
-    def _record(self, path: str, key: str, attempt: int) -> str:
-        return os.path.join(path, _RECORDS, f"{sha256(key.encode()).hexdigest()[:40]}-{attempt}.json")
+    def _record(self, path: str, action: str, attempt: int) -> str:
+        return os.path.join(path, _RECORDS, f"{sha256(action.encode()).hexdigest()[:40]}-{attempt}.json")
 
     def _forget(self, folder: str) -> None:
         names = os.listdir(folder)
@@ -206,6 +206,6 @@ def sync(folder: str) -> None:
         os.close(handle)
 
 
-def attempt_of(ctx: Context) -> tuple[str, str, int]:
-    """What names an attempt in a record: the action, its key, and its number."""
-    return ctx.action_id, ctx.idempotency_key, ctx.attempt
+def attempt_of(ctx: Context) -> tuple[str, int]:
+    """What names an attempt in a record. Not the key: an action that takes it over has a first attempt of its own."""
+    return ctx.action_id, ctx.attempt

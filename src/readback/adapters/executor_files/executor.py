@@ -126,15 +126,14 @@ class FileExecutor:
         Final: where nothing was moved, that is recorded first, and a workspace of this attempt that still lives
         somewhere cannot be moved into place any more. Raises ToolError.
         """
-        action, key, attempt = attempt_of(ctx)
         with told(self.name), self._area.locked() as area:
             self._clear(area)
-            known = self._area.record(area, key, attempt)
+            known = self._area.record(area, *attempt_of(ctx))
             state = "dropped" if known is None else str(known.get("state"))
             if known is None and self._stuck(area):
                 return Lookup.pending()  # in part: neither finished nor undone, and a person has to look
             if known is None:
-                self._area.remember(area, state, action, key, attempt)
+                self._area.remember(area, state, *attempt_of(ctx))
         return Lookup.landed() if state == "moved" else Lookup.failed(f"the workspace was {state}")
 
     def recover(self) -> list[dict[str, str]]:
@@ -158,13 +157,17 @@ class FileExecutor:
                 return {"action": action, "state": "dropped"}
             journal, forward = found
             action = journal.action
+            known = self._area.record(area, action, journal.attempt)
+            if known is not None:  # It had ended; only its place was not removed yet.
+                self._area.drop(home, area)
+                return {"action": action, "state": str(known.get("state"))}
             state = journal.settle() if forward else journal.undo()
         except (OSError, ForeignError) as error:
             self._mark(action, f"a workspace is moved in part, and stays so: {error}")
             home.close()
             return {"action": action, "state": "stuck"}
-        # Remembered before its place is removed: a process that dies between the two finds everything moved already.
-        self._area.remember(area, state, journal.action, journal.key, journal.attempt)
+        # Remembered before its place is removed: a process that dies between the two has only that left to do.
+        self._area.remember(area, state, journal.action, journal.attempt)
         self._area.drop(home, area)
         return {"action": journal.action, "state": state}
 

@@ -56,7 +56,6 @@ class Journal:
     home: str
     folder: Confined
     action: str
-    key: str
     attempt: int
     moves: tuple[Move, ...]
 
@@ -65,7 +64,7 @@ class Journal:
     def write(self) -> None:
         """From here on the workspace is finished, whoever does it."""
         moves: list[object] = [asdict(each) for each in self.moves]
-        content: dict[str, object] = {"action": self.action, "key": self.key, "attempt": self.attempt, "moves": moves}
+        content: dict[str, object] = {"action": self.action, "attempt": self.attempt, "moves": moves}
         write_durably(os.path.join(self.home, FORWARD), content)
 
     @classmethod
@@ -83,7 +82,7 @@ class Journal:
             try:
                 said = json.loads(text)
                 moves = tuple(_move(each) for each in said["moves"])
-                return cls(home, folder, said["action"], said["key"], said["attempt"], moves), name == FORWARD
+                return cls(home, folder, said["action"], said["attempt"], moves), name == FORWARD
             except (KeyError, TypeError, ValueError) as error:
                 raise ForeignError(f"The manifest in {home!r} is not one of ours: {error}") from error
         return None
@@ -93,8 +92,13 @@ class Journal:
     def finish(self) -> None:
         """Everything is in its place when it returns. Raises OSError, or ForeignError, and can be tried again."""
         for each in self.moves:
-            with self.folder.folder(each.parts) as (folder, name):
-                self._forward(each, folder, name)
+            try:
+                with self.folder.folder(each.parts) as (folder, name):
+                    self._forward(each, folder, name)
+            except FileNotFoundError:
+                if each.do in ("folder", "put"):
+                    raise
+                # What is to go is gone with the folder above it: this is not the first time.
         self._sync()
 
     def undo(self) -> str:

@@ -191,7 +191,7 @@ class FileWorkspace:
 
     def _check(self, area: str) -> None:
         """Refuses what must not be moved any more."""
-        known = self._area.record(area, *attempt_of(self._ctx)[1:])
+        known = self._area.record(area, *attempt_of(self._ctx))
         if known is not None:
             self._refuse(area, f"this attempt is recorded as {known.get('state')}, and ends with that")
         for parts, change in self._plan.changes.items():
@@ -207,7 +207,6 @@ class FileWorkspace:
         raise NotDispatchedError(f"Nothing was moved into {self._folder.name!r}: {why}.") from cause
 
     def _move(self, journal: Journal, area: str) -> None:
-        action, key, attempt = attempt_of(self._ctx)
         self._settled = "broken off"
         try:
             state = journal.settle()
@@ -218,7 +217,7 @@ class FileWorkspace:
                 remedy="Its manifest is kept; put right what stands in the way, and open the folder again.",
                 code="tool.file",
             ) from error
-        self._area.remember(area, state, action, key, attempt)
+        self._area.remember(area, state, *attempt_of(self._ctx))
         if state == "undone":
             self._refuse(area, "a move failed, and what had been moved was taken back")
         self._area.drop(self._home, area)
