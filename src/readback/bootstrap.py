@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from readback.canon import Json
-from readback.config import Settings, settings
+from readback.config import Settings, secret_at, settings
 from readback.domain.errors import SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from readback.adapters.executor_files import FileExecutor as FileExecutor
     from readback.adapters.executor_http import HttpExecutor as HttpExecutor
     from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
@@ -20,9 +22,24 @@ if TYPE_CHECKING:
     from readback.adapters.source_sql import SqlSource as SqlSource
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
+    from readback.ports.signer import Signer
+    from readback.ports.sink import IncidentSink
     from readback.ports.store import LedgerStore
 
-__all__ = ["Settings", "fallback", "predicate_engine", "runtime", "settings", "store", "store_damage"]
+__all__ = [
+    "Settings",
+    "approver_key",
+    "create_approver_key",
+    "fallback",
+    "incident_fallback",
+    "incident_sinks",
+    "predicate_engine",
+    "runtime",
+    "settings",
+    "store",
+    "store_damage",
+    "verify_signature",
+]
 
 _engines: list[PredicateEngine] = []
 
@@ -92,6 +109,56 @@ def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
     from readback.adapters.sink_fallback import write_fallback
 
     return write_fallback(getattr(store, "path", None), record)
+
+
+def incident_sinks(settings: Settings, runtime: Runtime) -> tuple[IncidentSink, ...]:
+    """What the settings say incidents are told to; none where they say nothing. Raises SettingsError."""
+    found: list[IncidentSink] = []
+    if settings.incident_command:
+        from readback.adapters.sink_command import CommandSink
+
+        found.append(CommandSink(settings.incident_command))
+    if settings.incident_webhook:
+        from readback.adapters.sink_webhook import WebhookSink
+
+        secret = secret_at(settings.incident_secret)
+        found.append(WebhookSink(settings.incident_webhook, secret, now_us=runtime.now_us))
+    return tuple(found)
+
+
+def incident_fallback(store: LedgerStore, record: dict[str, Json]) -> str:
+    """Where an incident goes that no sink took, or for which there is none: a file beside the ledger.
+
+    Says where that was; "" for a ledger that is no file.
+    """
+    path = getattr(store, "path", None)
+    if path is None:
+        return ""
+    from readback.adapters.sink_fallback import INCIDENTS_SUFFIX, write_fallback
+
+    where = write_fallback(path, record, INCIDENTS_SUFFIX)
+    return "" if where.startswith("nowhere") else where
+
+
+def verify_signature(public_key: str, message: bytes, signature: bytes) -> bool:
+    """Whether an Ed25519 signature is this key's over this message."""
+    from readback.adapters.signer_ed25519 import verify
+
+    return verify(public_key, message, signature)
+
+
+def create_approver_key(path: Path, passphrase: str) -> Signer:
+    """A fresh key in a new file of its owner's alone. Raises ApprovalError."""
+    from readback.adapters.signer_ed25519 import create_key
+
+    return create_key(path, passphrase)
+
+
+def approver_key(path: Path, passphrase: str) -> Signer:
+    """The key in a file. Raises ApprovalError where others may read it, or the passphrase is another."""
+    from readback.adapters.signer_ed25519 import open_key
+
+    return open_key(path, passphrase)
 
 
 predicates = predicate_engine

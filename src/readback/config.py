@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from readback.canon.digest import sha256_hex
+from readback.domain.approval import Approver
+from readback.domain.approver_list import approvers_of
 from readback.domain.errors import SettingsError
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
@@ -22,6 +24,10 @@ PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
+LISTS: Final = frozenset({"contracts", "incident_command"})
+SECRET_MAX_BYTES: Final = 4_096
+APPROVERS: Final = "approvers"
+OTHERS_MAY_WRITE: Final = 0o022
 TRUSTED: Final = "trusted"
 """The table of the user's file that pins local ones: absolute path = SHA-256 in hex."""
 
@@ -38,6 +44,14 @@ class Settings:
     """The file of the operator's own recovery table; "" for the default one."""
     table_pin: str = ""
     """The SHA-256 that this file has to have, where the user's own file pins it."""
+    incident_command: tuple[str, ...] = ()
+    """A program with its arguments that is told of incidents: their JSON on its standard input."""
+    incident_webhook: str = ""
+    """An https URL that is told of incidents."""
+    incident_secret: str = ""
+    """Where the webhook's secret is: `env:NAME`, or `file:PATH`; never the secret itself."""
+    approvers: tuple[Approver, ...] = ()
+    """Who may approve, by `[approvers.NAME]`; only from files, and never from one that others may write."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
@@ -67,6 +81,25 @@ def settings(
     given = {name: value for name, value in said.items() if value is not None}
     found = replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
     return replace(found, table_pin=pins.get(str(Path(found.recovery_table).absolute()), ""))
+
+
+def secret_at(reference: str) -> bytes:
+    """The secret that a reference names, less the line's end. Raises SettingsError where it names none."""
+    kind, _, name = reference.partition(":")
+    found: bytes | None = None
+    if kind == "env" and name:
+        said = os.environ.get(name)
+        found = said.encode() if said is not None else None
+    elif kind == "file" and name:
+        found = _text(Path(name).expanduser())
+    else:
+        raise SettingsError(
+            "A secret is named by reference, and never written into the settings.",
+            remedy="Write env:NAME for an environment variable, or file:PATH for a file.",
+        )
+    if not found or len(found) > SECRET_MAX_BYTES:
+        raise SettingsError(f"There is no secret at {reference}.", remedy="Put it there, or correct the reference.")
+    return found.rstrip(b"\r\n")
 
 
 def user_folder() -> Path:
@@ -127,7 +160,9 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
         ) from error
 
 
-def _checked(path: Path, table: Mapping[str, object]) -> dict[str, object]:
+def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
+    table = dict(given)
+    listed_approvers = table.pop(APPROVERS, None)
     known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
     for name, value in table.items():
         if name not in known:
@@ -136,10 +171,23 @@ def _checked(path: Path, table: Mapping[str, object]) -> dict[str, object]:
                 remedy=f"Its keys are: {', '.join(sorted(known))}; in the user's own file also [{TRUSTED}].",
             )
         listed = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        if not (listed if name == "contracts" else isinstance(value, str)):
-            wanted = "a list of texts" if name == "contracts" else "a text"
+        if not (listed if name in LISTS else isinstance(value, str)):
+            wanted = "a list of texts" if name in LISTS else "a text"
             raise SettingsError(f"The key {name!r} of {path} is not {wanted}.", remedy="Correct the file.")
     found = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    if listed_approvers is not None:
+        _check_rights(path)
+        found[APPROVERS] = approvers_of(listed_approvers, str(path))
     if found.get("recovery_table"):
         found["recovery_table"] = str((path.parent / str(found["recovery_table"])).absolute())  # beside its file
     return found
+
+
+def _check_rights(path: Path) -> None:
+    """Whoever may write the list of approvers is one: only its owner, who is the user or root."""
+    found = path.stat()
+    if found.st_mode & OTHERS_MAY_WRITE or found.st_uid not in (0, os.geteuid()):
+        raise SettingsError(
+            f"The settings file {path} lists approvers, and somebody else may write it.",
+            remedy=f"Run: chmod go-w {path}; it has to be yours, or root's.",
+        )

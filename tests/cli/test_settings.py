@@ -118,3 +118,17 @@ def test_a_broken_settings_file_ends_a_command_with_5(desk: Desk, tmp_path: Path
     finally:
         (own / "config.toml").unlink()
         own.rmdir()
+
+
+def test_what_incidents_are_told_to_is_the_operators_to_say(own: Path) -> None:
+    own.write_text(
+        'incident_command = ["notify", "--urgent"]\nincident_webhook = "https://example.org/h"\n'
+        'incident_secret = "env:HOOK"\n',
+        encoding="utf-8",
+    )
+    found = settings()
+    assert found.incident_command == ("notify", "--urgent")
+    assert (found.incident_webhook, found.incident_secret) == ("https://example.org/h", "env:HOOK")
+    own.write_text('incident_command = "rm -rf /"\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="list of texts"):
+        settings()

@@ -1,7 +1,7 @@
-"""The last resort for a record that the ledger did not take: a file beside it, else the temporary folder.
+"""The last resort for a record that nobody took: a file beside the ledger, else the temporary folder.
 
-Called through bootstrap when an append failed after an effect. It must never raise, and never be read back as truth:
-the attempt itself is in the ledger, and the next start finds it there.
+Called through bootstrap when an append failed after an effect, and for incidents that no sink took. It must never
+raise, and never be read back as truth: attempt and incident are in the ledger, and the next start finds them there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from pathlib import Path
 from readback.canon import Json
 
 SUFFIX = ".unrecorded.jsonl"
+INCIDENTS_SUFFIX = ".incidents.jsonl"
 
 
-def write_fallback(ledger: object, record: dict[str, Json]) -> str:
+def write_fallback(ledger: object, record: dict[str, Json], suffix: str = SUFFIX) -> str:
     """Appends the record as one line, synced; returns the file's path, or says that there is none."""
-    places = [Path(str(ledger) + SUFFIX)] if ledger else []
-    places.append(Path(tempfile.gettempdir()) / f"readback{SUFFIX}")
+    places = [Path(str(ledger) + suffix)] if ledger else []
+    places.append(Path(tempfile.gettempdir()) / f"readback{suffix}")
     line = json.dumps(record, sort_keys=True) + "\n"
     for place in places:
         try:

@@ -12,7 +12,7 @@
     │   ├── ExpressionError, TemplateError
     │   └── ContractChangedError
     ├── SettingsError (5)               the operator's
-    ├── SinkError (5)                   of whatever incidents are told to; no action ever fails by it
+    │   └── SinkError                   of what incidents are told to; no action ever fails by it
     ├── VerifierError (5)               the reader's or the predicate's: the outcome stays undetermined
     │   └── ReaderFailedError, ReaderTypeError, ReaderTimeoutError, OutOfScopeReadingError
     ├── ToolError (3)                   the tool's; drivers turn it into an observation
@@ -276,11 +276,10 @@ class SettingsError(ReadbackError):
     exit_code = 5
 
 
-class SinkError(ReadbackError):
+class SinkError(SettingsError):
     """An incident could not be told. It stays open in the ledger, untold, and is told again later."""
 
-    code = "sink"
-    exit_code = 5
+    code = "settings.sink"
     remedy_default = "Look at what `incident_command` or `incident_webhook` names; the incident is told again."
 
 
