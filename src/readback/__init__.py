@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from readback.contracts.conditions import postcondition
     from readback.contracts.hands import reader
     from readback.contracts.verifiers import invariant_check, read_after_write
+    from readback.domain.belief import Belief
     from readback.domain.context import Context
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import ReadbackError
     from readback.domain.kind import Kind
     from readback.domain.observation import Observation, ObservationStatus
     from readback.domain.outcome import JudgedPostcondition, Outcome
+    from readback.domain.planning import Planning
     from readback.domain.reading import Lookup, Reading
     from readback.domain.side_effect import Consistency, Independence, SideEffect
     from readback.domain.state import State
@@ -32,6 +34,7 @@ _HOMES = {
     "action": "readback.sdk.action",
     "AsyncReadback": "readback.sdk.async_client",
     "Attribution": "readback.domain.verdict",
+    "Belief": "readback.domain.belief",
     "Consistency": "readback.domain.side_effect",
     "Context": "readback.domain.context",
     "Discrepancy": "readback.domain.discrepancy",
@@ -43,6 +46,7 @@ _HOMES = {
     "Observation": "readback.domain.observation",
     "ObservationStatus": "readback.domain.observation",
     "Outcome": "readback.domain.outcome",
+    "Planning": "readback.domain.planning",
     "Proposal": "readback.sdk.proposal",
     "Readback": "readback.sdk.client",
     "ReadbackError": "readback.domain.errors",
@@ -61,6 +65,7 @@ _HOMES = {
 __all__ = [
     "AsyncReadback",
     "Attribution",
+    "Belief",
     "Consistency",
     "Context",
     "Discrepancy",
@@ -72,6 +77,7 @@ __all__ = [
     "Observation",
     "ObservationStatus",
     "Outcome",
+    "Planning",
     "Proposal",
     "Readback",
     "ReadbackError",

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "list": ("readback.commands.list_actions:list_actions", "The newest actions."),
     "show": ("readback.commands.show:show", "A picture of one action."),
     "explain": ("readback.commands.explain:explain", "Why an action ended so, and what may be done now."),
+    "belief": ("readback.commands.belief:belief", "What may be believed of a run."),
     "resume": ("readback.commands.resume:resume", "Go on, once, with all that is due."),
     "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
     "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
+from readback.domain.belief import Belief, believe
 from readback.domain.errors import StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
@@ -13,6 +14,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.sdk.action import ActionDefinition
+from readback.sdk.believing import choose
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.driver_steps import Parked
 from readback.sdk.proposal import Proposal
@@ -144,6 +146,24 @@ class AsyncReadback:
         if broken is not None:
             raise broken
         return outcomes
+
+    async def belief(self, run: str | None = None) -> Belief:
+        """What may be believed of a run (this client's own where none is named), from the ledger as it is now.
+
+        Verified facts, what is unresolved, and the planning rule for each action; `for_model()` is its text for the
+        model's next context. Only reconciled outcomes are in it. Raises UsageError where no run is named.
+        """
+        s = self._session
+        chosen = choose(s, run)
+        outcomes = [await self.get(action_id) for action_id in chosen.ids]
+        return believe(
+            chosen.run,
+            outcomes,
+            tenant=s.scope.tenant,
+            groups=chosen.groups,
+            frozen=chosen.frozen,
+            older=chosen.older,
+        )
 
     async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
         """The newest actions of this tenant."""

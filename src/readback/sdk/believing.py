@@ -1,0 +1,76 @@
+"""Which of a run's actions make up its belief: everything that is open, and the newest of what is settled.
+
+Called by both clients and by `readback belief`. It reads projections and freezes; the outcomes themselves are told by
+the engine's own `look`, one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from readback.domain.belief_entry import FrozenSubject, Group
+from readback.domain.errors import UsageError
+from readback.domain.planning import PlanningCase, plan_next
+from readback.domain.state import TERMINAL, State
+from readback.ports.store import ActionFilter, Projection
+from readback.sdk.session import Session
+
+SETTLED_LOADED_MAX: Final = 256
+"""Settled actions whose outcomes are loaded; older ones are counted."""
+PAGE: Final = 200
+SAGA: Final = "saga"
+_SETTLED: Final = TERMINAL - {State.REVIEW_REQUIRED}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a belief is made of. `ids`: the actions to be told, the newest first."""
+
+    run: str
+    ids: tuple[str, ...]
+    older: int
+    groups: tuple[Group, ...]
+    frozen: tuple[FrozenSubject, ...]
+
+
+def choose(session: Session, run: str | None) -> Chosen:
+    """The actions of a run of this tenant. Raises UsageError where no run is named."""
+    session.check_open()
+    named = session.scope.run if run is None else run
+    if not named:
+        raise UsageError(
+            "No run is named, and a belief is of one run.", remedy="Pass run='...' to Readback.open, or to belief."
+        )
+    ids: list[str] = []
+    sagas: list[Projection] = []
+    steps: dict[str, list[str]] = {}
+    subjects = {f"tenant:{session.scope.tenant}", f"principal:{session.scope.principal}"}
+    settled = older = 0
+    before = ""
+    while page := session.store.page(ActionFilter(session.scope.tenant, run=named, before_id=before, limit=PAGE)):
+        for projection in (stored.projection for stored in page):
+            before = projection.action_id
+            if projection.kind == SAGA:
+                sagas.append(projection)
+                continue
+            if projection.saga:
+                steps.setdefault(projection.saga, []).append(projection.action_id)
+            subjects |= {f"resource:{projection.target}", f"tool:{projection.contract}"}
+            if projection.state in _SETTLED:
+                settled += 1
+                if settled > SETTLED_LOADED_MAX:
+                    older += 1
+                    continue
+            ids.append(projection.action_id)
+    groups = tuple(_group(each, steps.get(each.action_id, [])) for each in reversed(sagas))
+    held = {f.subject: f.reason for f in session.store.freezes(session.scope.tenant) if f.subject in subjects}
+    frozen = tuple(FrozenSubject(subject, reason) for subject, reason in held.items())
+    return Chosen(named, tuple(ids), older, groups, frozen)
+
+
+def _group(saga: Projection, steps: list[str]) -> Group:
+    state = State(saga.state)
+    case = PlanningCase(state, standing=state is State.RECONCILED_SUCCESS, hold=saga.hold)
+    name = saga.contract.removeprefix(f"{SAGA}:")
+    return Group(saga.action_id, name, state, plan_next(case).rule, tuple(reversed(steps)), saga.review)
