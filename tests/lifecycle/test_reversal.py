@@ -165,7 +165,7 @@ def test_what_another_actor_changed_is_not_reversed(empty: House) -> None:
 def test_a_compensation_is_not_run_where_the_contract_calls_the_action_irreversible(empty: House) -> None:
     empty.shop.tool = _wrong(empty)
     told = empty.run(empty.action(**{**MAKE, "execute": {"timeout": "1s", "reversible": False}}))
-    assert (told.state, told.row) == (State.REVIEW_REQUIRED, "RB-value-hold")
+    assert (told.state, told.row) == (State.REVIEW_REQUIRED, "REC-04")
     assert empty.shop.undone == []
 
 

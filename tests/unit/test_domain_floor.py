@@ -32,6 +32,7 @@ DEAD: dict[str, tuple[Any, ...]] = {
 }
 NARROWED: dict[RecoveryAction, dict[str, tuple[Any, ...]]] = {
     A.COMPENSATE_OR_ROLL_BACK: {**FINAL, "side_effect": BELOW_HIGH},
+    A.COMPENSATE_AND_STOP: {"side_effect": BELOW_CRITICAL},
     A.RECORD_IDEMPOTENT_REPLAY: {"side_effect": BELOW_HIGH},
 }
 """What the floor asks for beside the row's own conditions, of what the rows above it have left."""

@@ -14,9 +14,13 @@ from readback.domain.verdict import Attribution
 
 
 def bears_stamp(case: Case, judged: Judged) -> bool:
+    return stamp_matches(case.stamp, judged)
+
+
+def stamp_matches(stamp: str, judged: Judged) -> bool:
+    """The reading bears this stamp, by its own word or where the contract maps it."""
     mapped = judged.match("stamp")
-    said = judged.taken.reading.stamp
-    return said == case.stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
+    return judged.taken.reading.stamp == stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
 
 
 def is_effect(judged: Judged) -> bool:

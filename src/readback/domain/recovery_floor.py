@@ -113,7 +113,7 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
             "goes to a person, and only a read is reported as unverified.",
             (
                 *_LOOKS[2:],
-                _may(REVERSALS, TAKE_BACK),
+                _may(REVERSALS, {**TAKE_BACK, "side_effect": BELOW_CRITICAL}),
                 _may(
                     _A.KEEP_UNKNOWN,
                     _READS,

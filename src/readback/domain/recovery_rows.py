@@ -11,6 +11,8 @@ from typing import Final
 from readback.domain.finding import Finding
 from readback.domain.recovery_action import RecoveryAction
 from readback.domain.recovery_line import (
+    BELOW_CRITICAL,
+    CRITICAL,
     EXTERNAL,
     GONE,
     HIGH,
@@ -84,7 +86,7 @@ PRINTED_ROWS: Final = (
             5,
             _A.COMPENSATE_AND_STOP,
             "The effect that was seen is taken back, so that it does not stay pending for ever.",
-            TAKE_BACK,
+            {**TAKE_BACK, "side_effect": BELOW_CRITICAL},
         ),
         (
             "timeout-no-effect",
@@ -93,10 +95,11 @@ PRINTED_ROWS: Final = (
             {**NOTHING_SHOWN, "side_effect": (*LOW, *MEDIUM)},
         ),
         (
-            "timeout-no-effect-high",
+            "timeout-hold",
             _A.HOLD_AND_ESCALATE,
-            "Of high impact, reversible, and no effect was seen: a person decides.",
+            "Of high impact and no effect was seen, or critical: a person decides.",
             {**NOTHING_SHOWN, "side_effect": HIGH},
+            {"side_effect": CRITICAL},
         ),
         (
             6,

@@ -146,6 +146,12 @@ OWN_ROWS: Final = (
     *rows(
         _F.VERIFIER_ERROR,
         "",
+        (
+            "verifier-before",
+            _A.FAIL_CLOSED,
+            "Nothing is executed while what would verify it is at fault.",
+            {"executed": NO},
+        ),
         ("verifier-in-window", _A.RETRY_VERIFICATION, "The verifier may recover while the window is open.", IN_WINDOW),
         (
             "verifier-repeated",

@@ -410,7 +410,7 @@ class Engine:
         Where it has to wait, this action waits for it, and holds nothing meanwhile.
         """
         request = reverse.compensation_of(run)
-        if run.blind:
+        if run.blind or run.action.compensation_id:  # one that ended without effect has freed its key: not a second one
             yield from reverse.follow_begun(run, request, self.table)
             return (yield from self._commit(run, park=True)) or Finished(run)
         try:

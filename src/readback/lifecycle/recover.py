@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 from readback.canon import Json
 from readback.canon.swift import swift
-from readback.domain.attribution import looked_elsewhere
+from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches
 from readback.domain.contract import ATTEMPTS_MAX
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
+from readback.domain.predicate import Truth
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
 from readback.domain.side_effect import ReviewTrigger
@@ -26,6 +27,7 @@ from readback.lifecycle.schedule import Timing, late_open
 from readback.lifecycle.verify import is_dead
 
 MISMATCH = "mismatch"
+UNKNOWN_KEY = "unknown_key"
 VERIFIER_FAULT = "verifier_error"
 BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
@@ -54,7 +56,8 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     late = not dead and late_open(run.action, timing, as_of_us)
     finding = _finding(run, timing, result, as_of_us)
     if finding is not result.finding:
-        result = replace(result, finding=finding)
+        seen = result.effect_shown or (finding is Finding.VERIFICATION_TIMEOUT and _stamp_seen(run))
+        result = replace(result, finding=finding, effect_shown=seen)
     if finding is Finding.COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
     situation = _situation(run, timing, result, as_of_us, dead, late)
@@ -66,17 +69,47 @@ def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) ->
     cancelled = run.action.cancelled and contract.has_compensation
     if result.verdict is Verdict.VERIFIED and cancelled and result.effect_shown:
         return Finding.COMPENSATION_REQUIRED
+    if result.verdict is Verdict.REFUTED:
+        return Finding.AUTHORITY_MISMATCH if _claimed_otherwise(run, result) else finding
     if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
         return finding
     if result.why in (Why.VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
         return finding
     if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
-    lost = (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED)
-    if run.observation is not None and run.observation.status in lost and run.lookup is not None:
-        if run.lookup.status == "pending" and late_open(run.action, timing, as_of_us):
-            return Finding.PENDING_TIMEOUT
+    if _still_out(run) and late_open(run.action, timing, as_of_us) and not _stamp_seen(run):
+        return Finding.PENDING_TIMEOUT
     return Finding.VERIFICATION_TIMEOUT
+
+
+def _claimed_otherwise(run: Run, result: Reconciliation) -> bool:
+    """The tool said that it was done, and the system of record denies it: nothing changed, or ours is not as wanted."""
+    if run.observation is None or run.observation.status is not ObservationStatus.SUCCESS:
+        return False
+    wrong = result.finding is Finding.VALUE_MISMATCH and result.effect_shown
+    return wrong or result.finding is Finding.NO_OP_FAILURE
+
+
+def _still_out(run: Run) -> bool:
+    """The execution itself got no answer, and no durable record says what became of it: it is pending there, the key
+    is not known there, or nobody keeps such a record. (A record that could not be reached says nothing either way.)
+    """
+    lost = (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED)
+    if run.observation is None or run.observation.status not in lost:
+        return False
+    if run.lookup is None:
+        return not run.contract.has_lookup
+    return run.lookup.status in ("pending", UNKNOWN_KEY)
+
+
+def _stamp_seen(run: Run) -> bool:
+    """A reading in scope bears our stamp: the effect is there, whatever else could not be told of it. Left alone where
+    a local boundary is still open, which is settled before anything times out.
+    """
+    if run.contract.has_rollback:
+        return False
+    seen = (j for j in (*run.checks, *(run.found or ())) if is_effect(j) and j.in_scope is Truth.HOLDS)
+    return any(stamp_matches(run.action.stamp, each) for each in seen)
 
 
 def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool, late: bool) -> Situation:
@@ -93,10 +126,10 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, 
         within_window=open_ and as_of_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
         maybe_stale=result.maybe_stale and stronger_left(run),
         reversible=reversal,
-        pivot_passed=False,
+        pivot_passed=_pivot_passed(run, result),
         effect_shown=result.effect_shown,
         executed=run.action.attempts > 0,
-        key_record=contract.has_lookup,
+        key_record=contract.has_lookup and not _key_unknown(run, result),
         key_honoured=contract.execution.honours_key and _may_attempt(run),
         dead=dead,
         equivalent_duplicate=False,
@@ -104,6 +137,17 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, 
         late_open=late,
         searched=searched(run),
     )
+
+
+def _pivot_passed(run: Run, result: Reconciliation) -> bool:
+    """The action stands after its saga's pivot, or is the pivot itself and shows an effect."""
+    region = run.action.context.get("region")
+    return region == "after" or (region == "pivot" and result.effect_shown)
+
+
+def _key_unknown(run: Run, result: Reconciliation) -> bool:
+    timed_out = result.finding is Finding.PENDING_TIMEOUT
+    return timed_out and run.lookup is not None and run.lookup.status == UNKNOWN_KEY
 
 
 def _may_attempt(run: Run) -> bool:

@@ -223,7 +223,12 @@ def compensation_of(run: Run) -> Request:
 
 
 def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Step, Answer, None]:
-    """Where the arguments are known as redacted only: what was begun with them is followed, and nothing is begun."""
+    """What was begun is followed, and nothing is begun: it runs once, or its arguments are known as redacted only."""
+    if run.action.compensation_id:
+        begun = yield LoadAction(run.action.compensation_id)
+        assert isinstance(begun, Folded)
+        record_compensation(run, begun.action, table, run.now_us)
+        return
     hashed = key_hash(run.action.tenant, request.plan.contract.name, request.operation)
     found = yield LoadKey(run.action.tenant, hashed)
     assert isinstance(found, KeyFound)

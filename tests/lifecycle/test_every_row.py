@@ -1,0 +1,82 @@
+"""Every row of the recovery table ends in its action in the engine: each is walked to, and what it says is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.domain.events import EventKind
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.state import State
+from tests.lifecycle.rows import GUARDS, WAITING, WALKS, Stage
+
+ROWS = [row.id for row in DEFAULT_TABLE.rows]
+
+
+def test_every_row_is_walked_or_waits_for_its_stage_or_guards_the_table() -> None:
+    told = [*WALKS, *WAITING, *GUARDS]
+    assert sorted(told) == sorted(ROWS)
+    assert not [row for row in GUARDS if row.startswith("REC-")]
+    assert all(reason for reason in (*WAITING.values(), *GUARDS.values()))
+
+
+@pytest.mark.requirement("REC-01", "REC-02", "REC-03", "REC-04", "REC-05", "REC-06", "REC-07", "REC-08", "REC-09")
+@pytest.mark.requirement("REC-11", "REC-12", "REC-14", "REC-15", "REC-16", "REC-17", "REC-18", "REC-19")
+@pytest.mark.requirement("REC-RULE-version")
+@pytest.mark.parametrize("row_id", WALKS)
+def test_a_row_ends_in_its_action(row_id: str) -> None:
+    walk, stage = WALKS[row_id], Stage()
+    told = walk.play(stage.house)
+    row = DEFAULT_TABLE.row(row_id)
+    assert row is not None
+    assert row_id in stage.table.decided, stage.table.decided
+    assert row.action is walk.action
+    assert (told.state, len(stage.shop.calls)) == (walk.end, walk.calls), (told.row, told.detail)
+    assert told.verified is (walk.end is State.RECONCILED_SUCCESS)
+    assert (row.freezes, row.opens_incident) == (walk.freezes, walk.incident)
+    assert bool(told.incident) is walk.incident
+    if walk.end is State.REVIEW_REQUIRED:
+        assert told.review
+    assert not GUARDS.keys() & set(stage.table.decided)
+
+
+@pytest.mark.requirement("REC-RULE-version")
+@pytest.mark.parametrize("row_id", sorted(set(WALKS) - {"REC-02"}))
+def test_a_row_that_decided_stands_in_the_ledger_with_the_version_of_its_table(row_id: str) -> None:
+    """A forced reading is part of the look that it is forced in: the row that stands there is that of the reading."""
+    walk, stage = WALKS[row_id], Stage()
+    told = walk.play(stage.house)
+    events = stage.house.events(told.id)
+    rows = [event.data.get("row") for event in events]
+    assert row_id in rows
+    judged = [event.data for event in events if event.kind in (EventKind.JUDGED, EventKind.REJECTED)]
+    assert {data["table"] for data in judged if data.get("row")} == {DEFAULT_TABLE.version}
+    recovery = [data["recovery"] for data in judged if data.get("row") == row_id]
+    assert set(recovery) <= {walk.action.value}
+
+
+def test_a_strong_reading_is_forced_at_once(  # REC-02
+) -> None:
+    stage = Stage()
+    WALKS["REC-02"].play(stage.house)
+    assert stage.shop.strong[-2:] == [False, True]
+    assert stage.shop.looks[-2:] == [0, 0]
+
+
+def test_a_frozen_timeout_is_still_looked_at_and_never_called_again() -> None:
+    stage = Stage()
+    told = WALKS["REC-08"].play(stage.house)
+    looks = len(stage.shop.looks)
+    stage.house.work(86_400)
+    assert len(stage.shop.looks) > looks
+    assert len(stage.shop.calls) == 1
+    assert stage.house.get(told.id).state is State.REVIEW_REQUIRED
+    assert not told.may_repeat
+
+
+@pytest.mark.requirement("L19")
+def test_a_reversal_that_ends_without_effect_while_its_action_waits_is_not_begun_again() -> None:
+    """What is refuted and dead frees its key: that of a reversal is not there for a second one."""
+    stage = Stage()
+    told = WALKS["REC-17"].play(stage.house)
+    assert len(stage.shop.undone) == 1
+    assert told.incident == "compensation_failed"
