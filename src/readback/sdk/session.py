@@ -219,6 +219,14 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
 
 
 def _check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
+    if (
+        type(value) is str
+        and 0 < len(value) <= ID_MAX_BYTES
+        and value.isascii()
+        and value.isprintable()
+        and value.strip()
+    ):
+        return  # as most are
     if not isinstance(value, str):
         raise fault(f"The {name} is text, and not {type(value).__name__}.")
     if not value.strip() and not may_be_empty:

@@ -64,8 +64,9 @@ SELECT_KEY: Final = statement("SELECT", KEY_COLUMNS, "FROM idempotency WHERE ten
 SELECT_KEYS: Final = statement(
     "SELECT", KEY_COLUMNS, "FROM idempotency WHERE tenant = ? AND key_hash IN", _marks(LOOKED_UP_AT_ONCE)
 )
+INSERT_KEY: Final = statement("INSERT INTO idempotency (", KEY_COLUMNS, ") VALUES", _marks(7))
 PUT_KEY: Final = statement(
-    "INSERT INTO idempotency (", KEY_COLUMNS, ") VALUES", _marks(7), "ON CONFLICT DO UPDATE SET",
+    INSERT_KEY, "ON CONFLICT DO UPDATE SET",
     "request_hash = excluded.request_hash, action_id = excluded.action_id, status = excluded.status,",
     "created_us = excluded.created_us, expires_us = excluded.expires_us",
 )  # fmt: skip

@@ -164,14 +164,20 @@ class SqliteStore(Queries):
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
         return self._group.submit(Job(work, weight))
 
-    def _run(self, group: Sequence[Job[Work]]) -> None:
-        """One transaction for the group. If one job's values break it, each job gets its own."""
+    def _run(self, group: Sequence[Job[Work]], *, trusting: bool = True) -> None:
+        """One transaction for the group. If one job's values break it, each job gets its own.
+
+        New actions are taken at their word at first, which spares looking each of them and its key up: that they are
+        not is seldom, and then a constraint says so.
+        """
         try:
-            self._run_together(group)
+            self._run_together(group, trusting)
         except _BAD_VALUES as error:
-            if len(group) > 1:
+            if trusting:
+                self._run(group, trusting=False)
+            elif len(group) > 1:
                 for job in group:
-                    self._run([job])
+                    self._run([job], trusting=False)
             else:
                 group[0].error = unstorable(f"{type(error).__name__}: {error}")
         except apsw.Error as error:
@@ -182,7 +188,7 @@ class SqliteStore(Queries):
             for job in group:
                 job.error = error
 
-    def _run_together(self, group: Sequence[Job[Work]]) -> None:
+    def _run_together(self, group: Sequence[Job[Work]], trusting: bool) -> None:
         writer, known = self._writer, self._known
         if writer is None or known is None:
             raise closed_error()
@@ -190,7 +196,7 @@ class SqliteStore(Queries):
             raise moved_error(self._path)
         try:
             writer.execute("BEGIN IMMEDIATE")
-            transaction = Transaction(writer, known)
+            transaction = Transaction(writer, known, trusting=trusting)
             items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
             if len(items) >= LOOK_UP_TOGETHER_MIN:
                 transaction.look_up(items)

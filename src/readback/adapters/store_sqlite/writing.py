@@ -80,8 +80,14 @@ class Known:
 class Transaction:
     """The changes of one group. `flush` writes what was gathered; the caller begins and commits."""
 
-    def __init__(self, connection: apsw.Connection, known: Known) -> None:
+    def __init__(self, connection: apsw.Connection, known: Known, *, trusting: bool = False) -> None:
+        """`trusting`: an action that says it is new is written as new, key and all, without a look whether it is.
+
+        Where it is not, that breaks a constraint, and the caller begins again without trust.
+        """
         known.doubt()
+        self._trusting = trusting
+        self._new_keys: set[tuple[str, str]] = set()
         self._connection = connection
         self._known = known
         self._heads = known.heads
@@ -95,6 +101,7 @@ class Transaction:
 
     def look_up(self, items: Sequence[Append]) -> None:
         """Fetch what is about to be asked for each of many appends in a few statements."""
+        items = [item for item in items if not self._is_new(item)]
         heads = {item.action_id: _Head(0, 0, None) for item in items if item.action_id not in self._heads}
         for piece in _pieces(list(heads)):
             for row in self._all(rows.SELECT_HEADS, piece):
@@ -113,17 +120,20 @@ class Transaction:
 
     def append(self, item: Append) -> AppendResult:
         """Take one append in, or say why not."""
-        head = self._head(item.action_id)
+        new = self._is_new(item)
+        head = _Head(0, 0, None) if new else self._head(item.action_id)
         if head.version != item.expected_version or head.fence != item.fence:
             return VersionConflict(version=head.version, fence=head.fence)
+        name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
-            found = self._key(item.tenant, item.reserve.key_hash)
+            found = self._keys.get(name) if new else self._key(*name)
             if found is not None and found.action_id not in (item.action_id, item.replaces):
                 return KeyTaken(found)
         if item.unless_frozen or item.in_flight_max:
             barred = self._barred(item)
             if barred is not None:
                 return barred
+        self._heads[item.action_id] = head
         seq = self._add_events(item, head)
         self._projections[item.action_id] = item.projection
         for evidence in item.evidence:
@@ -133,7 +143,9 @@ class Transaction:
                 self._known.contracts.add((item.tenant, evidence.digest))
             self._evidence.append((item.tenant, bytes.fromhex(evidence.digest), evidence.media, evidence.body))
         if item.reserve is not None:
-            self._keys[item.tenant, item.reserve.key_hash] = item.reserve
+            self._keys[name] = item.reserve
+            if new:
+                self._new_keys.add(name)
         if item.settle is not None:
             self._settle(item, *item.settle)
         if item.counts:
@@ -152,7 +164,7 @@ class Transaction:
         if self._settled:
             run(rows.SETTLE_KEY, [(*value, *name) for name, value in self._settled.items()])
         if self._keys:
-            run(rows.PUT_KEY, [rows.key_values(record) for record in self._keys.values()])
+            self._flush_keys()
         if self._evidence:
             run(rows.PUT_EVIDENCE, self._evidence)
         if self._counts:
@@ -162,6 +174,7 @@ class Transaction:
             gathered.clear()
         self._events.clear()
         self._evidence.clear()
+        self._new_keys.clear()
 
     def take_lease(self, values: dict[str, rows.Value]) -> int | None:
         """The new fence, or None; see `rows.TAKE_LEASE` for the values."""
@@ -181,6 +194,15 @@ class Transaction:
 
     def _all(self, sql: str, values: rows.Row | dict[str, rows.Value]) -> list[rows.Row]:
         return cast("list[rows.Row]", self._connection.execute(sql, values).fetchall())
+
+    def _is_new(self, item: Append) -> bool:
+        """Whether it may be taken at its word; not where anything else about it has to be asked first."""
+        return (
+            self._trusting
+            and item.expected_version == item.fence == 0
+            and item.action_id not in self._heads
+            and not (item.replaces or item.unless_frozen or item.in_flight_max)
+        )
 
     # --- what this group knows -----------------------------------------------------------------------
 
@@ -275,6 +297,13 @@ class Transaction:
         run(rows.CLOSE_INCIDENT, [(at_us, item.tenant, incident_id) for incident_id in item.closes])
 
     # --- writing -------------------------------------------------------------------------------------
+
+    def _flush_keys(self) -> None:
+        run, new = self._connection.executemany, self._new_keys
+        if new:
+            run(rows.INSERT_KEY, [rows.key_values(self._keys[name]) for name in new])
+        if len(new) < len(self._keys):
+            run(rows.PUT_KEY, [rows.key_values(record) for name, record in self._keys.items() if name not in new])
 
     def _flush_projections(self) -> None:
         new: list[rows.Row] = []
