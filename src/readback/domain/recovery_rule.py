@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.canon import Json, payload_bytes, sha256_hex
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery_check import Fault, faults
@@ -35,7 +35,7 @@ class RecoveryTable:
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self.rows = rows
         self._by_finding = {finding: tuple(row for row in rows if row.finding is finding) for finding in Finding}
-        self.version = sha256_hex(envelope_bytes([_row_json(row) for row in rows]))
+        self.version = sha256_hex(payload_bytes([_row_json(row) for row in rows]))
 
     def decide(self, finding: Finding, situation: Situation) -> Row:
         """The row for a finding in a situation. A checked table always has one."""
