@@ -49,7 +49,7 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
-class Refusal(StrEnum):
+class ApprovalCode(StrEnum):
     """Why a token, or the tokens of an action, do not let it go ahead. The values are stable error codes."""
 
     WAITING = "approval.required"
@@ -129,7 +129,7 @@ class Policy:
         names, keys = [_folded(one.name) for one in kept], [check_key(one.key) for one in kept]
         if len(set(names)) != len(names) or len(set(keys)) != len(keys):
             raise ApprovalError("Two approvers bear one name, or have one key; two people need two of each.")
-        rows: list[Json] = [[o.name, o.key, sorted(o.tenants), sorted(o.contracts)] for o in kept]
+        rows: list[Json] = [[o.name, o.key, [*sorted(o.tenants)], [*sorted(o.contracts)]] for o in kept]
         return cls(kept, sha256_hex(envelope_bytes({"format": POLICY_FORMAT, "approvers": rows})))
 
     def named(self, name: str) -> Approver | None:
@@ -269,7 +269,7 @@ def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
 
 
 def _no_token(why: str) -> ApprovalError:
-    return ApprovalError(f"This is no approval token: {why}.", code=Refusal.FORGED.value)
+    return ApprovalError(f"This is no approval token: {why}.", code=ApprovalCode.FORGED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ class Approved:
 class Refused:
     """It may not go ahead. `who`: the approver whose token it is about, where it is about one."""
 
-    code: Refusal
+    code: ApprovalCode
     who: str = ""
 
 
@@ -296,45 +296,45 @@ def check_approvals(
     1. Time, and the policy under which it was asked for. 2. Each token by itself. 3. Nobody denied. 4. Enough people.
     """
     if now_us >= bound.expires_us:  # 1
-        return Refused(Refusal.EXPIRED)
+        return Refused(ApprovalCode.EXPIRED)
     if bound.policy != policy.version:
-        return Refused(Refusal.POLICY_CHANGED)
+        return Refused(ApprovalCode.POLICY_CHANGED)
     names: list[str] = []
     keys: set[str] = set()
     denied = ""
     for token in tokens:
         refusal = check_token(bound, policy, token, now_us, verify)  # 2
         if refusal is None and (token.approver in names or token.key_id in keys):
-            refusal = Refusal.REPLAYED
+            refusal = ApprovalCode.REPLAYED
         if refusal is not None:
             return Refused(refusal, token.approver)
         names.append(token.approver)
         keys.add(token.key_id)
         denied = denied or (token.approver if token.decision is Decision.DENY else "")
     if denied:  # 3
-        return Refused(Refusal.DENIED, denied)
+        return Refused(ApprovalCode.DENIED, denied)
     if len(names) < max(bound.people, 1):  # 4
-        return Refused(Refusal.WAITING)
+        return Refused(ApprovalCode.WAITING)
     return Approved(bound.approval, tuple(names))
 
 
-def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int, verify: Verify) -> Refusal | None:
+def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int, verify: Verify) -> ApprovalCode | None:
     """What is wrong with one token, or None: by whom, genuine, not the principal, for this request, in time."""
     approver = policy.named(token.approver)
     listed = approver is not None and token.key_id == approver.key_id
     if approver is None or not listed or not approver.may_approve(bound.tenant, bound.contract):
-        return Refusal.UNKNOWN_APPROVER
+        return ApprovalCode.UNKNOWN_APPROVER
     if len(token.signature) != SIGNATURE_BYTES or not verify(approver.key, token.statement(), token.signature):
-        return Refusal.FORGED
+        return ApprovalCode.FORGED
     if is_principal(approver.name, bound.principal):
-        return Refusal.SELF
+        return ApprovalCode.SELF
     if (token.approval, token.nonce) != (bound.approval, bound.nonce):
-        return Refusal.REPLAYED
+        return ApprovalCode.REPLAYED
     if token.payload != bound.payload():
-        return Refusal.MISMATCH
+        return ApprovalCode.MISMATCH
     if bound.policy != policy.version:
-        return Refusal.POLICY_CHANGED
-    return Refusal.EXPIRED if now_us >= min(token.expires_us, bound.expires_us) else None
+        return ApprovalCode.POLICY_CHANGED
+    return ApprovalCode.EXPIRED if now_us >= min(token.expires_us, bound.expires_us) else None
 
 
 def is_principal(approver: str, principal: str) -> bool:

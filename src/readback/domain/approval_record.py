@@ -1,0 +1,68 @@
+"""What an action's events tell of its approval: what was asked for, and who has signed. Folded by `domain.action`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """One person's recorded token. `ref`: its digest in the evidence."""
+
+    approver: str
+    key_id: str
+    ref: str
+
+
+@dataclass(slots=True)
+class Asked:
+    """The approval that an action waits for, or stood on. `payload`: SHA-256 of the bytes that are bound, and where
+    they are kept; `span_us`: for how long it was asked, so that it can be asked for anew.
+    """
+
+    id: str
+    nonce: str
+    payload: str
+    policy: str
+    expires_us: int
+    span_us: int
+    people: int
+    signed: list[Signed] = field(default_factory=list)
+    denied_by: str = ""
+    used: bool = False
+    """An attempt was committed that stands on it."""
+
+    @property
+    def complete(self) -> bool:
+        """Enough people have signed; whether that counts is checked when it is used."""
+        return not self.denied_by and len(self.signed) >= max(self.people, 1)
+
+
+def asked(event: Event) -> Asked:
+    """The request in an `approval_requested` event. Raises KeyError, StoreCorruptError."""
+    d = event.data
+    return Asked(
+        str(d["approval"]),
+        str(d["nonce"]),
+        str(d["payload"]),
+        str(d["policy"]),
+        whole(d["expires"]),
+        whole(d["span"]),
+        whole(d["people"]),
+    )
+
+
+def signed(event: Event) -> Signed:
+    """The token in an `approved` or `denied` event."""
+    return Signed(str(event.data["approver"]), str(event.data["key"]), event.refs["token"])
+
+
+def whole(value: Json) -> int:
+    """The number that has to be there."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise StoreCorruptError("An approval in the ledger holds something else where a number belongs.")
+    return value
