@@ -225,7 +225,7 @@ def test_the_order_in_which_approvers_are_listed_changes_no_policy() -> None:
     assert Policy.of([*reversed(POLICY.approvers)]).version == POLICY.version
 
 
-@pytest.mark.parametrize("principal", ["alice", "human:alice", "Human:ALICE", "team:human:alice", "\uff41\uff4c\uff49\uff43\uff45"])
+@pytest.mark.parametrize("principal", ["alice", "human:alice", "Human:ALICE", "a:human:alice", "\uff41\uff4cice"])
 def test_nobody_approves_what_he_asked_for(principal: str) -> None:
     bound = replace(BOUND, principal=principal)
     assert code(check(sign(bound=bound), bound=bound)) == "approval.self"
