@@ -164,7 +164,7 @@ def contracts(settings: Settings) -> Iterator[Finding]:
 
 def ledger(settings: Settings) -> Iterator[Finding]:
     """The ledger that the settings name: its file, and what is waiting in it. It is not created."""
-    path = _file_of(settings.url)
+    path = file_of(settings.url)
     if path is not None and not path.exists():
         yield from _place_for(path)
         return
@@ -181,7 +181,8 @@ def ledger(settings: Settings) -> Iterator[Finding]:
         store.close()
 
 
-def _file_of(url: str) -> Path | None:
+def file_of(url: str) -> Path | None:
+    """The ledger's file; None where the URL names none."""
     prefix = "sqlite:///"
     return Path(unquote(url.removeprefix(prefix))).absolute() if url.startswith(prefix) else None
 
@@ -255,6 +256,13 @@ def _counters(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
         yield Finding("counters", "ok", "no contract and no source keeps failing", details=details)
 
 
+def _quality(settings: Settings) -> Iterator[Finding]:
+    """Which contracts cannot verify well, and why; its module reads entries, which the others need not."""
+    from readback.commands.quality import quality
+
+    return quality(settings)
+
+
 EXAMINATIONS: Final[dict[str, Examination]] = {
     "python": python,
     "settings": configuration,
@@ -264,4 +272,5 @@ EXAMINATIONS: Final[dict[str, Examination]] = {
     "store": writing,
     "contracts": contracts,
     "ledger": ledger,
+    "quality": _quality,
 }

@@ -13,17 +13,19 @@ from readback.commands.failures import headline, problem_lines
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, print_json, safe
 from readback.config import Settings
-from readback.domain.state import worst_exit
+from readback.domain.state import EXIT_FAILED, worst_exit
 
 MARKS: Final = {"ok": OK, "warning": OPEN, "fault": BAD}
 
 
 @click.command("doctor")
+@click.option("--strict", is_flag=True, help="Warnings count too: exit code 1 where there is one.")
 @options.contracts
 @options.ledger
 @options.table
 @options.as_json
 def doctor(
+    strict: bool,
     modules: tuple[str, ...],
     url: str | None,
     tenant: str | None,
@@ -33,13 +35,18 @@ def doctor(
 ) -> int:
     """Examine this installation: Python, settings, clock, expressions, store, contracts, and the ledger's waiting work.
 
-    Exit code 0 where no fault is found; warnings do not count. What has to be written goes to a temporary folder.
+    It also reads the tenant's newest entries, and names the contracts, tools and sources that cannot be relied on, and
+    why. Exit code 0 where no fault is found; warnings count with --strict only. What has to be written goes to a
+    temporary folder.
     """
     settings = settings_of(url, tenant, principal, modules, table)
     findings = examine(settings)
     code = worst_exit(finding.exit_code for finding in findings if finding.level == "fault")
+    sound = code == 0
+    if strict and any(finding.level == "warning" for finding in findings):
+        code = worst_exit([code, EXIT_FAILED])
     if as_json:
-        print_json({"sound": code == 0, "findings": [_described(finding) for finding in findings], "exit_code": code})
+        print_json({"sound": sound, "findings": [_described(finding) for finding in findings], "exit_code": code})
     else:
         _tell(findings)
     return code
