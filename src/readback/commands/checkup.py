@@ -256,13 +256,6 @@ def _counters(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
         yield Finding("counters", "ok", "no contract and no source keeps failing", details=details)
 
 
-def _quality(settings: Settings) -> Iterator[Finding]:
-    """Which contracts cannot verify well, and why; its module reads entries, which the others need not."""
-    from readback.commands.quality import quality
-
-    return quality(settings)
-
-
 EXAMINATIONS: Final[dict[str, Examination]] = {
     "python": python,
     "settings": configuration,
@@ -272,5 +265,4 @@ EXAMINATIONS: Final[dict[str, Examination]] = {
     "store": writing,
     "contracts": contracts,
     "ledger": ledger,
-    "quality": _quality,
 }

@@ -11,6 +11,7 @@ from readback.commands import options
 from readback.commands.checkup import EXAMINATIONS, Examination, Finding
 from readback.commands.failures import headline, problem_lines
 from readback.commands.opening import settings_of
+from readback.commands.quality import quality
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, print_json, safe
 from readback.config import Settings
 from readback.domain.state import EXIT_FAILED, worst_exit
@@ -55,7 +56,7 @@ def doctor(
 def examine(settings: Settings) -> list[Finding]:
     """Every examination, whatever the others found."""
     found: list[Finding] = []
-    for name, examination in EXAMINATIONS.items():
+    for name, examination in {**EXAMINATIONS, "quality": quality}.items():
         found += _made(name, examination, settings)
     return found
 

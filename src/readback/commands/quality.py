@@ -14,6 +14,7 @@ from readback.canon import Json
 from readback.commands.checkup import Finding, file_of
 from readback.commands.terminal import safe
 from readback.config import Settings
+from readback.domain.errors import SettingsError, StoreError
 from readback.lifecycle.feedback import Feedback, feedback_of
 from readback.lifecycle.feedback_findings import Poor, feedback_json, poor_in
 from readback.ports.store import ActionFilter, LedgerStore
@@ -27,7 +28,10 @@ def quality(settings: Settings) -> Iterator[Finding]:
     path = file_of(settings.url)
     if path is not None and not path.exists():
         return
-    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        store = bootstrap.store(settings.url, read_only=True)
+    except (SettingsError, StoreError):
+        return  # the examination of the ledger names it
     try:
         feedback = feedback_of(store.scan(_from(store)), settings.tenant)
     finally:
