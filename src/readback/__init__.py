@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from readback.domain.outcome import JudgedPostcondition, Outcome
     from readback.domain.planning import Planning
     from readback.domain.reading import Lookup, Reading
+    from readback.domain.saga_outcome import SagaOutcome, StepOutcome
     from readback.domain.side_effect import Consistency, Independence, SideEffect
     from readback.domain.state import State
     from readback.domain.verdict import Attribution, Level, Verdict, Why
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from readback.sdk.async_client import AsyncReadback
     from readback.sdk.client import Readback
     from readback.sdk.proposal import Proposal, UnusedProposalWarning
+    from readback.sdk.step import SagaStep, from_step
 
 _HOMES = {
     "action": "readback.sdk.action",
@@ -51,11 +53,15 @@ _HOMES = {
     "Readback": "readback.sdk.client",
     "ReadbackError": "readback.domain.errors",
     "Reading": "readback.domain.reading",
+    "SagaOutcome": "readback.domain.saga_outcome",
+    "SagaStep": "readback.sdk.step",
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
+    "StepOutcome": "readback.domain.saga_outcome",
     "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
     "Why": "readback.domain.verdict",
+    "from_step": "readback.sdk.step",
     "invariant_check": "readback.contracts.verifiers",
     "postcondition": "readback.contracts.conditions",
     "read_after_write": "readback.contracts.verifiers",
@@ -82,13 +88,17 @@ __all__ = [
     "Readback",
     "ReadbackError",
     "Reading",
+    "SagaOutcome",
+    "SagaStep",
     "SideEffect",
     "State",
+    "StepOutcome",
     "UnusedProposalWarning",
     "Verdict",
     "Why",
     "__version__",
     "action",
+    "from_step",
     "invariant_check",
     "postcondition",
     "read_after_write",

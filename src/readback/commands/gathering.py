@@ -17,7 +17,6 @@ from readback.domain.outcome import Outcome
 from readback.domain.recovery import RecoveryTable
 from readback.domain.state import status
 from readback.domain.verdict import Level
-from readback.lifecycle import attend
 from readback.ports.store import LedgerStore, StoredEvent
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
@@ -38,7 +37,7 @@ def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, di
     action_id = session.action_id(id_or_stamp)
     driver = SyncDriver(session.store, session.runtime)
     try:
-        outcome = driver.drive(attend.look(action_id, session.scope.tenant))
+        outcome = driver.drive(session.look(action_id))
     finally:
         driver.close()
     assert not isinstance(outcome, Parked)

@@ -20,7 +20,6 @@ from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
-from readback.lifecycle import attend
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.session import Session
 
@@ -105,7 +104,7 @@ def go_on_with_all(session: Session, *, quiet: bool) -> Resumed:
 
 def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resumed, *, quiet: bool) -> None:
     try:
-        driver.drive(attend.advance(session.engine, action_id, session.scope.tenant, session.plan_of))
+        driver.drive(session.advance(action_id, session.scope.tenant))
         outcome = look(session, driver, action_id)
     except UnknownOutcomeError as error:
         session.raise_alarm(error)

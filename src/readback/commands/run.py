@@ -114,7 +114,7 @@ def _run(
 
 def look(session: Session, driver: SyncDriver, action_id: str, *, replayed: bool = False) -> Outcome:
     """The outcome as the ledger tells it now."""
-    told = driver.drive(attend.look(action_id, session.scope.tenant, replayed=replayed))
+    told = driver.drive(session.look(action_id, replayed=replayed))
     assert not isinstance(told, Parked)
     return told
 

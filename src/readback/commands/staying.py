@@ -18,8 +18,8 @@ from readback.commands.resume import OF_ONE_ACTION, name_error
 from readback.commands.telling import plain, shown_verdict
 from readback.commands.terminal import note, safe
 from readback.domain.errors import InvariantError, NotFoundError, StoreError, StoreLockedError, UnknownOutcomeError
+from readback.domain.saga import KIND
 from readback.domain.state import TERMINAL, State, exit_code
-from readback.lifecycle import attend
 from readback.ports.store import ActionFilter, Projection
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.session import Session
@@ -140,7 +140,7 @@ class Worker:
     def _knows(self, action_id: str) -> bool:
         """Whether the action's contract is here. One that is not is named once, not with every action of it."""
         stored = self._session.store.projection(action_id)
-        if stored is None or stored.projection.contract in self._session.plans:
+        if stored is None or self._session.knows(stored.projection):
             return True
         contract = stored.projection.contract
         error = NotFoundError(
@@ -154,7 +154,7 @@ class Worker:
     async def _advance(self, action_id: str) -> None:
         session = self._session
         try:
-            await self._driver.drive(attend.advance(session.engine, action_id, self._tenant, session.plan_of))
+            await self._driver.drive(session.advance(action_id, self._tenant))
         except UnknownOutcomeError as error:
             session.raise_alarm(error)
             self._end(error)
@@ -233,6 +233,8 @@ class Worker:
         return all(self._given_up(action_id) for action_id in due)
 
     def _waits(self, projection: Projection) -> bool:
+        if projection.kind == KIND and projection.hold:
+            return False  # a saga looks now and then whether what holds it has gone
         return projection.due_us is not None and not self._given_up(projection.action_id)
 
     def _given_up(self, action_id: str) -> bool:

@@ -27,6 +27,7 @@ from readback.canon import (
 )
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
+from readback.domain.saga import Reference
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -38,7 +39,10 @@ _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean"
 
 
 class Bound(NamedTuple):
-    """Arguments in both notations: Python values for the tool, JSON for the record and for expressions."""
+    """Arguments in both notations: Python values for the tool, JSON for the record and for expressions.
+
+    A value of an earlier step of a saga is a `Reference` among the former, and not among the latter.
+    """
 
     arguments: dict[str, object]
     requested: dict[str, Json]
@@ -116,6 +120,9 @@ class ArgumentSchema:
             if value is _MISSING:
                 problems.append(_problem(parameter.name, "It is missing."))
                 continue
+            if isinstance(value, Reference):  # bound and validated when its step begins
+                arguments[parameter.name] = value
+                continue
             try:
                 arguments[parameter.name] = _take(parameter, value)
             except _UnfitError as error:
@@ -123,7 +130,8 @@ class ArgumentSchema:
             except ValueTooLargeError as error:
                 raise OversizeError(f"The argument {parameter.name!r} is too large. {error.message}") from error
         _raise_any(problems)
-        return Bound(arguments, _written(arguments, _PAYLOAD_UNCHECKED_MAX_CHARS + 1))
+        known = {name: value for name, value in arguments.items() if not isinstance(value, Reference)}
+        return Bound(arguments, _written(known, _PAYLOAD_UNCHECKED_MAX_CHARS + 1))
 
     def _named(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]

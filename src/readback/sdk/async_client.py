@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from readback.domain.belief import Belief, believe
-from readback.domain.errors import StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
+from readback.domain.saga_outcome import SagaOutcome
+from readback.lifecycle import attend, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
@@ -19,6 +20,7 @@ from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.driver_steps import Parked
 from readback.sdk.proposal import Proposal
 from readback.sdk.session import Session
+from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike
 
 T = TypeVar("T")
@@ -105,24 +107,53 @@ class AsyncReadback:
         request = s.request(proposal, operation, intended, step)
         return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
+    async def saga(
+        self,
+        steps: Iterable[SagaStep],
+        *,
+        name: str = "saga",
+        operation: str | None = None,
+        wait: float | None = None,
+    ) -> SagaOutcome:
+        """Several actions as one: in the end all are verified, or what had an effect is reversed, or a person knows.
+
+        Steps are proposals, made with `.as_step(name, after=..., pivot=...)`; each begins when those before it
+        are verified. If one fails before the pivot, what a reading shows of the others is reversed, the last first;
+        after the pivot what is missing is completed under the same keys. `operation` names the intent, as with `run`:
+        the same saga under it is joined or answered with its outcome. `wait` bounds, in seconds, how long to wait.
+        Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
+        another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
+        """
+        s, ticket = self._session, attend.Ticket()
+        until_us = s.give_up_us(wait)
+        request = s.saga_request(steps, name, operation)
+        told = await self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        assert isinstance(told, SagaOutcome)
+        return told
+
+    async def get_saga(self, saga_id: str) -> SagaOutcome:
+        """The outcome of a saga as the ledger tells it now. Raises NotFoundError for what is none."""
+        told = await self.get(saga_id)
+        if not isinstance(told, SagaOutcome):
+            raise NotFoundError(f"{saga_id!r} is an action, and no saga.")
+        return told
+
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
         ticket = attend.Ticket(s.action_id(action_id))
-        return await self._told(
-            attend.stay(s.engine, ticket.action_id, s.scope.tenant, s.plan_of), ticket, s.give_up_us(wait)
-        )
+        return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     async def get(self, action_id: str) -> Outcome:
         """The outcome as the ledger tells it now; reads nothing else. Raises NotFoundError."""
         s = self._session
-        return await self._drive(attend.look(s.action_id(action_id), s.scope.tenant))
+        return await self._drive(s.look(s.action_id(action_id)))
 
     async def cancel(self, action_id: str) -> Outcome:
         """Asks for an action to be stopped: not executed if it was not, compensated if an effect is shown."""
         s = self._session
         action_id = s.action_id(action_id)
-        await self._drive(attend.cancel(s.engine, action_id, s.scope.tenant, s.plan_of))
+        await self._drive(s.stop(action_id))
         return await self.get(action_id)
 
     def signal(self, id_or_stamp: str) -> bool:
@@ -139,7 +170,7 @@ class AsyncReadback:
         broken: StoreError | None = None
         for action_id in s.each_due(limit):
             try:
-                await self._drive(attend.advance(s.engine, action_id, s.scope.tenant, s.plan_of))
+                await self._drive(s.advance(action_id, s.scope.tenant))
                 outcomes.append(await self.get(action_id))
             except OF_ONE_ACTION as error:
                 broken = broken or error
@@ -174,7 +205,7 @@ class AsyncReadback:
         told = await self._driven(work, until_us)
         if not isinstance(told, Parked):
             return told
-        return await self._drive(attend.look(ticket.action_id, self._session.scope.tenant, replayed=ticket.replayed))
+        return await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
 
     async def _drive(self, work: Generator[Step, Answer, T]) -> T:
         done = await self._driven(work)

@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Generator, Mapping
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from readback.domain.context import Context
@@ -22,10 +22,12 @@ from readback.lifecycle.steps import (
     Committed,
     Dispatch,
     Ending,
+    Gathered,
     Lease,
     Settle,
     Step,
     Take,
+    Together,
     Wait,
     Woken,
 )
@@ -133,6 +135,8 @@ class AsyncDriver:
                 )
             case Take() | Settle():
                 called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+            case Together(works):
+                return await self._together(works), None
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case Lease():
@@ -141,6 +145,14 @@ class AsyncDriver:
             case _:
                 return self._desk.answer(step), None
         return called, called.error if called.ending is Ending.CANCELLED else None
+
+    async def _together(self, works: tuple[Generator[Step, Answer, Any], ...]) -> Gathered:
+        """All at once. A cancellation goes on to each of them, and is theirs to record."""
+        self._commit.active -= 1  # meanwhile nothing comes from here that a commit could wait for
+        try:
+            return Gathered(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
+        finally:
+            self._commit.active += 1
 
     async def _call(
         self,

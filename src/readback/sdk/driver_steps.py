@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.lifecycle.resume import fold, woken
+from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -18,19 +20,25 @@ from readback.lifecycle.steps import (
     Commit,
     Counted,
     Ending,
+    Family,
     Folded,
+    FoldedSaga,
     KeyFound,
     Lease,
     Leased,
     Load,
     LoadAction,
+    LoadActions,
     LoadCounts,
     Loaded,
     LoadKey,
+    LoadSaga,
     Look,
     Settle,
     Step,
+    Stir,
     Take,
+    Woken,
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
@@ -43,7 +51,7 @@ SLICE_MAX_SECONDS: Final = 1.0
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
-Ask = Load | LoadKey | LoadCounts | LoadAction | Lease | Begin
+Ask = Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | Stir | Lease | Begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,15 @@ class Desk:
                 stored = store.projection(action_id)
                 due_us = stored.projection.due_us if stored is not None else None
                 return Folded(woken(fold(store.events(action_id)), due_us))
+            case LoadActions(ids):
+                return Family(family(store, ids))
+            case LoadSaga(saga_id):
+                stored = store.projection(saga_id)
+                due_us = stored.projection.due_us if stored is not None else None
+                return FoldedSaga(fold_saga(store.events(saga_id), due_us))
+            case Stir(waiting_id):
+                store.wake(waiting_id, runtime.now_us())
+                return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)
             case _:
@@ -106,6 +123,17 @@ class Desk:
     def version(self, action_id: str) -> int:
         stored = self.store.projection(action_id)
         return stored.version if stored is not None else 0
+
+
+def family(store: LedgerStore, action_ids: tuple[str, ...]) -> dict[str, Action]:
+    """The actions that there are of these, each as it is now."""
+    found: dict[str, Action] = {}
+    for action_id in action_ids:
+        stored = store.projection(action_id)
+        action = None if stored is None else woken(fold(store.events(action_id)), stored.projection.due_us)
+        if action is not None:
+            found[action_id] = action
+    return found
 
 
 def slices(runtime: Runtime) -> tuple[float, float]:

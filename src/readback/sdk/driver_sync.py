@@ -18,9 +18,11 @@ from readback.lifecycle.steps import (
     Committed,
     Dispatch,
     Ending,
+    Gathered,
     Settle,
     Step,
     Take,
+    Together,
     Wait,
     Woken,
 )
@@ -96,10 +98,19 @@ class SyncDriver:
                 return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
             case Take() | Settle():
                 return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+            case Together(works):
+                return Gathered(tuple(self._result(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
                 return self._desk.answer(step)
+
+    def _result(self, work: Generator[Step, Answer, Any]) -> object:
+        """What one of several works came to; an interrupt leaves the others unbegun."""
+        try:
+            return self.drive(work)
+        except Exception as error:  # tidy: boundary -- the saga decides what a failed work means
+            return error
 
     def _call(
         self,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
+from readback.domain.saga import Reference
 from readback.lifecycle.plan import Plan, Request
+from readback.sdk.step import SagaStep, names_of
 
 
 class UnusedProposalWarning(RuntimeWarning):
@@ -79,6 +81,20 @@ class Proposal:
         planned = Proposal(self.definition, self.arguments, self.requested, step=step or self.step, intended=goal)
         planned._file, planned._line = self._file, self._line
         return planned
+
+    @property
+    def references(self) -> Mapping[str, Reference]:
+        """Arguments that stand for values of earlier steps: such a proposal can be run as a step only."""
+        if len(self.arguments) == len(self.requested):
+            return {}
+        return {name: value for name, value in self.arguments.items() if isinstance(value, Reference)}
+
+    def as_step(self, name: str, *, after: Sequence[str] = (), pivot: bool = False) -> SagaStep:
+        """This proposal as a step of a saga: `name` in it, `after` the steps that have to be verified before it begins.
+
+        `pivot`: the point of no return. Raises ProposalError.
+        """
+        return SagaStep(self, name, names_of(after), bool(pivot))
 
     def mark_run(self) -> None:
         """Called by what runs it. Raises ProposalError the second time."""

@@ -6,7 +6,7 @@ No I/O of its own beyond opening and closing; the clients drive the work that is
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -30,13 +30,19 @@ from readback.domain.errors import (
     UsageError,
 )
 from readback.domain.outcome import Outcome
+from readback.domain.saga import KIND
+from readback.lifecycle import attend, saga_attend
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.resume import fold
+from readback.lifecycle.saga_begin import SagaRequest
+from readback.lifecycle.saga_run import fold_saga
+from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
-from readback.ports.store import ActionFilter, LedgerStore, StoredProjection
+from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.action import ActionDefinition
 from readback.sdk.proposal import Proposal
+from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike, path_of, table_in_force
 
 US: Final = 1_000_000
@@ -126,12 +132,69 @@ class Session:
             )
         if operation is not None:
             _check_id("operation", operation, ProposalError)
+        if len(proposal.arguments) != len(proposal.requested):
+            raise ProposalError(
+                f"{proposal.definition.name!r} refers to other steps, and is run by itself.",
+                remedy="Pass it to `saga` as a step, or give it values.",
+            )
         plan = proposal.definition.plan
         self.know(plan)
         proposal.mark_run()
         goal = proposal.intended if intended is None else _as_object(intended)
         named = normalize("NFC", operation or "")  # one name, however its letters were typed
         return Request(plan, proposal.arguments, proposal.requested, named, goal, step or proposal.step)
+
+    def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
+        """The steps as a saga that can be begun. Each proposal can be run once."""
+        self.check_open()
+        given = list(steps)
+        if not all(isinstance(step, SagaStep) for step in given):
+            raise ProposalError("saga takes steps.", remedy="Make one of each proposal with `.as_step(name)`.")
+        _check_id("name", name, ProposalError)
+        if operation is not None:
+            _check_id("operation", operation, ProposalError)
+        for step in given:
+            self.know(step.proposal.definition.plan)
+        made = tuple(step.defined() for step in given)
+        return SagaRequest(name, made, normalize("NFC", operation or ""))
+
+    # --- whichever of the two it is ---
+
+    def is_saga(self, action_id: str) -> bool:
+        """Whether this id is a saga's."""
+        stored = self.store.projection(action_id)
+        return stored is not None and stored.projection.kind == KIND
+
+    def knows(self, projection: Projection) -> bool:
+        """Whether everything that it takes to go on with this action or saga is loaded here."""
+        if projection.kind != KIND:
+            return projection.contract in self.plans
+        found = fold_saga(self.store.events(projection.action_id))
+        return found is not None and saga_attend.missing(found, self.plan_of) is None
+
+    def advance(self, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
+        """Goes on with what is due, until it would have to wait."""
+        stored = self.store.projection(action_id)
+        if stored is not None and stored.projection.kind == KIND:
+            return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
+        if stored is not None and stored.projection.saga:
+            return saga_attend.advance_step(self.engine, action_id, stored.projection.saga, tenant, self.plan_of)
+        return attend.advance(self.engine, action_id, tenant, self.plan_of)
+
+    def stay(self, action_id: str) -> Generator[Step, Answer, Outcome]:
+        """Until it is settled."""
+        work = saga_attend.stay if self.is_saga(action_id) else attend.stay
+        return work(self.engine, action_id, self.scope.tenant, self.plan_of)
+
+    def look(self, action_id: str, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
+        """Its outcome, as the ledger tells it now."""
+        work = saga_attend.look if self.is_saga(action_id) else attend.look
+        return work(action_id, self.scope.tenant, replayed=replayed)
+
+    def stop(self, action_id: str) -> Generator[Step, Answer, None]:
+        """Asks for it to be stopped."""
+        work = saga_attend.cancel if self.is_saga(action_id) else attend.cancel
+        return work(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def check_open(self) -> None:
         if self.closed:
@@ -180,7 +243,7 @@ class Session:
             for action_id in fresh:
                 seen.add(action_id)
                 stored = self.store.projection(action_id)
-                if stored is not None and stored.projection.contract in self.plans and left > 0:
+                if stored is not None and left > 0 and self.knows(stored.projection):
                     left -= 1
                     yield action_id
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeVar, assert_never, cast
 
+from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.lifecycle.resume import fold, woken
+from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -25,19 +27,26 @@ from readback.lifecycle.steps import (
     Counted,
     Dispatch,
     Ending,
+    Family,
     Folded,
+    FoldedSaga,
+    Gathered,
     KeyFound,
     Lease,
     Leased,
     Load,
     LoadAction,
+    LoadActions,
     LoadCounts,
     Loaded,
     LoadKey,
+    LoadSaga,
     Look,
     Settle,
     Step,
+    Stir,
     Take,
+    Together,
     Wait,
     Woken,
 )
@@ -46,8 +55,8 @@ from readback.ports.store import LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
 T = TypeVar("T")
-STEPS_MAX: Final = 2_000
-"""More steps than any action takes: a driver that comes here turns in a circle."""
+STEPS_MAX: Final = 20_000
+"""More steps than any action or saga takes: a driver that comes here turns in a circle."""
 
 
 SLICE_US: Final = 250_000
@@ -159,12 +168,23 @@ class VirtualDriver:
                 return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
             case Take() | Settle():
                 return self._call(_hand(step), step.context, step.arguments, step.timeout_us)
+            case Together(works):
+                return Gathered(tuple(self._result(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
                 return self._ask(step)
 
-    def _ask(self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | Lease) -> Answer:
+    def _result(self, work: Generator[Step, Answer, Any]) -> object:
+        """What one of several works came to; they are done one after the other."""
+        try:
+            return self.drive(work)
+        except Exception as error:  # tidy: boundary -- the saga decides what a failed work means
+            return error
+
+    def _ask(
+        self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | LoadActions | LoadSaga | Stir | Lease
+    ) -> Answer:
         store, runtime = self.store, self.runtime
         match step:
             case Begin(fresh):
@@ -177,13 +197,25 @@ class VirtualDriver:
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
-                stored = store.projection(action_id)
-                due_us = stored.projection.due_us if stored is not None else None
-                return Folded(woken(fold(store.events(action_id)), due_us))
+                return Folded(self._fold(action_id))
+            case LoadActions(ids):
+                return Family({each: a for each in ids if (a := self._fold(each)) is not None})
+            case LoadSaga(saga_id):
+                held = store.projection(saga_id)
+                due_us = held.projection.due_us if held is not None else None
+                return FoldedSaga(fold_saga(store.events(saga_id), due_us))
+            case Stir(waiting_id):
+                store.wake(waiting_id, runtime.now_us())
+                return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)
             case _:
                 assert_never(step)
+
+    def _fold(self, action_id: str) -> Action | None:
+        stored = self.store.projection(action_id)
+        due_us = stored.projection.due_us if stored is not None else None
+        return woken(fold(self.store.events(action_id)), due_us)
 
     def _lease(self, step: Lease) -> Leased:
         now_us, owner = self.runtime.now_us(), self.runtime.owner()

@@ -1,0 +1,213 @@
+"""One saga at work: its fold, what is known but not yet durable, and the append that makes it so.
+
+Used by lifecycle.saga and its parts. As with an action, recording applies the event to the fold at once, and nothing
+that was recorded counts for the outside before the append has been committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import Json, parse_json, sha256_hex, stored_bytes
+from readback.domain.action import Action
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import Event, EventKind, open_envelope, seal
+from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
+from readback.domain.saga import KIND, Saga
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Verdict
+from readback.lifecycle.plan import Scope
+from readback.lifecycle.steps import Answer, Family, FoldedSaga, Load, LoadActions, Loaded, LoadSaga, Step
+from readback.ports.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
+
+MEDIA: Final = "application/json"
+LEASE_US: Final = 15_000_000
+LEASE_MAX_US: Final = 600_000_000
+"""How long a saga is held at most; whoever held it longer is fenced, and its actions have leases of their own."""
+
+PlanLease = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class SagaRun:
+    """The working state of one saga. Everything but the fold can be had again from the ledger."""
+
+    saga: Saga
+    scope: Scope
+    owner: str
+    fence: int = 0
+    durable_version: int = 0
+    now_us: int = 0
+    lease_us: int = LEASE_US
+    _events: list[SealedEvent] = field(default_factory=list)
+    _evidence: list[Evidence] = field(default_factory=list)
+    _reserve: KeyRecord | None = None
+    _replaces: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Something was recorded that is not durable."""
+        return bool(self._events)
+
+    def passed(self, now_us: int) -> None:
+        """An answer said that it is this late; time does not step back."""
+        self.now_us = max(self.now_us, now_us)
+
+    def record(
+        self,
+        kind: EventKind,
+        data: dict[str, Json],
+        path: tuple[State, ...] = (),
+        refs: dict[str, str] | None = None,
+    ) -> None:
+        """One more fact: folded now, durable with the next append."""
+        saga, event = self.saga, Event(kind, self.now_us, path, data, refs or {})
+        envelope, leaf = seal(event, saga.id, saga.tenant, saga.version + 1, saga.head)
+        saga.apply(event, leaf.hex())
+        self._events.append(SealedEvent(kind.value, event.at_us, envelope, leaf))
+
+    def keep(self, value: Json) -> str:
+        """Keeps a payload as evidence, and returns its digest."""
+        body = stored_bytes(value)
+        digest = sha256_hex(body)
+        self._evidence.append(Evidence(digest, MEDIA, body))
+        return digest
+
+    def reserve(self, record: KeyRecord) -> None:
+        """Reserve the key with the next append."""
+        self._reserve = record
+
+    def take_over(self, saga_id: str) -> None:
+        """The key's record belongs to a saga that had no effect and can have none: it is replaced."""
+        self._replaces = saga_id
+
+    def append(self, *, park: bool) -> Append:
+        """Everything recorded since the last one. `park` gives the lease back: somebody else may go on."""
+        saga = self.saga
+        lease = ("", 0) if park else (self.owner, self.now_us + self.lease_us)
+        return Append(
+            saga.id,
+            saga.tenant,
+            self.durable_version,
+            self.fence,
+            tuple(self._events),
+            projection_of_saga(saga, lease_owner=lease[0], lease_until_us=lease[1]),
+            tuple(self._evidence),
+            self._reserve,
+            self._replaces,
+            settled_key(saga),
+        )
+
+    def committed(self, version: int) -> None:
+        self.durable_version = version
+        self._events.clear()
+        self._evidence.clear()
+        self._reserve, self._replaces = None, ""
+
+
+def settled_key(saga: Saga) -> tuple[str, int] | None:
+    """What its idempotency record says once it has ended."""
+    if saga.state not in TERMINAL:
+        return None
+    status = key_status(saga.state, may_repeat=saga.may_repeat)
+    return status.value, expires_us(status, saga.updated_us, KEY_KEPT_US)
+
+
+def projection_of_saga(saga: Saga, *, lease_owner: str = "", lease_until_us: int = 0) -> Projection:
+    """The projection that the events of this saga demand."""
+    return Projection(
+        action_id=saga.id,
+        tenant=saga.tenant,
+        principal=saga.principal,
+        run=str(saga.context.get("run", "")),
+        contract=saga.contract,
+        contract_version="",
+        contract_hash=saga.definition_ref,
+        kind=KIND,
+        side_effect=saga.side_effect.value,
+        target=saga.operation,
+        operation=saga.operation,
+        key_hash=saga.key_hash,
+        stamp=saga.stamp,
+        state=saga.state.value,
+        hold=saga.hold,
+        verdict=verdict_of(saga).value,
+        discrepancy="",
+        row=saga.row,
+        created_us=saga.created_us,
+        updated_us=saga.updated_us,
+        due_us=saga.due_us,
+        lease_owner=lease_owner,
+        lease_until_us=lease_until_us,
+        review=saga.review,
+        incident=saga.incident,
+    )
+
+
+def verdict_of(saga: Saga) -> Verdict:
+    """What its steps amount to together."""
+    match saga.state:
+        case State.RECONCILED_SUCCESS:
+            return Verdict.VERIFIED
+        case State.FAILED | State.COMPENSATED | State.COMPENSATING:
+            return Verdict.REFUTED
+        case State.PROPOSED | State.VALIDATED:
+            return Verdict.NOT_CHECKED
+        case _:
+            return Verdict.UNDETERMINED
+
+
+# --- from the ledger ---
+
+
+def fold_saga(events: Iterable[StoredEvent], due_us: int | None = None) -> Saga | None:
+    """The saga that these events tell, or None for none. Raises StoreCorruptError where they cannot be true.
+
+    `due_us`: its due time as the store has it; a wake moves that forward, and is no event.
+    """
+    saga: Saga | None = None
+    for stored in events:
+        opened = open_envelope(stored.envelope)
+        if saga is None:
+            if opened.event.kind is not EventKind.SAGA_BEGUN:
+                return None
+            saga = Saga(opened.action_id, opened.tenant)
+        if opened.version != saga.version + 1 or opened.previous != saga.head:
+            raise StoreCorruptError(f"Saga {saga.id} has a gap or a false link at version {opened.version}.")
+        saga.apply(opened.event, stored.leaf.hex())
+    if saga is not None and saga.due_us is not None and due_us is not None:
+        saga.due_us = min(saga.due_us, due_us)
+    return saga
+
+
+def load_saga(saga_id: str) -> Generator[Step, Answer, Saga | None]:
+    """The saga as the ledger tells it now, None where there is none of that id."""
+    folded = yield LoadSaga(saga_id)
+    assert isinstance(folded, FoldedSaga)
+    return folded.saga
+
+
+def load_family(saga: Saga) -> Generator[Step, Answer, dict[str, Action]]:
+    """Its actions, and their own reversals, by id."""
+    ids = tuple(i for r in saga.steps.values() for i in (r.action_id, r.undo_id) if i)
+    if not ids:
+        return {}
+    found = yield LoadActions(ids)
+    assert isinstance(found, Family)
+    own = tuple(a.compensation_id for a in found.actions.values() if a.compensation_id)
+    if not own:
+        return dict(found.actions)
+    more = yield LoadActions(own)
+    assert isinstance(more, Family)
+    return {**found.actions, **more.actions}
+
+
+def load_json(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
+    """Evidence as JSON; None where there is none, or it was erased."""
+    if not digest:
+        return None
+    loaded = yield Load(tenant, digest)
+    assert isinstance(loaded, Loaded)
+    return None if loaded.body is None else parse_json(loaded.body)

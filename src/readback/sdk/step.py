@@ -1,0 +1,60 @@
+"""A step of a saga: a proposal with its name, what it waits for, and whether it is the pivot. Inert, like a proposal.
+
+Made by `Proposal.as_step`, taken by `Readback.saga`. `from_step` stands for a value that an earlier step will have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from readback.domain.errors import HonestyError, ProposalError
+from readback.domain.saga import Reference
+from readback.lifecycle.saga_begin import StepRequest
+
+if TYPE_CHECKING:
+    from readback.sdk.proposal import Proposal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SagaStep:
+    """One step of a saga. `after`: steps that have to be verified before it begins. `pivot`: the point of no return:
+    before it everything can be reversed, after it everything is completed.
+    """
+
+    proposal: Proposal
+    name: str
+    after: tuple[str, ...] = ()
+    pivot: bool = False
+
+    def __bool__(self) -> NoReturn:
+        raise HonestyError("A step is neither true nor false: nothing has happened yet.")
+
+    def defined(self) -> StepRequest:
+        """The step as the engine takes it. Its proposal is used up."""
+        made = self.proposal
+        made.mark_run()
+        return StepRequest(
+            self.name, made.definition.plan, made.requested, made.intended, made.references, self.after, self.pivot
+        )
+
+
+def names_of(after: object) -> tuple[str, ...]:
+    """The names under `after`, each once. Raises ProposalError for anything else: a text is not a list of letters."""
+    if isinstance(after, str) or not isinstance(after, Sequence) or not all(isinstance(n, str) for n in after):
+        raise ProposalError("`after` takes names of steps.", remedy='Pass a tuple, such as after=("hotel",).')
+    return tuple(dict.fromkeys(after))
+
+
+def from_step(step: str, path: str) -> Any:
+    """A value of an earlier step of the saga, to be passed as an argument: bound and validated when the step begins.
+
+    `path` leads into that step's reconciled authoritative state ("price"), or with "requested." into what was asked of
+    it. What is not there then, or does not fit, keeps the step from being begun, and the saga turns back.
+    """
+    given: tuple[object, ...] = (step, path)
+    for value in given:
+        if not isinstance(value, str) or not value:
+            raise ProposalError("from_step takes the name of a step and a path in its state.")
+    return Reference(step, path)
