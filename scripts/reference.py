@@ -22,7 +22,7 @@ import readback
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors
+from readback.domain import errors, errors_drill
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
 from readback.domain.observation_signs import ObservationStatus
@@ -103,7 +103,8 @@ def _names() -> Iterator[str]:
     yield "What a decorated function offers:\n"
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
-        "Errors are in `readback.domain.errors`; virtual time, simulated worlds and conformance suites in "
+        "Errors are in `readback.domain.errors`, those of drills in "
+        f"`{errors_drill.__name__}`; virtual time, simulated worlds, conformance suites and drills in "
         "`readback.testing`."
     )
 
@@ -149,7 +150,8 @@ def _keys() -> Iterator[str]:
     yield prose(
         "Beside the keys, a contract has functions: `.read` (one or more readers), `.find` (every effect that bears "
         "the stamp, wherever it landed), `.lookup` (what became of the attempt with this key), `.compensate` (an "
-        "action that reverses this one), `.rollback` (puts a local boundary back)."
+        "action that reverses this one), `.rollback` (puts a local boundary back). `.twin` says where a drill may try "
+        "the action out."
     )
 
 

@@ -93,7 +93,7 @@ def test_of_two_processes_that_run_the_same_operation_one_executes_and_both_are_
     assert len(found.calls) == len(found.effects) == len(found.actions) == RACES
 
 
-@pytest.mark.requirement("L07")
+@pytest.mark.requirement("L07", "TRUTH-keys-recovered")
 def test_l07_whoever_joined_goes_on_when_the_runner_is_killed_with_its_reply_on_the_way(
     folder: Path, racers: tuple[Racer, Racer]
 ) -> None:

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
     "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
     "table": ("readback.commands.table:table", "Show or check a recovery table."),
+    "drill": ("readback.commands.drill:drill", "Is a contract's claim true? On a safe twin."),
     "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),
     "bench": ("readback.commands.launch:bench", "How fast it is here."),
     "version": ("readback.commands.version:version", "Versions of what is installed."),

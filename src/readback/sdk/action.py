@@ -29,6 +29,7 @@ from typing import (
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.hands import Parts, Reader, accepts, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
+from readback.contracts.twins import Twin
 from readback.domain.context import Context
 from readback.domain.contract import Contract
 from readback.domain.errors import ContractError, ContractFieldError, UsageError
@@ -83,13 +84,14 @@ class _Options(TypedDict, total=False):
     quorum: int
     fails_when: Condition | Mapping[str, Condition]
     may_change: Sequence[str]
-    noop: Literal["allow", "refuse"]
+    noop: Literal["allow", "refuse", "equivalent"]
     within: Duration
     polls: Sequence[Duration]
     stable_for: Duration
     deadline: Duration
     late_window: Duration
     key_fields: Sequence[str]
+    key_kept: Duration
     principals: Sequence[str]
     redact: Sequence[str]
     tell: Sequence[str]
@@ -131,6 +133,7 @@ class ActionDefinition(Generic[P]):
         self._lookup: Callable[..., object] | None = None
         self._rollback: Callable[..., object] | None = None
         self._compensation: ActionDefinition[P] | None = None
+        self._twin: Twin | None = None
         self._inherits: ActionDefinition[P] | None = None
         self._loaded: tuple[Plan, ArgumentSchema] | None = None
         self._loading = False
@@ -171,6 +174,11 @@ class ActionDefinition(Generic[P]):
     def compensation(self) -> ActionDefinition[P] | None:
         """The action that reverses this one."""
         return self._compensation
+
+    @property
+    def declared_twin(self) -> Twin | None:
+        """Where it may be drilled."""
+        return self._twin
 
     def load(self) -> Plan:
         """Compiles and checks everything that needs no data. Raises ContractError with all faults."""
@@ -289,6 +297,19 @@ class ActionDefinition(Generic[P]):
             return made
 
         return make
+
+    def twin(self, *action: ActionDefinition[P], **fixed: object) -> None:
+        """Declares where a drill may try this action out; a drill runs nothing else.
+
+        `charge.twin(charge_in_sandbox)` names another action of the same code, made by the same function for another
+        target; `charge.twin(account="sandbox")` fixes arguments that only ever mean a safe one, among them all that the
+        contract's target names.
+        """
+        if len(action) > 1 or bool(action) is bool(fixed):
+            raise UsageError("`twin` takes one action, or the arguments that make this one safe.")
+        if self._twin is not None:
+            raise UsageError(f"The action {self.name!r} has a twin already.")
+        self._twin = Twin(action[0] if action else None, fixed)
 
     def _compensates(self, action: ActionDefinition[P]) -> None:
         if action is self:

@@ -1,1 +1,19 @@
-"""Public: simulated worlds that know the truth, fakes, conformance suites. Never knows adapters."""
+"""Public: simulated worlds that know the truth, fakes, conformance suites, drills. Never knows adapters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from readback.testing.driver_drill import KeyDrill, drill_key
+
+__all__ = ["KeyDrill", "drill_key"]
+
+
+def __getattr__(name: str) -> object:
+    """A drill, imported when it is first asked for: the other modules of this room need not load contracts."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("readback.testing.driver_drill"), name)

@@ -1,0 +1,107 @@
+"""Safe twins: where an action may be tried out for the sake of finding something out. Declared by a contract's author.
+
+Read by drills. A twin runs the action's own code against a target that harms nobody: another definition made by the
+same function, bound to a sandbox, or the action itself with arguments that only ever mean a sandbox. What is neither is
+refused here, before anything is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from readback.canon import Json
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.templates import Template
+from readback.domain.errors_drill import DrillRefusedError
+from readback.lifecycle.plan import Plan
+
+
+class Drillable(Protocol):
+    """As much of a decorated action as a drill needs. `unverified` is its bare function."""
+
+    unverified: Callable[..., object]
+
+    @property
+    def name(self) -> str:
+        """The contract's name."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled contract with its hands."""
+        ...
+
+    @property
+    def arguments(self) -> ArgumentSchema:
+        """The schema of its arguments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A declared twin. `action`: another definition of the same code; None for the action itself, with `fixed`."""
+
+    action: Drillable | None = None
+    fixed: Mapping[str, object] = field(default_factory=dict)
+
+
+def safe_twin(
+    action: Drillable, declared: Twin | None, arguments: Mapping[str, object]
+) -> tuple[Plan, Mapping[str, object], Mapping[str, Json]]:
+    """The plan that a drill may run, and its arguments. Raises DrillRefusedError, ArgumentError, ContractError."""
+    if declared is None:
+        raise DrillRefusedError(f"The action {action.name!r} declares no safe twin.")
+    target = action if declared.action is None else declared.action
+    if declared.action is not None:
+        _same_code_elsewhere(action, declared.action)
+    elif not declared.fixed:
+        raise DrillRefusedError(f"The twin of {action.name!r} is the action itself, on its real target.")
+    for name, value in declared.fixed.items():
+        if name in arguments and arguments[name] != value:
+            raise DrillRefusedError(
+                f"The twin of {action.name!r} has {name}={value!r}; another one is not the declared twin."
+            )
+    if declared.action is None:
+        _fixes_its_target(action, declared.fixed)
+    bound, requested = target.arguments.bind((), {**arguments, **declared.fixed})
+    return target.plan, bound, requested
+
+
+def _same_code_elsewhere(action: Drillable, twin: Drillable) -> None:
+    mine, theirs = inspect.unwrap(action.unverified), inspect.unwrap(twin.unverified)
+    if mine is theirs or (_code(mine) is _code(theirs) and _bound(mine) == _bound(theirs)):
+        raise DrillRefusedError(f"The twin of {action.name!r} acts on the very same target.")
+    if _code(mine) is not _code(theirs):
+        raise DrillRefusedError(
+            f"The twin of {action.name!r} runs other code: what it does says nothing of the action.",
+            remedy="Make both by one function that takes what they act on.",
+        )
+    if action.plan.contract.execution != twin.plan.contract.execution:
+        raise DrillRefusedError(f"The twin of {action.name!r} claims something else of its tool.")
+
+
+def _fixes_its_target(action: Drillable, fixed: Mapping[str, object]) -> None:
+    template = action.plan.target
+    paths = template.paths if isinstance(template, Template) else ()
+    named = {path[1] for path in paths if path[0] == "requested"}
+    if not named or not named <= set(fixed):
+        missing = ", ".join(sorted(named - set(fixed))) or "an argument"
+        raise DrillRefusedError(
+            f"The twin of {action.name!r} leaves its target open: it does not fix {missing}.",
+            remedy="Fix every argument that the contract's target names, and name one there.",
+        )
+
+
+def _code(function: Any) -> object:
+    return getattr(function, "__code__", None) or type(function)
+
+
+def _bound(function: Any) -> tuple[object, ...]:
+    """What a function is bound to besides its arguments: by this alone two of the same code can act elsewhere."""
+    if not hasattr(function, "__code__"):
+        return (id(function),)
+    cells = tuple(id(cell.cell_contents) for cell in function.__closure__ or ())
+    return (*cells, id(getattr(function, "__self__", None)), repr(function.__defaults__), repr(function.__kwdefaults__))

@@ -1,0 +1,279 @@
+"""Drills of the claim that a tool honours a key: a safe twin is called twice under one key, its effects are counted.
+
+For tests of contracts, and for `readback drill key`. It calls a tool outside of any ledger, which nothing else may do:
+so it runs a declared twin and nothing else, and refuses before it calls. It must not be used on a real target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from inspect import isawaitable
+from typing import Any, Final, Protocol
+
+from readback.canon import Json
+from readback.contracts.twins import Drillable, Twin, safe_twin
+from readback.domain.context import Context
+from readback.domain.contract import Contract
+from readback.domain.errors_drill import (
+    AnswersDifferError,
+    DoubledEffectError,
+    DrillRefusedError,
+    DrillUndeterminedError,
+)
+from readback.domain.idempotency import key_hash, key_text
+from readback.domain.kind import Kind
+from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
+from readback.domain.predicate import look
+from readback.domain.reading import Presence, Reading
+from readback.lifecycle.execute import is_staged
+from readback.lifecycle.plan import Plan
+from readback.ports.acting import Hand
+
+US: Final = 1_000_000
+POLL_LAST_SECONDS: Final = 1.0
+SECONDS_MAX: Final = 600.0
+"""How long one drill looks for effects, at most."""
+_ANSWERED: Final = (ObservationStatus.SUCCESS, ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+
+
+class Pause(Protocol):
+    """As much of a runtime as a drill needs."""
+
+    def new_id(self) -> str:
+        """A fresh id."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Block this thread."""
+        ...
+
+
+class _Real:
+    """This machine's, where no runtime is given."""
+
+    def new_id(self) -> str:
+        return secrets.token_hex(13)
+
+    def sleep(self, seconds: float) -> None:
+        threading.Event().wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDrill:
+    """A drill that was passed: two calls, one effect, and answers that agree."""
+
+    contract: str
+    idempotency_key: str
+    stamp: str
+    target: str
+    effects: int
+    first: str
+    second: str
+    seen_by: str
+
+    def as_json(self) -> dict[str, Json]:
+        """The result as data."""
+        return {**asdict(self), "honours_key": True}
+
+
+def drill_key(
+    action: Drillable,
+    arguments: Mapping[str, object],
+    *,
+    twin: Twin | Drillable | None = None,
+    tenant: str = "drill",
+    principal: str = "agent:drill",
+    settle: float | None = None,
+    runtime: Pause | None = None,
+) -> KeyDrill:
+    """Calls the action's safe twin twice under one key, and returns when that had one effect and one answer.
+
+    `twin` is the one that the action declares; passing another one than that is refused. `settle` is for how many
+    seconds a second effect is looked for (the contract's `within`). Raises DrillRefusedError before anything is called;
+    DoubledEffectError, AnswersDifferError or DrillUndeterminedError for what was seen.
+    """
+    declared = getattr(action, "declared_twin", None)
+    given = twin if twin is None or isinstance(twin, Twin) else Twin(twin)
+    if declared is not None and given is not None and given != declared:
+        raise DrillRefusedError(f"This is not the twin that {action.name!r} declares.")
+    plan, bound, requested = safe_twin(action, declared or given, arguments)
+    _drillable(plan)
+    run = _Drill(plan, bound, requested, runtime or _Real(), tenant, principal)
+    return run.hold(plan.contract.within_us / US if settle is None else settle)
+
+
+def _drillable(plan: Plan) -> None:
+    contract = plan.contract
+    if not contract.execution.honours_key:
+        raise DrillRefusedError(
+            f"The contract {contract.name!r} does not claim that its tool honours a key.",
+            remedy="Say execute={'honours_key': True} where it is to be shown.",
+        )
+    countable = contract.kind in (Kind.SET, Kind.ADJUST, Kind.DELETE) and contract.readers
+    if not contract.has_find and not countable:
+        raise DrillRefusedError(
+            f"{contract.name!r} cannot be drilled: a second {contract.kind.value} would not be seen.",
+            remedy="Give it a `find` by the stamp.",
+        )
+
+
+class _Drill:
+    """One drill: the calls, and the looks between them."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        bound: Mapping[str, object],
+        requested: Mapping[str, Json],
+        runtime: Pause,
+        tenant: str,
+        principal: str,
+    ) -> None:
+        self._plan, self._bound, self._runtime = plan, bound, runtime
+        drill = f"drill-{runtime.new_id()}"
+        contract, self._stamp = plan.contract, f"rb-{drill}"
+        key = key_text(key_hash(tenant, contract.name, drill))
+        scope: dict[str, Json] = {"tenant": tenant, "principal": principal, "operation": drill, "stamp": self._stamp}
+        variables: dict[str, Json] = {
+            "requested": dict(requested), "intended": dict(requested), "observed": None, "scope": scope,
+        }  # fmt: skip
+        self._context = Context(drill, tenant, principal, drill, plan.target(variables), key, self._stamp, strong=True)
+
+    def hold(self, settle: float) -> KeyDrill:
+        before = self._seen()
+        if self._plan.contract.has_find and before != 0:
+            raise DrillUndeterminedError("The search finds effects of a stamp that was never used.")
+        first = self._called(1)
+        if first.status not in _ANSWERED:
+            raise DrillUndeterminedError(f"The first call did not work: {first.status.value}, {first.detail}")
+        once = self._until(lambda seen: seen != before, self._plan.contract.within_us / US)
+        if once == before:
+            raise DrillUndeterminedError("No effect of the first call was seen, so that a second one cannot be either.")
+        if isinstance(once, int) and once > 1:
+            raise DoubledEffectError(f"The first call alone had {once} effects.", details=self._details(once))
+        second = self._called(2)
+        twice = self._until(lambda seen: seen != once, settle)
+        if twice != once:
+            count = twice if isinstance(twice, int) else 2
+            raise DoubledEffectError(
+                f"Two calls of {self._plan.contract.name!r} under one key had {count} effects.",
+                details=self._details(count),
+            )
+        self._compare(first, second)
+        by = self._plan.hands.find or self._plan.hands.readers[0]
+        return KeyDrill(
+            self._plan.contract.name, self._context.idempotency_key, self._stamp, self._context.target, 1,
+            first.status.value, second.status.value, by.name,
+        )  # fmt: skip
+
+    def _details(self, effects: int) -> dict[str, object]:
+        context = self._context
+        return {
+            "contract": self._plan.contract.name, "target": context.target, "effects": effects,
+            "idempotency_key": context.idempotency_key, "stamp": context.stamp,
+        }  # fmt: skip
+
+    # --- calling ------------------------------------------------------------------------------------------------
+
+    def _called(self, attempt: int) -> Observation:
+        c = self._context
+        context = Context(
+            c.action_id, c.tenant, c.principal, c.operation, c.target, c.idempotency_key, c.stamp, attempt
+        )
+        try:
+            value = self._let(self._plan.hands.execute, context)
+        except Exception as error:  # tidy: boundary -- whatever the tool raises is its answer, as in any driver
+            return normalise_exception(error, 0)
+        if is_staged(value):
+            value.abandon()
+            raise DrillRefusedError("The action leaves a transaction open; no key is needed to drop that.")
+        return normalise(value, 0)
+
+    def _let(self, hand: Hand, context: Context) -> Any:
+        value = hand.call(context, self._bound)
+        if not isawaitable(value):
+            return value
+
+        async def finish() -> object:
+            return await asyncio.wait_for(value, self._plan.contract.execution.timeout_us / US)
+
+        return asyncio.run(finish())
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def _until(self, enough: Callable[[object], bool], limit: float) -> object:
+        """What is seen at last: as soon as it is enough, else when the time is over."""
+        seen = self._seen()
+        for pause in _pauses(self._plan.contract, min(limit, SECONDS_MAX)):
+            if enough(seen):
+                return seen
+            self._runtime.sleep(pause)
+            seen = self._seen()
+        return seen
+
+    def _seen(self) -> object:
+        """How many effects bear the stamp; without a search, the target's version, or what it looks like."""
+        find = self._plan.hands.find
+        if find is not None:
+            found = self._look(find)
+            if not isinstance(found, list) or not all(isinstance(each, Reading) for each in found):
+                raise DrillUndeterminedError(f"{find.name!r} gave no list of readings.")
+            return sum(1 for each in found if each.presence is Presence.PRESENT and each.stamp in (None, self._stamp))
+        reader = self._plan.hands.readers[_strongest(self._plan.contract)]
+        reading = self._look(reader)
+        if not isinstance(reading, Reading) or reading.presence not in (Presence.PRESENT, Presence.ABSENT):
+            raise DrillUndeterminedError(f"{reader.name!r} showed nothing that could be compared.")
+        if self._plan.contract.kind is Kind.SET and reading.presence is Presence.PRESENT and reading.version is None:
+            raise DrillUndeterminedError("Setting the same twice shows in a version alone, and the reader gives none.")
+        return str(reading.version) if reading.version is not None else (reading.presence.value, str(reading.value))
+
+    def _look(self, hand: Hand) -> object:
+        try:
+            return self._let(hand, self._context)
+        except Exception as error:
+            raise DrillUndeterminedError(f"{hand.name!r} failed: {type(error).__name__}: {error}") from error
+
+    # --- comparing ----------------------------------------------------------------------------------------------
+
+    def _compare(self, first: Observation, second: Observation) -> None:
+        if second.status in (ObservationStatus.TIMEOUT, ObservationStatus.NOT_DISPATCHED):
+            raise DrillUndeterminedError(f"The second call got no answer: {second.detail}")
+        differ = []
+        if second.status not in _ANSWERED:
+            differ.append(f"the first said {first.status.value}, the second {second.status.value} ({second.detail})")
+        elif first.reference != second.reference:
+            differ.append(f"the first named {first.reference!r}, the second {second.reference!r}")
+        for path in _relied_on(self._plan):
+            said = [look(path, {"observed": each.body}) for each in (first, second)]
+            if said[0] != said[1]:
+                differ.append(f"{path} was {said[0]!r:.80}, then {said[1]!r:.80}")
+        if differ:
+            message = f"Two calls of {self._plan.contract.name!r} under one key had one effect and two answers: "
+            raise AnswersDifferError(message + "; ".join(differ) + ".", details=self._details(1))
+
+
+def _relied_on(plan: Plan) -> list[str]:
+    """What the contract reads from the tool's answer."""
+    checks = (*plan.require, *plan.ensure, *plan.fails_when)
+    predicates = [each.predicate for each in checks if each.predicate is not None]
+    predicates += [each.predicate for each in plan.identity]
+    found = [path for each in predicates for path in each.paths]
+    found += [".".join(path) for path in getattr(plan.target, "paths", ())]
+    return list(dict.fromkeys(path for path in found if path.startswith("observed.")))
+
+
+def _pauses(contract: Contract, limit: float) -> Iterator[float]:
+    spent, polls = 0.0, [each / US for each in contract.polls_us]
+    while spent < limit:
+        pause = polls.pop(0) if polls else POLL_LAST_SECONDS
+        pause = min(max(pause, 0.0), limit - spent)
+        spent += pause or limit / 64
+        yield pause
+
+
+def _strongest(contract: Contract) -> int:
+    return max(range(len(contract.readers)), key=lambda i: (contract.readers[i].consistency.rank, -i))
