@@ -345,6 +345,18 @@ class LedgerStore(Protocol):
         """How many actions of a tenant wait for something."""
         ...
 
+    def evidence_bytes(self, tenant: str) -> int:
+        """How many bytes of evidence are kept for a tenant. Reads about as much as there is: not for every action."""
+        ...
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        """Reserve a look: the first moment from `wanted_us` on in whose minute fewer than `per_minute` are reserved.
+
+        Durable, and the same for every process. Minutes before `now_us` are forgotten. A look is put off by a day at
+        most, and never refused.
+        """
+        ...
+
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
         """The whole log in order, streamed."""
         ...

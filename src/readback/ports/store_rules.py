@@ -6,13 +6,18 @@ the same moments. Pure: it knows no state, and decides nothing that the port's t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
 from readback.ports.store import Append
 
 LEAF_BYTES = 32
+MINUTE_US = 60_000_000
+PACE_MINUTES_MAX = 24 * 60
+"""So far ahead a look may be put off, in minutes."""
+PACE = "pace"
+"""The subject under which a store counts reserved looks, by minute; it is no fault, and `counts` leaves it out."""
 INT64_MAX = 2**63 - 1
 """Times and versions are kept in signed 64 bits by every store."""
 
@@ -53,6 +58,22 @@ def fairly(ready: Iterable[Iterable[tuple[int, str]]], limit: int) -> list[str]:
     """Ids out of several tenants' (time, id) in order: every tenant's first, then every tenant's second."""
     ranked = [(rank, *one) for each in ready for rank, one in enumerate(each)]
     return [action_id for _, _, action_id in sorted(ranked)[: max(limit, 0)]]
+
+
+def paced(taken: Mapping[int, int], wanted_us: int, per_minute: int) -> int:
+    """The moment from `wanted_us` on, in whose minute fewer than `per_minute` looks are reserved (`taken`, by minute).
+
+    In a later minute than the wanted one they are spread evenly. After a day of full minutes the last of them takes it:
+    a look is put off, and never dropped.
+    """
+    first = wanted_us // MINUTE_US
+    minute = next((m for m in range(first, first + PACE_MINUTES_MAX) if taken.get(m, 0) < per_minute), None)
+    if minute is None:
+        minute = first + PACE_MINUTES_MAX - 1
+    if minute == first:
+        return wanted_us
+    place = min(taken.get(minute, 0), per_minute - 1)
+    return minute * MINUTE_US + place * (MINUTE_US // per_minute)
 
 
 def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:

@@ -6,7 +6,14 @@ Called by nobody: `StoreConformance` inherits these tests.
 from __future__ import annotations
 
 from readback.ports.store import ActionFilter, Appended, Crowded, Freeze, Frozen, Incident, LedgerStore
-from readback.testing.store_samples import NOON_US, TENANT, sample_append, sample_creation, sample_projection
+from readback.testing.store_samples import (
+    NOON_US,
+    TENANT,
+    sample_append,
+    sample_creation,
+    sample_evidence,
+    sample_projection,
+)
 
 ORDER = "resource:order/7"
 
@@ -96,6 +103,33 @@ class ControlConformance:
             sample_append(n, projection=sample_projection(n, due_us=NOON_US), in_flight_max=2) for n in ("a5", "a6")
         ]
         assert self.store.append(batch)[1] == Crowded(2)
+
+    def test_looks_over_a_tenants_rate_are_put_into_the_minutes_after(self) -> None:
+        minute, now_us = 60_000_000, NOON_US - NOON_US % 60_000_000
+        wanted = [now_us + 5, now_us + 6, now_us + 7, now_us + 8, now_us + 9]
+        given = [self.store.pace(TENANT, now_us, at_us, 2) for at_us in wanted]
+        assert given == [now_us + 5, now_us + 6, now_us + minute, now_us + minute + minute // 2, now_us + 2 * minute]
+        assert self.store.pace("globex", now_us, now_us + 5, 2) == now_us + 5, "each tenant has its own rate"
+        far = self.store.pace(TENANT, now_us, now_us + 60 * minute, 2)
+        assert far == now_us + 60 * minute, "an hour later there is room"
+        assert self.store.pace(TENANT, now_us, now_us + 3 * minute + 1, 2) == now_us + 3 * minute + 1
+        assert self.store.counts(TENANT) == [], "a reserved look is no fault"
+
+    def test_a_look_is_put_off_by_a_day_at_most_and_minutes_that_are_over_are_forgotten(self) -> None:
+        minute, now_us = 60_000_000, NOON_US - NOON_US % 60_000_000
+        for number in range(24 * 60):
+            self.store.pace(TENANT, now_us, now_us + number * minute, 1)
+        late = self.store.pace(TENANT, now_us, now_us, 1)
+        assert late == now_us + (24 * 60 - 1) * minute
+        tomorrow = now_us + 24 * 60 * minute
+        assert self.store.pace(TENANT, tomorrow, tomorrow, 1) == tomorrow
+
+    def test_evidence_is_weighed_by_tenant(self) -> None:
+        assert self.store.evidence_bytes(TENANT) == 0
+        self.store.append([sample_append("a1", evidence=(sample_evidence(b"12345"), sample_evidence(b"123")))])
+        self.store.append([sample_append("a2", evidence=(sample_evidence(b"123"),))])
+        assert self.store.evidence_bytes(TENANT) == 8, "what is kept once is weighed once"
+        assert self.store.evidence_bytes("globex") == 0
 
     def test_no_tenant_waits_behind_anothers_backlog(self) -> None:
         for n in range(5):

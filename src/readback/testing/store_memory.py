@@ -30,7 +30,16 @@ from readback.ports.store import (
     StoredProjection,
     VersionConflict,
 )
-from readback.ports.store_rules import becomes_due_us, closed_error, fairly, lease_is_live, refuse_malformed
+from readback.ports.store_rules import (
+    MINUTE_US,
+    PACE,
+    becomes_due_us,
+    closed_error,
+    fairly,
+    lease_is_live,
+    paced,
+    refuse_malformed,
+)
 
 
 @dataclass(slots=True)
@@ -203,7 +212,7 @@ class MemoryStore:
             return sorted(
                 (subject, name, value)
                 for (owner, subject, name), value in self._content.counts.items()
-                if owner == tenant and value > 0
+                if owner == tenant and value > 0 and subject != PACE
             )
 
     def page(self, query: ActionFilter) -> list[StoredProjection]:
@@ -259,6 +268,22 @@ class MemoryStore:
     def in_flight(self, tenant: str) -> int:
         with self._open():
             return len(self._waiting(tenant))
+
+    def evidence_bytes(self, tenant: str) -> int:
+        with self._open():
+            return sum(len(kept.body) for (owner, _), kept in self._content.evidence.items() if owner == tenant)
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        with self._open():
+            counts = self._content.counts
+            own = {name: n for (owner, subject, name), n in counts.items() if (owner, subject) == (tenant, PACE)}
+            for name in own:
+                if int(name) < now_us // MINUTE_US:
+                    del counts[tenant, PACE, name]
+            at_us = paced({int(name): n for name, n in own.items()}, wanted_us, per_minute)
+            key = (tenant, PACE, str(at_us // MINUTE_US))
+            counts[key] = counts.get(key, 0) + 1
+            return at_us
 
     # --- due and leases ------------------------------------------------------------------------------
 

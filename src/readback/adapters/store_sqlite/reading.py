@@ -18,7 +18,7 @@ from readback.adapters.store_sqlite.faults import as_store_error
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.store import ActionFilter, Evidence, Freeze, Incident, KeyRecord, StoredEvent, StoredProjection
-from readback.ports.store_rules import fairly
+from readback.ports.store_rules import PACE, fairly
 
 PIECE_ROWS: Final = 512
 READERS_KEPT_MAX: Final = 8
@@ -141,8 +141,8 @@ class Queries:
         return cast("int", found[0][0]) if found else 0
 
     def counts(self, tenant: str) -> list[tuple[str, str, int]]:
-        sql = "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 ORDER BY subject, name"
-        return [cast("tuple[str, str, int]", row) for row in self._rows(sql, (tenant,))]
+        found = self._rows(rows.SELECT_COUNTS, (tenant, PACE))
+        return [cast("tuple[str, str, int]", row) for row in found]
 
     def owners(self) -> list[str]:
         found: list[str] = []
@@ -168,6 +168,9 @@ class Queries:
 
     def in_flight(self, tenant: str) -> int:
         return cast("int", self._rows(rows.IN_FLIGHT, (tenant,))[0][0])
+
+    def evidence_bytes(self, tenant: str) -> int:
+        return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
 
     # --- what is due ---------------------------------------------------------------------------------
 

@@ -93,6 +93,12 @@ PUT_INCIDENT: Final = statement(
 CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = ? WHERE tenant = ? AND id = ? AND closed_us = 0"
 TOLD: Final = "UPDATE incident SET told_us = ? WHERE tenant = ? AND id = ?"
 SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
+SELECT_COUNTS: Final = (
+    "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 AND subject <> ? ORDER BY subject, name"
+)
+FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
+SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
+EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
 IN_FLIGHT: Final = "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
 
 TAKE_LEASE: Final = (

@@ -20,7 +20,7 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, ReleaseWork, ToldWork, WakeWork, Work
+from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, ToldWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
 from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
 from readback.ports.store import Append, AppendResult
@@ -120,6 +120,9 @@ class SqliteStore(Queries):
 
     def told(self, tenant: str, incident_id: str, at_us: int) -> None:
         self._submit(ToldWork(tenant, incident_id, at_us))
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
 
     def damage(self) -> list[str]:
         """What is wrong with the file, by SQLite's own full check and ours; empty if nothing. Reads everything."""

@@ -86,4 +86,17 @@ class ToldWork:
         transaction.one(rows.TOLD, (self.at_us, self.tenant, self.incident_id))
 
 
-Work: TypeAlias = AppendWork | LeaseWork | ReleaseWork | ToldWork | WakeWork
+@dataclass(frozen=True, slots=True)
+class PaceWork:
+    """Reserving a look; the answer is its moment."""
+
+    tenant: str
+    now_us: int
+    wanted_us: int
+    per_minute: int
+
+    def apply(self, transaction: Transaction) -> int:
+        return transaction.pace(self.tenant, self.now_us, self.wanted_us, self.per_minute)
+
+
+Work: TypeAlias = AppendWork | LeaseWork | PaceWork | ReleaseWork | ToldWork | WakeWork

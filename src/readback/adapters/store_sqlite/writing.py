@@ -26,7 +26,7 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import becomes_due_us
+from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, paced
 
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is remembered between transactions; about 2 MB."""
@@ -182,6 +182,15 @@ class Transaction:
         row = self.one(rows.TAKE_LEASE, values)
         self._heads.pop(cast("str", values["id"]), None)
         return None if row is None else cast("int", row[0])
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        """The moment of a look, reserved; seldom, so it is written at once."""
+        self.flush()
+        self._all(rows.FORGET_PACE, (tenant, PACE, now_us // MINUTE_US))
+        taken = {cast("int", minute): cast("int", n) for minute, n in self._all(rows.SELECT_PACE, (tenant, PACE))}
+        at_us = paced(taken, wanted_us, per_minute)
+        self._all(rows.PUT_COUNT, (tenant, PACE, str(at_us // MINUTE_US), 1))
+        return at_us
 
     def release(self, owner: str) -> None:
         self.flush()
