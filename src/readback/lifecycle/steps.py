@@ -170,7 +170,10 @@ class Stir:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Do these works, none of which waits: at the same time where the driver can. Answer: Gathered."""
+    """Do these works, none of which waits: at the same time where the driver can. Answer: Gathered.
+
+    A driver that does them one after the other stops at the first that raises; what it has not begun is announced.
+    """
 
     works: tuple[Generator[Step, Answer, Any], ...]
 

@@ -99,18 +99,11 @@ class SyncDriver:
             case Take() | Settle():
                 return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Together(works):
-                return Gathered(tuple(self._result(work) for work in works))
+                return Gathered(tuple(self.drive(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
                 return self._desk.answer(step)
-
-    def _result(self, work: Generator[Step, Answer, Any]) -> object:
-        """What one of several works came to; an interrupt leaves the others unbegun."""
-        try:
-            return self.drive(work)
-        except Exception as error:  # tidy: boundary -- the saga decides what a failed work means
-            return error
 
     def _call(
         self,

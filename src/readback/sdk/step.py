@@ -5,16 +5,52 @@ Made by `Proposal.as_step`, taken by `Readback.saga`. `from_step` stands for a v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
+from readback.canon import Json
 from readback.domain.errors import HonestyError, ProposalError
 from readback.domain.saga import Reference
+from readback.lifecycle.plan import Plan
 from readback.lifecycle.saga_begin import StepRequest
 
-if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
+
+class Planned(Protocol):
+    """What is proposed: anything with a plan."""
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled contract with its hands."""
+        ...
+
+
+class Proposed(Protocol):
+    """A proposal, as far as a step needs it."""
+
+    @property
+    def definition(self) -> Planned:
+        """Its action."""
+        ...
+
+    @property
+    def requested(self) -> Mapping[str, Json]:
+        """Its arguments, less those that are references."""
+        ...
+
+    @property
+    def intended(self) -> Mapping[str, Json] | None:
+        """Its goal, where that differs."""
+        ...
+
+    @property
+    def references(self) -> Mapping[str, Reference]:
+        """Arguments that stand for values of earlier steps."""
+        ...
+
+    def mark_run(self) -> None:
+        """It is used up."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +59,7 @@ class SagaStep:
     before it everything can be reversed, after it everything is completed.
     """
 
-    proposal: Proposal
+    proposal: Proposed
     name: str
     after: tuple[str, ...] = ()
     pivot: bool = False

@@ -169,18 +169,11 @@ class VirtualDriver:
             case Take() | Settle():
                 return self._call(_hand(step), step.context, step.arguments, step.timeout_us)
             case Together(works):
-                return Gathered(tuple(self._result(work) for work in works))
+                return Gathered(tuple(self.drive(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
                 return self._ask(step)
-
-    def _result(self, work: Generator[Step, Answer, Any]) -> object:
-        """What one of several works came to; they are done one after the other."""
-        try:
-            return self.drive(work)
-        except Exception as error:  # tidy: boundary -- the saga decides what a failed work means
-            return error
 
     def _ask(
         self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | LoadActions | LoadSaga | Stir | Lease
