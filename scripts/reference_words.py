@@ -88,9 +88,11 @@ KEYS: Final[dict[str, Key]] = {
         "The frame: whatever else differs between `before` and the reading is a hidden side effect.",
     ),
     "noop": Key(
-        "`allow` or `refuse`",
+        "`allow`, `refuse` or `equivalent`",
         "`allow` for set, else `refuse`",
-        "Whether a state that was so before is a success. Not for kinds that have to be our doing.",
+        "Whether a state that was so before is a success; not for kinds that have to be our own doing. For those, "
+        "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone leaves: it is "
+        "recorded as a replay.",
     ),
     "within": Key(
         "duration",
@@ -116,6 +118,12 @@ KEYS: Final[dict[str, Key]] = {
         "list of arguments",
         "none",
         "The arguments that name the operation where the caller gives no operation id.",
+    ),
+    "key_kept": Key(
+        "duration",
+        "30 d",
+        "How long a settled operation answers for itself: until then a repeated one gets the recorded outcome. An open "
+        "one is never forgotten.",
     ),
     "principals": Key("list of patterns", "anyone", "Who may run it, such as `agent:*`."),
     "redact": Key(

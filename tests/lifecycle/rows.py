@@ -423,6 +423,7 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-partial-irreversible": Walk(_partial(**STAMPED), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
     "REC-11": Walk(_anothers, A.REFRESH_AND_REPLAN, S.FAILED),
     "REC-12": Walk(_twice(**HIGH_STAMPED), A.FREEZE_AND_ALERT, S.REVIEW_REQUIRED, freezes=True, incident=True),
+    "REC-13": Walk(_twice(noop="equivalent"), A.RECORD_IDEMPOTENT_REPLAY, S.RECONCILED_SUCCESS),
     "RB-duplicate": Walk(_twice(), A.FREEZE_AND_RECONCILE, S.REVIEW_REQUIRED, freezes=True),
     "REC-14": Walk(_elsewhere, A.FREEZE_AND_ALARM, S.REVIEW_REQUIRED, freezes=True, incident=True),
     "RB-wrong-target-read": Walk(_read_elsewhere, A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
@@ -468,7 +469,6 @@ WALKS: Final[dict[str, Walk]] = {
 
 WAITING: Final[dict[str, str]] = {
     "REC-10": "forward recovery: no stage yet runs the steps of a saga after its pivot",
-    "REC-13": "no contract can yet call a duplicate equivalent",
     "REC-20": "approvals: no stage yet holds one against the policy that it was given under",
     "RB-policy-after": "approvals: the same, of what was executed",
     "REC-21": "approvals: no stage yet holds one against the payload that is executed",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
+from readback.domain.context import Context
 from readback.domain.events import EventKind
+from readback.domain.reading import Reading
 from readback.domain.recovery import DEFAULT_TABLE
 from readback.domain.state import State
 from tests.lifecycle.rows import GUARDS, WAITING, WALKS, Stage
@@ -20,7 +25,7 @@ def test_every_row_is_walked_or_waits_for_its_stage_or_guards_the_table() -> Non
 
 
 @pytest.mark.requirement("REC-01", "REC-02", "REC-03", "REC-04", "REC-05", "REC-06", "REC-07", "REC-08", "REC-09")
-@pytest.mark.requirement("REC-11", "REC-12", "REC-14", "REC-15", "REC-16", "REC-17", "REC-18", "REC-19")
+@pytest.mark.requirement("REC-11", "REC-12", "REC-13", "REC-14", "REC-15", "REC-16", "REC-17", "REC-18", "REC-19")
 @pytest.mark.requirement("REC-RULE-version")
 @pytest.mark.parametrize("row_id", WALKS)
 def test_a_row_ends_in_its_action(row_id: str) -> None:
@@ -52,6 +57,30 @@ def test_a_row_that_decided_stands_in_the_ledger_with_the_version_of_its_table(r
     assert {data["table"] for data in judged if data.get("row")} == {DEFAULT_TABLE.version}
     recovery = [data["recovery"] for data in judged if data.get("row") == row_id]
     assert set(recovery) <= {walk.action.value}
+
+
+@pytest.mark.requirement("REC-13")
+@pytest.mark.parametrize("wrong", ["value", "place", "unread"])
+def test_a_second_effect_is_no_replay_unless_each_is_as_required_and_one_alone_would_be_a_success(wrong: str) -> None:
+    stage = Stage()
+    house, shop = stage.house, stage.shop
+    shop.rows.clear()
+
+    def search(ctx: Context, args: object) -> list[Reading]:
+        second = {**shop.rows["o-1"], **({"status": "lost"} if wrong == "value" else {})}
+        second = {**second, **({"id": "o-2"} if wrong == "place" else {})}
+        return [Reading.of(shop.rows["o-1"], stamp=ctx.stamp), Reading.of(second, stamp=ctx.stamp)]
+
+    def look(ctx: Context, args: Mapping[str, Any]) -> Reading:
+        if wrong == "unread" and shop.calls:
+            raise ConnectionError("down")
+        return shop.show(args)
+
+    shop.search, shop.eyes = search, look
+    told = house.run(house.action(kind="create", find=True, noop="equivalent"))
+    assert told.state is State.REVIEW_REQUIRED
+    assert told.row == ("REC-14" if wrong == "place" else "RB-duplicate")
+    assert not told.verified
 
 
 def test_a_strong_reading_is_forced_at_once(  # REC-02

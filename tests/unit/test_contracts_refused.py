@@ -129,6 +129,16 @@ def test_a_no_op_makes_no_sense_where_only_our_own_doing_counts() -> None:
     assert list(problems) == ["noop"]
 
 
+@pytest.mark.requirement("REC-12", "REC-13")
+@pytest.mark.parametrize(
+    "options", [{"kind": "set"}, {"kind": "create", "side_effect": "high_risk_external"}], ids=["set", "high risk"]
+)
+def test_a_second_effect_is_equivalent_only_where_effects_are_counted_and_below_high_risk(
+    options: dict[str, str],
+) -> None:
+    assert "noop" in refused(ContractFieldError, (reading(attributes=True),), noop="equivalent", **options)
+
+
 def test_what_is_redacted_is_neither_stored_in_a_key_or_target_nor_told() -> None:
     problems = refused(
         ContractFieldError,

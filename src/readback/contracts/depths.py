@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from readback.contracts.options import Options
 from readback.contracts.problems import Problems
-from readback.domain.contract import NOT_OFFERED, ReaderTerms
+from readback.domain.contract import NOT_OFFERED, Noop, ReaderTerms
 from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Depth, SideEffect
@@ -81,6 +81,21 @@ def check_identity(options: Options, depth: Depth, problems: Problems) -> None:
             problems.add(f"identity.{key}", ContractFieldError(reason))
 
 
+def _check_noop(noop: Noop | None, kind: Kind, side_effect: SideEffect, problems: Problems) -> None:
+    if noop is None:
+        return
+    if noop is not Noop.EQUIVALENT:
+        if kind.needs_ours:
+            reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
+            problems.add("noop", ContractFieldError(reason))
+    elif not kind.needs_ours:
+        reason = f"The effects of a {kind.value} are not counted, so none of them is a second one."
+        problems.add("noop", ContractFieldError(reason))
+    elif side_effect.rank >= SideEffect.HIGH_RISK_EXTERNAL.rank:
+        reason = f"A second effect of a {side_effect.value} is an incident, whatever it leaves."
+        problems.add("noop", ContractFieldError(reason))
+
+
 def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
     """What the kind of operation asks for. `attributed`: something beside `identity` can say whose doing it is."""
     kind, side_effect = options.kind, options.side_effect
@@ -91,9 +106,7 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
         problems.add("kind", ContractFieldError(f"{kind.value} and {side_effect.value} contradict; use {other}."))
     if options.proves and kind is not Kind.SEND:
         problems.add("proves", ContractFieldError("Only a contract of kind 'send' says what its reading proves."))
-    if options.noop is not None and kind.needs_ours:
-        reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
-        problems.add("noop", ContractFieldError(reason))
+    _check_noop(options.noop, kind, side_effect, problems)
     if options.expected_version and options.identity.get("version") == NOT_OFFERED:
         reason = "It is compared with the source's version, which `identity.version` says is not offered."
         problems.add("expected_version", ContractFieldError(reason))

@@ -30,6 +30,8 @@ class Noop(StrEnum):
 
     ALLOW = "allow"
     REFUSE = "refuse"
+    EQUIVALENT = "equivalent"
+    """Of what has to be our own doing: a second effect of the one operation leaves what one alone leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,24 @@ from dataclasses import dataclass, replace
 from readback.canon import Json
 from readback.canon.swift import swift
 from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches
-from readback.domain.contract import ATTEMPTS_MAX
+from readback.domain.case import Judged
+from readback.domain.contract import ATTEMPTS_MAX, Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
-from readback.domain.predicate import Truth
+from readback.domain.predicate import Truth, conjoin
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
-from readback.domain.side_effect import ReviewTrigger
+from readback.domain.review import Ending, in_queue
+from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
+from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.schedule import Timing, late_open
-from readback.lifecycle.verify import is_dead
+from readback.lifecycle.verify import is_dead, judge
 
 MISMATCH = "mismatch"
 UNKNOWN_KEY = "unknown_key"
@@ -60,8 +63,31 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
         result = replace(result, finding=finding, effect_shown=seen)
     if finding is Finding.COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
-    situation = _situation(run, timing, result, as_of_us, dead, late)
-    return Decision(result, table.decide(finding, situation), review_trigger(finding, situation), dead, late, as_of_us)
+    alone = _as_if_alone(run, timing, result, as_of_us, dead)
+    situation = replace(_situation(run, timing, result, as_of_us, dead, late), equivalent_duplicate=alone is not None)
+    row = table.decide(finding, situation)
+    if row.action is RecoveryAction.RECORD_IDEMPOTENT_REPLAY and alone is not None:
+        result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
+    return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us)
+
+
+def _as_if_alone(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool) -> Reconciliation | None:
+    """What would be found had it been executed once; None unless that is a success, the contract calls a second effect
+    equivalent, and each of them is as required.
+    """
+    found = run.found or ()
+    if result.finding is not Finding.DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
+        return None
+    if not all(each.in_scope is Truth.HOLDS and _as_required(each) for each in found):
+        return None
+    run.found = found[:1]
+    alone = judge(run, timing, as_of_us, dead=dead)
+    run.found = found
+    return alone if alone.verdict is Verdict.VERIFIED else None
+
+
+def _as_required(judged: Judged) -> bool:
+    return bool(judged.ensure) and conjoin(e.truth for e in judged.ensure) is Truth.HOLDS
 
 
 def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
@@ -193,11 +219,22 @@ def searched(run: Run) -> bool:
 
 
 def record_judgement(
-    run: Run, decision: Decision, path: tuple[State, ...], now_us: int, *, due_us: int | None, held_since_us: int
+    run: Run,
+    decision: Decision,
+    path: tuple[State, ...],
+    now_us: int,
+    *,
+    due_us: int | None,
+    held_since_us: int,
+    news: bool = False,
 ) -> None:
-    """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence."""
+    """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence.
+
+    What it freezes and whom it calls goes with it, where it changed the state or is `news` to a state that stays.
+    """
     result, row = decision.result, decision.row
     a = run.action
+    news = news or bool(path)
     data: dict[str, Json] = {
         "verdict": result.verdict.value,
         "why": result.why.value,
@@ -217,8 +254,9 @@ def record_judgement(
         "polls": a.polls + 1,
         "late_polls": a.late_polls + (1 if a.state in (State.UNKNOWN, State.REVIEW_REQUIRED) else 0),
         "held_since": held_since_us,
-        "review": _review(decision, path),
-        "incident": result.finding.value if row.opens_incident else "",
+        "review": _review(run, decision, path),
+        "incident": "",
+        **(_beside(run, decision, path) if news else {}),
     }
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
     run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
@@ -226,12 +264,34 @@ def record_judgement(
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
 
 
-def _review(decision: Decision, path: tuple[State, ...]) -> str:
-    """Why a person has to look at it, beside or in place of what the row does; empty where nobody has to."""
-    result = decision.result
-    if decision.row.opens_review or State.REVIEW_REQUIRED in path:
-        return (result.discrepancy or result.finding).value
-    return decision.trigger.value if decision.trigger is not None else ""
+def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:
+    """Why a person has to look at it; empty where nobody has to. What waits for one, or was decided, stays so."""
+    a, result = run.action, decision.result
+    if not path and (a.state is State.REVIEW_REQUIRED or a.resolution):
+        return a.review
+    state = path[-1] if path else a.state
+    found = (result.discrepancy or result.finding).value
+    unapproved = bool(a.break_glass) and run.contract.side_effect is SideEffect.CRITICAL_MUTATION
+    return in_queue(
+        Ending(state, decision.row.action, found, decision.trigger, break_glass=unapproved, contested=a.contested)
+    )
+
+
+def _beside(run: Run, decision: Decision, path: tuple[State, ...]) -> dict[str, Json]:
+    """What the judgement freezes, and the incident that it opens."""
+    a, result = run.action, decision.result
+    said: dict[str, Json] = {}
+    if decision.row.opens_incident:
+        sources = tuple(sorted({j.taken.source for j in run.checks}))
+        said = incident_data(result.finding, run.contract.side_effect, a.id, sources)
+    return said | freeze_data(
+        run.contract,
+        a,
+        path[-1] if path else a.state,
+        reason=(result.discrepancy or result.finding).value,
+        by_row=decision.row.freezes,
+        executed=a.attempts > 0 and (run.observation is None or run.observation.dispatched),
+    )
 
 
 def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict[str, Json]:
