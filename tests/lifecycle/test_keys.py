@@ -15,7 +15,7 @@ from readback.domain.events import EventKind
 from readback.domain.outcome import Outcome
 from readback.domain.reading import Lookup
 from readback.domain.state import State
-from readback.lifecycle.run import KEY_KEPT_US
+from readback.domain.idempotency import KEY_KEPT_US
 from readback.testing.driver_virtual import Hangs, Stops, Vanishes
 from tests.lifecycle.house import HIGH, MEDIUM, House, S
 

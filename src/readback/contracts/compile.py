@@ -22,6 +22,7 @@ from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone
 from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
 from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
 from readback.domain.freezing import DEFAULT_SCOPES
+from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, depth
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
@@ -262,6 +263,7 @@ def _contract(
         deadline_us=options.deadline_us or within,
         late_window_us=options.late_window_us,
         key_fields=options.key_fields,
+        key_kept_us=options.key_kept_us or KEY_KEPT_US,
         principals=options.principals,
         redact=_hidden_everywhere(options.redact),
         tell=options.tell,

@@ -12,6 +12,7 @@ from readback.canon import Json
 from readback.domain import state as states
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
+from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.state import State
 
 
@@ -55,6 +56,7 @@ class Action:
     operation: str = ""
     key_hash: str = ""
     request_hash: str = ""
+    key_kept_us: int = KEY_KEPT_US
     stamp: str = ""
     context: dict[str, Json] = field(default_factory=dict)
     request_ref: str = ""
@@ -134,6 +136,7 @@ def _proposed(a: Action, e: Event) -> None:
     a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
     a.target, a.operation, a.stamp = str(d["target"]), str(d["operation"]), str(d["stamp"])
     a.key_hash, a.request_hash = str(d["key_hash"]), str(d["request_hash"])
+    a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
     a.request_ref, a.contract_ref = e.refs["request"], e.refs["contract"]

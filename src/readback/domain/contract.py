@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
 from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
+from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
@@ -91,6 +92,8 @@ class Contract:
     schema_hash: str
     freeze: tuple[FreezeScope, ...] = DEFAULT_SCOPES
     """What is frozen beside its target, where something has to be."""
+    key_kept_us: int = KEY_KEPT_US
+    """How long a settled idempotency record answers. An open one never expires."""
     names_before: bool = False
     """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
@@ -161,6 +164,7 @@ def describe(contract: Contract) -> dict[str, Json]:
         "deadline_us": contract.deadline_us,
         "late_window_us": contract.late_window_us,
         "key_fields": list(contract.key_fields),
+        "key_kept_us": contract.key_kept_us,
         "principals": list(contract.principals),
         "redact": list(contract.redact),
         "tell": list(contract.tell),

@@ -23,6 +23,10 @@ KEY_TEXT_HEX_DIGITS: Final = 40
 """160 bits of the hash: enough against collision, short enough for every provider's key field."""
 
 
+KEY_KEPT_US: Final = 30 * 24 * 3600 * 1_000_000
+"""How long a settled record answers repeated operations, where the contract does not say (`key_kept`)."""
+
+
 class KeyStatus(StrEnum):
     """What became of the operation under a key (the ledger schema's `idempotency.status`)."""
 
@@ -123,6 +127,11 @@ def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution
     if resolution is Resolution.ATTESTED_NOT_DONE and status is KeyStatus.PENDING:
         return KeyStatus.FAILED_RETRYABLE
     return status
+
+
+def expires_us(status: KeyStatus, at_us: int, kept_us: int) -> int:
+    """Until when the record of a state that was reached at that time answers; 0 for an open one, which has no end."""
+    return 0 if status is KeyStatus.PENDING else at_us + kept_us
 
 
 def may_replace(status: KeyStatus) -> bool:

@@ -19,7 +19,7 @@ from readback.canon import Json, ReadbackError, envelope_bytes, parse_json
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import EventKind, Opened, open_envelope
-from readback.domain.idempotency import key_hash, key_status, request_hash
+from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_status, request_hash
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
@@ -27,7 +27,7 @@ from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold
-from readback.lifecycle.run import KEY_KEPT_US, REDACTED
+from readback.lifecycle.run import REDACTED
 from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 
 FAULTS_KEPT_MAX: Final = 100
@@ -310,13 +310,12 @@ def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[st
     if record.action_id != action.id:
         yield from _taken_over(store, action, record)
         return
-    status, expires_us = "PENDING", 0
+    status, until_us = KeyStatus.PENDING, 0
     if action.durable_key_change:
-        settled = key_status(action.state, may_repeat=action.may_repeat)
-        status = settled.value
-        expires_us = 0 if status == "PENDING" else action.updated_us + KEY_KEPT_US
+        status = key_status(action.state, may_repeat=action.may_repeat)
+        until_us = expires_us(status, action.updated_us, action.key_kept_us)
     wanted = KeyRecord(
-        action.tenant, action.key_hash, action.request_hash, action.id, status, action.created_us, expires_us
+        action.tenant, action.key_hash, action.request_hash, action.id, status.value, action.created_us, until_us
     )
     for column in fields(KeyRecord):
         found, folded = getattr(record, column.name), getattr(wanted, column.name)

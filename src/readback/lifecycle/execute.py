@@ -82,6 +82,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         "operation": operation,
         "key_required": contract.depth.operation_required,
         "key_hash": hashed,
+        "key_kept": contract.key_kept_us,
         "request_hash": request_hash(contract.kind, target, request.requested),
         "stamp": stamp,
         "verification_table": DEPTHS_VERSION,

@@ -16,7 +16,7 @@ from readback.domain.case import Judged
 from readback.domain.context import Context
 from readback.domain.contract import Contract
 from readback.domain.events import Event, EventKind, seal
-from readback.domain.idempotency import key_status, key_text
+from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
@@ -26,8 +26,6 @@ from readback.lifecycle.secrecy import Secrecy
 from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
-KEY_KEPT_US = 30 * 24 * 3600 * 1_000_000
-"""How long a settled idempotency record answers repeated operations."""
 
 
 @dataclass(slots=True)
@@ -189,7 +187,7 @@ class Run:
         settle = None
         if action.durable_key_change:
             status = key_status(action.state, may_repeat=action.may_repeat)
-            settle = (status.value, 0 if status.value == "PENDING" else now_us + KEY_KEPT_US)
+            settle = (status.value, expires_us(status, now_us, action.key_kept_us))
         return Append(
             action.id,
             action.tenant,
