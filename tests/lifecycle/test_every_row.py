@@ -55,6 +55,8 @@ def test_a_row_that_decided_stands_in_the_ledger_with_the_version_of_its_table(r
     assert row_id in rows
     judged = [event.data for event in events if event.kind in (EventKind.JUDGED, EventKind.REJECTED)]
     assert {data["table"] for data in judged if data.get("row")} == {DEFAULT_TABLE.version}
+    frozen = {subject for data in judged for subject in data.get("freeze") or ()}
+    assert (f"resource:{told.target}" in frozen) is walk.freezes
     recovery = [data["recovery"] for data in judged if data.get("row") == row_id]
     assert set(recovery) <= {walk.action.value}
 
@@ -108,4 +110,4 @@ def test_a_reversal_that_ends_without_effect_while_its_action_waits_is_not_begun
     stage = Stage()
     told = WALKS["REC-17"].play(stage.house)
     assert len(stage.shop.undone) == 1
-    assert told.incident == "compensation_failed"
+    assert told.incident.endswith("compensation_failed")
