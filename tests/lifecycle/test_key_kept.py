@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from readback.domain.errors import ContractError
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.state import State
 from readback.lifecycle.audit import audit
@@ -59,6 +60,12 @@ def test_an_action_keeps_what_its_contract_said_when_it_began(house: House) -> N
     other = house.action(key_kept="1s")
     assert house.run(other).id == first.id, "the record says until when, not the contract of today"
     assert house.folded(first.id).key_kept_us == 10 * DAY_S * S
+
+
+@pytest.mark.parametrize("wrong", ["0s", "soon", 7, "", ["1d"]])
+def test_what_is_no_span_is_refused_when_the_contract_is_loaded(house: House, wrong: object) -> None:
+    with pytest.raises(ContractError, match="key_kept"):
+        house.action(key_kept=wrong)
 
 
 def test_it_is_part_of_what_the_contract_says(house: House) -> None:
