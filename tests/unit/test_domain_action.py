@@ -12,6 +12,7 @@ from readback.canon import Json
 from readback.domain.action import Action, Judgement
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
+from readback.domain.idempotency import Resolution
 from readback.domain.state import TERMINAL, State
 
 K, S = EventKind, State
@@ -49,6 +50,7 @@ NEW: dict[str, Any] = {
     **fields(
         compensation_id="", rollback_done=False, commit_open=False, cancelled=False, contested=False, hold="", code=""
     ),
+    **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, break_glass=""),
     **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
     **fields(verified_us=0, reconciled_us=0, commit_open=False),
 }
@@ -64,6 +66,8 @@ def busy(state: State = S.PENDING) -> Action:
     action.polls, action.late_polls, action.held_since_us, action.looked_us, action.due_us = 3, 4, 8, 9, 10
     action.compensation_id, action.hold, action.code = "act-0", "frozen", "old-code"
     action.review, action.incident = "earlier review", "earlier incident"
+    action.incidents, action.frozen = ("inc-act-1-2",), ("resource:a", "tool:b")
+    action.resolution, action.decision = "attested_done", "verify_again"
     action.created_us, action.updated_us, action.validated_us = 11, 12, 13
     action.executed_us, action.verified_us, action.reconciled_us = 14, 15, 16
     return action
@@ -78,6 +82,10 @@ def judged(**changes: Json) -> dict[str, Json]:
     }
     data.update(changes)
     return data
+
+
+def resolved(**changes: Json) -> dict[str, Json]:
+    return {"decision": "abandon", "resolution": "", "contests": False, "due": None, "reserved": False, **changes}
 
 
 JUDGED: dict[str, Any] = {
@@ -174,7 +182,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         {
             **fields(state=S.EXECUTING, attempts=2, timeout_us=50, executed_us=100, ended_us=0, polls=0),
             **fields(late_polls=0, held_since_us=0, looked_us=0, lookup="", observation=None),
-            **fields(observation_ref="", due_us=100),
+            **fields(observation_ref="", due_us=100, resolution="", decision=""),
         },
     ),
     "observed": (
@@ -199,7 +207,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.JUDGED, 100, (), judged(), {"judgement": "j9"}),
         {
             **fields(judgement=JUDGED, polls=5, late_polls=6, held_since_us=70, due_us=900),
-            **fields(review="look", incident="alarm"),
+            **fields(review="look", incident="alarm", decision=""),
         },
     ),
     "judged, and nothing is due": (
@@ -207,7 +215,21 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.JUDGED, 100, (), judged(due=None, review="", incident=""), {"judgement": "j9"}),
         {
             **fields(judgement=JUDGED, polls=5, late_polls=6, held_since_us=70, due_us=None),
-            **fields(reconciled_us=100),
+            **fields(reconciled_us=100, review="", decision=""),
+        },
+    ),
+    "judged, and freezes and alarms": (
+        S.PENDING,
+        Event(
+            K.JUDGED,
+            100,
+            (),
+            {**judged(), "severity": "high", "freeze": ["resource:c", "tool:b"], "frozen_for": "duplicate"},
+        ),
+        {
+            **fields(judgement={**JUDGED, "ref": ""}, polls=5, late_polls=6, held_since_us=70, due_us=900),
+            **fields(review="look", incident="alarm", decision="", incidents=("inc-act-1-2", "inc-act-1-8")),
+            **fields(frozen=("resource:a", "tool:b", "resource:c")),
         },
     ),
     "judged, and ends": (
@@ -215,21 +237,28 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.JUDGED, 100, (S.RECONCILED_SUCCESS,), judged(), {"judgement": "j9"}),
         {
             **fields(state=S.RECONCILED_SUCCESS, judgement=JUDGED, polls=5, late_polls=6, held_since_us=70),
-            **fields(due_us=900, review="look", incident="alarm", reconciled_us=100),
+            **fields(due_us=900, review="look", incident="alarm", reconciled_us=100, decision=""),
         },
     ),
     "resumed in an attempt": (S.EXECUTING, Event(K.RESUMED, 100), {"attempt_open": False, "ended_us": 100}),
     "signalled": (S.PENDING, Event(K.SIGNALLED, 100), {"due_us": 100}),
+    "signalled, until a time": (S.PENDING, Event(K.SIGNALLED, 100, (), {"due": 500}), {"due_us": 500}),
     "cancelled while it runs": (S.PENDING, Event(K.CANCELLED, 100), {"cancelled": True, "due_us": 100}),
     "cancelled before": (
         S.VALIDATED,
         Event(K.CANCELLED, 100, (S.FAILED,)),
-        {"state": S.FAILED, "cancelled": True, "code": "cancelled", "reconciled_us": 100, "due_us": None},
+        {
+            **fields(state=S.FAILED, cancelled=True, code="cancelled", reconciled_us=100, due_us=None),
+            "review": "",
+        },
     ),
     "abandoned by a person": (
         S.REVIEW_REQUIRED,
         Event(K.CANCELLED, 100, (S.ABANDONED,)),
-        {"state": S.ABANDONED, "cancelled": True, "code": "cancelled", "reconciled_us": 100, "due_us": None},
+        {
+            **fields(state=S.ABANDONED, cancelled=True, code="cancelled", reconciled_us=100, due_us=None),
+            "review": "",
+        },
     ),
     "staged work put back": (
         S.PENDING,
@@ -276,6 +305,31 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.HELD, 100, (), {"hold": "approval"}),
         {"hold": "approval", "review": "approval", "code": "", "due_us": None},
     ),
+    "attested": (
+        S.REVIEW_REQUIRED,
+        Event(K.RESOLVED, 100, (), resolved(decision="attest_not_done", resolution="attested_not_done", due=700)),
+        {
+            **fields(decision="attest_not_done", resolution="attested_not_done", review="", hold="", due_us=700),
+            **fields(reconciled_us=100),
+        },
+    ),
+    "reopened": (
+        S.REVIEW_REQUIRED,
+        Event(K.RESOLVED, 100, (S.VALIDATED,), resolved(decision="reopen", due=100, reserved=True)),
+        {
+            **fields(state=S.VALIDATED, decision="reopen", resolution="", review="", hold="", due_us=100),
+            **fields(reserved=True),
+        },
+    ),
+    "a success denied": (
+        S.RECONCILED_SUCCESS,
+        Event(K.RESOLVED, 100, (), resolved(decision="attest_not_done", contests=True)),
+        {
+            **fields(decision="attest_not_done", resolution="", contested=True, review="", hold="", due_us=None),
+            **fields(reconciled_us=100),
+        },
+    ),
+    "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),
 }
 
 
@@ -287,6 +341,29 @@ def test_an_event_records_this_and_nothing_else(name: str) -> None:
 
 def test_every_kind_of_event_is_told_here() -> None:
     assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED} == set(K)
+
+
+def test_another_word_settles_what_a_reading_had_contested() -> None:
+    action = busy(S.REVIEW_REQUIRED)
+    fold(action, Event(K.CONTESTED, 100))
+    assert action.attested is Resolution.NONE
+    fold(action, Event(K.RESOLVED, 101, (), resolved(decision="attest_done", resolution="attested_done")))
+    assert (action.contested, action.attested) == (False, Resolution.ATTESTED_DONE)
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"), [(S.REVIEW_REQUIRED, True), (S.UNKNOWN, True), (S.FAILED, True), (S.VALIDATED, False)]
+)
+def test_an_attestation_says_whether_the_operation_may_be_repeated_where_it_counts(state: State, counts: bool) -> None:
+    action = busy(state)
+    action.judgement.effect_shown, action.judgement.dead = False, True
+    action.resolution = "attested_not_done"
+    assert action.may_repeat is counts
+    action.resolution = "attested_done"
+    assert action.may_repeat is False
+    assert (action.attested is Resolution.ATTESTED_DONE) is counts
+    action.contested = True
+    assert action.attested is Resolution.NONE
 
 
 def test_the_first_validation_is_remembered() -> None:

@@ -33,16 +33,16 @@ def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
     """The whole picture, from what matters most to what only an auditor asks for."""
     console.print(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
     console.print(Text(f"  {outcome.message}"))
-    console.print(_facts(_summary(outcome, picture)))
-    _section(console, "Postconditions", _postconditions(picture["postconditions"]))
-    _section(console, "States side by side", _side_by_side(picture["states"]))
-    _section(console, "Identity of what was read", _identity(picture["identity"]))
-    _section(console, "Readings", _readings(picture["readings"]))
-    _section(console, "Discrepancy", _facts(_discrepancy(picture["discrepancy"])))
-    _section(console, "Decision", _facts(_decision(picture["decision"])))
-    _section(console, f"Lifecycle, from {picture['events'][0]['at']}", _lifecycle(picture["events"]))
-    _section(console, "Record", _facts(_record(outcome, picture)))
-    _section(console, "What the model may be told", Text(safe_lines(picture["said"]["model"])))
+    console.print(facts(_summary(outcome, picture)))
+    section(console, "Postconditions", postconditions(picture["postconditions"]))
+    section(console, "States side by side", side_by_side(picture["states"]))
+    section(console, "Identity of what was read", identity(picture["identity"]))
+    section(console, "Readings", _readings(picture["readings"]))
+    section(console, "Discrepancy", facts(_discrepancy(picture["discrepancy"])))
+    section(console, "Decision", facts(_decision(picture["decision"])))
+    section(console, f"Lifecycle, from {picture['events'][0]['at']}", _lifecycle(picture["events"]))
+    section(console, "Record", facts(_record(outcome, picture)))
+    section(console, "What the model may be told", Text(safe_lines(picture["said"]["model"])))
 
 
 def safe_lines(text: str) -> str:
@@ -50,7 +50,7 @@ def safe_lines(text: str) -> str:
     return "\n".join(f"  {safe(line, 2000)}" for line in text.split("\n"))
 
 
-def _section(console: Console, title: str, body: Table | Text | None) -> None:
+def section(console: Console, title: str, body: Table | Text | None) -> None:
     if body is None or (isinstance(body, Table) and not body.rows):
         return
     console.print()
@@ -58,15 +58,15 @@ def _section(console: Console, title: str, body: Table | Text | None) -> None:
     console.print(body)
 
 
-def _grid(*names: str) -> Table:
+def grid(*names: str) -> Table:
     table = Table(box=None, pad_edge=True, show_edge=False, header_style="dim", show_header=any(names))
     for name in names:
         table.add_column(name, overflow="fold")
     return table
 
 
-def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
-    table = _grid("", "")
+def facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    table = grid("", "")
     for name, said in pairs:
         if said:
             table.add_row(Text(name, style="dim"), Text(said))
@@ -104,8 +104,8 @@ def _parts(outcome: Outcome) -> str:
     return safe(f"done: {done}; open: {open_}")
 
 
-def _postconditions(found: list[Picture]) -> Table:
-    table = _grid("", "name", "postcondition", "values", "reason")
+def postconditions(found: list[Picture]) -> Table:
+    table = grid("", "name", "postcondition", "values", "reason")
     for each in found:
         name = f"{each['group']}: {each['name']}" if each["group"] else each["name"]
         values = "\n".join(f"{safe(path, 80)} = {value(v, CELL_MAX_CHARACTERS)}" for path, v in each["values"])
@@ -115,11 +115,11 @@ def _postconditions(found: list[Picture]) -> Table:
     return table
 
 
-def _side_by_side(states: dict[str, Json]) -> Table:
+def side_by_side(states: dict[str, Json]) -> Table:
     """One row a field, one column a state; a column that has nothing is left out."""
     flat = {name: _flat(states[name]) for name in COLUMNS}
     shown = [name for name in COLUMNS if flat[name]]
-    table = _grid("field", *shown)
+    table = grid("field", *shown)
     fields = list(dict.fromkeys(field for name in shown for field in flat[name]))
     for field in fields[:FIELDS_MAX]:
         cells = [Text(flat[name].get(field, "")) for name in shown]
@@ -150,8 +150,8 @@ def _mark_text(state: Json) -> str:
     return f"({safe(next(iter(state)).removeprefix('$'))})"
 
 
-def _identity(found: list[Picture]) -> Table:
-    table = _grid("", "key", "expected", "found")
+def identity(found: list[Picture]) -> Table:
+    table = grid("", "key", "expected", "found")
     for each in found:
         try:
             sign = mark(MARK_OF_TRUTH[Truth(each["truth"])])
@@ -163,7 +163,7 @@ def _identity(found: list[Picture]) -> Table:
 
 
 def _readings(found: list[Picture]) -> Table:
-    table = _grid("role", "source", "reader", "consistency", "independence", "shows", "as of", "took", "seq")
+    table = grid("role", "source", "reader", "consistency", "independence", "shows", "as of", "took", "seq")
     for each in found[:EVENTS_MAX]:
         as_of = moment(each["source_as_of"]) if each["source_as_of"] else ""
         version = f"version {each['source_version']}" if each["source_version"] is not None else ""
@@ -215,7 +215,7 @@ def _decision(found: Picture | None) -> list[tuple[str, str]]:
 
 
 def _lifecycle(events: list[Picture]) -> Table:
-    table = _grid("version", "time", "after", "event", "states", "note", "seq", "leaf")
+    table = grid("version", "time", "after", "event", "states", "note", "seq", "leaf")
     for each in events[:EVENTS_MAX]:
         table.add_row(
             str(each["version"]),

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 
 from readback.canon import Json
 from readback.domain import state as states
+from readback.domain.approval import HOLD, NEVER_AGAIN
+from readback.domain.approval_record import Asked, asked, signed
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.idempotency import KEY_KEPT_US
+from readback.domain.idempotency import KEY_KEPT_US, Resolution
+from readback.domain.incident import incident_id
 from readback.domain.state import State
 
 
@@ -85,9 +88,22 @@ class Action:
     cancelled: bool = False
     contested: bool = False
     hold: str = ""
+    approval: Asked | None = None
+    """The approval that it waits for or stood on; None where none was asked for."""
     code: str = ""
     review: str = ""
     incident: str = ""
+    incidents: tuple[str, ...] = ()
+    """Ids of the incidents that its entries opened (or would have, had their cause not been open already)."""
+    frozen: tuple[str, ...] = ()
+    """Subjects that it has frozen and nobody has lifted."""
+    resolution: str = ""
+    """What a person attested of it, if anything; see `attested`."""
+    decision: str = ""
+    """What a person decided and nobody has acted on yet."""
+    reserved: bool = False
+    """Its key was taken again before it was executed."""
+    break_glass: str = ""
     created_us: int = 0
     updated_us: int = 0
     validated_us: int = 0
@@ -96,12 +112,22 @@ class Action:
     reconciled_us: int = 0
 
     @property
+    def attested(self) -> Resolution:
+        """A person's word, as far as it counts: not after a reading that contradicts it, nor while work goes on."""
+        open_ = self.state in (State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED)
+        return Resolution(self.resolution) if open_ and not self.contested else Resolution.NONE
+
+    @property
     def may_repeat(self) -> bool:
-        """Whether the operation may be proposed again: it had no effect, and none can follow.
+        """Whether the operation may be proposed again: it had no effect, and none can follow; or a person says so.
 
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
+        if self.resolution and self.attested is not Resolution.NONE:
+            return self.attested is Resolution.ATTESTED_NOT_DONE
         if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
+            return False
+        if self.code in NEVER_AGAIN:
             return False
         if self.attempts == 0:
             return True
@@ -110,7 +136,8 @@ class Action:
     @property
     def durable_key_change(self) -> bool:
         """Whether this state settles the idempotency record (or opens it again)."""
-        return self.version > 0 and (self.state in states.TERMINAL or self.attempts > 1)
+        settles = self.state in states.TERMINAL or self.attempts > 1
+        return self.version > 0 and (settles or (self.state is State.UNKNOWN and bool(self.resolution)))
 
     def apply(self, event: Event, head: str) -> None:
         """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
@@ -137,6 +164,7 @@ def _proposed(a: Action, e: Event) -> None:
     a.target, a.operation, a.stamp = str(d["target"]), str(d["operation"]), str(d["stamp"])
     a.key_hash, a.request_hash = str(d["key_hash"]), str(d["request_hash"])
     a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
+    a.break_glass = str(d.get("break_glass", ""))
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
     a.request_ref, a.contract_ref = e.refs["request"], e.refs["contract"]
@@ -144,6 +172,7 @@ def _proposed(a: Action, e: Event) -> None:
 
 
 def _rejected(a: Action, e: Event) -> None:
+    _released(a)
     a.code = str(e.data.get("code", ""))
     a.judgement.detail = str(e.data.get("detail", ""))
     _take_judgement(a, e)
@@ -163,6 +192,10 @@ def _read(a: Action, e: Event) -> None:
 
 
 def _attempted(a: Action, e: Event) -> None:
+    _released(a)
+    if a.approval is not None and "approval" in e.data:
+        a.approval.used = True
+    a.break_glass = a.break_glass or str(e.data.get("break_glass", ""))
     a.attempts = _int(e.data["attempt"])
     a.timeout_us = _int(e.data["timeout"])
     a.attempt_open = True
@@ -174,6 +207,7 @@ def _attempted(a: Action, e: Event) -> None:
     a.commit_open = False
     a.lookup = ""  # what became of the attempt before says nothing of this one
     a.observation, a.observation_ref = None, ""
+    a.resolution = a.decision = ""  # another attempt: what was said of the one before says nothing of this one
     a.due_us = e.at_us
 
 
@@ -196,8 +230,8 @@ def _judged(a: Action, e: Event) -> None:
     a.held_since_us = _int(d["held_since"])
     due = d["due"]
     a.due_us = due if isinstance(due, int) else None
-    a.review = str(d["review"]) or a.review
-    a.incident = str(d["incident"]) or a.incident
+    a.review, a.decision = str(d["review"]), ""
+    _beside(a, e)
     if a.state in states.TERMINAL or a.due_us is None:
         a.reconciled_us = e.at_us
 
@@ -223,13 +257,16 @@ def _resumed(a: Action, e: Event) -> None:
 
 
 def _signalled(a: Action, e: Event) -> None:
-    a.due_us = e.at_us
+    """Looked at, and left until somebody moves it or the time that is said has come."""
+    due = e.data.get("due")
+    a.due_us = due if isinstance(due, int) else e.at_us
 
 
 def _cancelled(a: Action, e: Event) -> None:
     a.cancelled = True
+    _released(a)
     if a.state in (State.FAILED, State.ABANDONED):
-        a.code, a.reconciled_us, a.due_us = "cancelled", e.at_us, None
+        a.code, a.reconciled_us, a.due_us, a.review = "cancelled", e.at_us, None, ""
     else:
         a.due_us = e.at_us
 
@@ -244,19 +281,86 @@ def _compensation(a: Action, e: Event) -> None:
     due = e.data.get("due")
     a.due_us = due if isinstance(due, int) else None
     a.review = str(e.data.get("review", "")) or a.review
-    a.incident = str(e.data.get("incident", "")) or a.incident
+    _beside(a, e)
     if a.state is not State.COMPENSATING:
-        a.reconciled_us = e.at_us
+        a.reconciled_us, a.decision = e.at_us, ""
 
 
 def _contested(a: Action, e: Event) -> None:
     a.contested = True
+    a.review = a.review or "contested"
 
 
 def _held(a: Action, e: Event) -> None:
     a.hold, a.review = str(e.data["hold"]), str(e.data["hold"])
     a.code = str(e.data.get("code", ""))
     a.due_us = None
+    _beside(a, e)
+
+
+def _resolved(a: Action, e: Event) -> None:
+    d = e.data
+    a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
+    a.contested = bool(d["contests"]) or (a.contested and not a.resolution)
+    a.reserved = a.reserved or bool(d["reserved"])
+    due = d["due"]
+    a.due_us = due if isinstance(due, int) else None
+    if a.state in states.TERMINAL:
+        a.reconciled_us = e.at_us
+
+
+def _lifted(a: Action, e: Event) -> None:
+    lifted = _texts(e.data["lift"])
+    a.frozen = tuple(subject for subject in a.frozen if subject not in lifted)
+
+
+def _beside(a: Action, e: Event) -> None:
+    """What an entry does beside its action; see lifecycle.control."""
+    d = e.data
+    a.incident = str(d.get("incident", "")) or a.incident
+    if "severity" in d:
+        a.incidents += (incident_id(a.id, a.version),)
+    if "freeze" in d:
+        a.frozen = tuple(dict.fromkeys((*a.frozen, *_texts(d["freeze"]))))
+
+
+def _approval_requested(a: Action, e: Event) -> None:
+    """It waits for people, for the first time or anew; what was signed before no longer counts."""
+    d = e.data
+    a.approval = asked(e)
+    a.hold, a.review, a.code = HOLD, HOLD, str(d["code"])
+    a.judgement.detail = str(d["detail"])
+    a.due_us = a.approval.expires_us
+    a.validated_us = a.validated_us or e.at_us
+    if "row" in d:
+        j = a.judgement
+        j.row, j.table, j.recovery, j.finding = (str(d[key]) for key in ("row", "table", "recovery", "finding"))
+
+
+def _approved(a: Action, e: Event) -> None:
+    if a.approval is None or e.data["approval"] != a.approval.id:
+        raise StoreCorruptError(f"Action {a.id} holds an approval that was not asked for.")
+    a.approval.signed.append(signed(e))
+    a.due_us = _int(e.data["due"])
+    if a.approval.complete:
+        a.review = ""
+
+
+def _denied(a: Action, e: Event) -> None:
+    if a.approval is None or e.data["approval"] != a.approval.id:
+        raise StoreCorruptError(f"Action {a.id} holds a denial of what was not asked for.")
+    a.approval.denied_by = signed(e).approver
+    _released(a)
+    a.code, a.judgement.detail = str(e.data["code"]), str(e.data["detail"])
+    a.reconciled_us, a.due_us = e.at_us, None
+
+
+def _released(a: Action) -> None:
+    """It waits for no approval any more."""
+    if a.hold == HOLD:
+        a.hold = a.code = ""
+        a.review = "" if a.review == HOLD else a.review
+        a.judgement.detail = "" if a.attempts == 0 else a.judgement.detail
 
 
 def _int(value: Json) -> int:
@@ -284,4 +388,9 @@ _APPLY = {
     EventKind.COMPENSATION: _compensation,
     EventKind.CONTESTED: _contested,
     EventKind.HELD: _held,
+    EventKind.APPROVAL_REQUESTED: _approval_requested,
+    EventKind.APPROVED: _approved,
+    EventKind.DENIED: _denied,
+    EventKind.RESOLVED: _resolved,
+    EventKind.LIFTED: _lifted,
 }

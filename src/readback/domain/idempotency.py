@@ -121,7 +121,7 @@ def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution
     ROLLED_BACK. An attestation that it was not done frees the key of an open state; one that it was
     done keeps it, without calling it completed.
     """
-    if state in _RETRYABLE and may_repeat:
+    if state in _RETRYABLE and may_repeat and resolution is not Resolution.ATTESTED_DONE:
         return KeyStatus.FAILED_RETRYABLE
     status = _BY_STATE[state]
     if resolution is Resolution.ATTESTED_NOT_DONE and status is KeyStatus.PENDING:

@@ -14,12 +14,10 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, payload_bytes
-from readback.domain.finding import Finding
 from readback.domain.idempotency import Resolution
 from readback.domain.recovery_action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import TERMINAL, State
-from readback.domain.verdict import Why
 
 BREAK_GLASS: Final = "break_glass"
 APPROVAL: Final = "approval"
@@ -89,9 +87,7 @@ class Ending:
     """What a judgement has come to, as far as the queue depends on it. `found`: the discrepancy, else the finding."""
 
     state: State
-    why: Why
     recovery: RecoveryAction
-    finding: Finding
     found: str
     trigger: ReviewTrigger | None = None
     break_glass: bool = False

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from readback.canon import Json
+from readback.domain.action import Action
 from readback.domain.contract import Contract
 from readback.domain.finding import Finding
 from readback.domain.freezing import FreezeScope, freezes, subjects
@@ -38,8 +39,8 @@ class Control:
         self.lifts += texts(data.get("lift"))
         self.closes += texts(data.get("closes"))
         cause = str(data.get("incident", ""))
-        if cause:
-            severity = str(data.get("severity", ""))
+        if cause and "severity" in data:
+            severity = str(data["severity"])
             self.incidents.append(Incident(tenant, incident_id(action_id, version), cause, severity, action_id, at_us))
 
 
@@ -57,22 +58,19 @@ def incident_data(
 
 
 def freeze_data(
-    contract: Contract,
-    *,
-    tenant: str,
-    principal: str,
-    target: str,
-    state: State,
-    reason: str,
-    by_row: bool,
-    executed: bool,
-    frozen: tuple[str, ...] = (),
+    contract: Contract, action: Action, state: State, *, reason: str, by_row: bool, executed: bool
 ) -> dict[str, Json]:
-    """What an entry says that freezes; empty where it does not. `frozen`: what the action had frozen already."""
+    """What an entry says that leaves the action in `state` and freezes; empty where it does not, or had already."""
     if not freezes(contract.side_effect, state, by_row=by_row, executed=executed):
         return {}
-    named = subjects(contract.freeze, tenant=tenant, principal=principal, contract=contract.name, target=target)
-    return freezing(tuple(subject for subject in named if subject not in frozen), reason)
+    named = subjects(
+        contract.freeze,
+        tenant=action.tenant,
+        principal=action.principal,
+        contract=contract.name,
+        target=action.target,
+    )
+    return freezing(tuple(subject for subject in named if subject not in action.frozen), reason)
 
 
 def freezing(named: tuple[str, ...], reason: str) -> dict[str, Json]:

@@ -18,9 +18,10 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
+from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Level, Verdict, Why
-from readback.lifecycle import execute, recover, reverse, validate, verify
+from readback.lifecycle import approve, execute, recover, reverse, validate, verify
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
@@ -36,16 +37,18 @@ from readback.lifecycle.steps import (
     Commit,
     Committed,
     Counted,
+    Folded,
     KeyFound,
     Lease,
     Leased,
+    LoadAction,
     LoadCounts,
     LoadKey,
     Step,
     Wait,
     Woken,
 )
-from readback.ports.store import Appended, KeyRecord, KeyTaken
+from readback.ports.store import Appended, Frozen, KeyRecord, KeyTaken
 
 S, R = State, RecoveryAction
 
@@ -55,6 +58,7 @@ class Engine:
     """Runs actions by the contract and the recovery table. Immutable; one serves any number of actions at once."""
 
     table: RecoveryTable = DEFAULT_TABLE
+    approvals: approve.Approvals = approve.NO_APPROVALS
 
     # --- propose and validate ---
 
@@ -81,6 +85,8 @@ class Engine:
         refused = yield from validate.check(run)
         if refused is not None:
             return (yield from self._refuse(run, refused))
+        if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
+            return (yield from self._commit(run, park=True)) or Finished(run)
         execute.attempt(run, run.now_us)
         ended = yield from self._commit(run, park=False)
         if ended is not None:
@@ -150,7 +156,11 @@ class Engine:
         assert isinstance(counted, Counted)
         run.counts = counted.counts
         if action.state is S.VALIDATED:
-            if not run.blind:
+            if action.decision == Decided.REOPEN and not run.blind:
+                refused = yield from validate.check(run)  # the world may have changed since it was held
+                if refused is not None:
+                    return (yield from self._refuse(run, refused))
+            if not run.blind or approve.waits(action):
                 return (yield from self._again(run))
             validate.record_forgotten(run, run.now_us)  # what it would be called with is known as redacted only
             return (yield from self._commit(run, park=True)) or Finished(run)
@@ -206,7 +216,7 @@ class Engine:
 
     def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Step, Answer, Reconciliation]:
         """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
-        closing = as_of_us >= when.close_us
+        closing = as_of_us >= when.close_us or run.action.decision == Decided.VERIFY_AGAIN
         if run.contract.readers:
             yield from verify.take_checks(run, closing=closing)
         result = self._judge(run, when, as_of_us)
@@ -258,7 +268,7 @@ class Engine:
         for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
         run.missed = ()
-        if action.state is S.REVIEW_REQUIRED:
+        if action.state is S.REVIEW_REQUIRED or recover.decided(action, result):
             return (yield from self._watched(run, when, decision, now_us))
         due: int | None = None
         again = False
@@ -288,12 +298,12 @@ class Engine:
     def _watched(
         self, run: Run, when: Timing, decision: Decision, now_us: int
     ) -> Generator[Step, Answer, Ended | None]:
-        """A person has to decide: what is seen meanwhile is recorded, and changes no state."""
-        shown = decision.result.effect_shown
-        if shown and not run.action.judgement.effect_shown:
+        """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
+        shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision.result)
+        if news:
             run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
         due = late_due(run.action, when, now_us) if decision.late and not shown else None
-        recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0)
+        recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
         return (yield from self._commit(run, park=True))
 
     def _after(self, run: Run, *, again: bool, due: int | None, now_us: int) -> Generator[Step, Answer, Ended | None]:
@@ -390,9 +400,13 @@ class Engine:
     # --- again, and back ---
 
     def _again(self, run: Run) -> Work:
-        """Another attempt under the same key: only after the table said so, of what is refuted and dead."""
-        now_us = run.now_us
-        execute.attempt(run, now_us)
+        """An attempt of what was approved; or another one under the same key, which the table let be made."""
+        stands_on: tuple[str, ...] | None = ()
+        if run.contract.approval is not None:
+            stands_on = yield from approve.gate(run, self.approvals, self.table)
+        if stands_on is None:
+            return (yield from self._commit(run, park=True)) or Finished(run)
+        execute.attempt(run, run.now_us, stands_on)
         ended = yield from self._commit(run, park=False)
         if ended is not None:
             return ended
@@ -437,8 +451,25 @@ class Engine:
                 return None
             case KeyTaken(record):
                 return self._existing(run, record, committed.now_us) or Elsewhere(record.action_id)
+            case Frozen(freeze):
+                return (yield from self._barred(run, validate.by_freeze(freeze)))
             case _:
                 return Elsewhere(run.action.id)
+
+    def _barred(self, run: Run, refusal: validate.Refusal) -> Work:
+        """The attempt was refused as it was made durable: nothing of it was kept, and that is recorded instead."""
+        action = run.action
+        if run.durable_version == 0:
+            assert run.origin is not None
+            begun = Begun(action.created_us, action.id, run.owner)
+            fresh = execute.propose(run.origin, run.scope, begun, self.table.version)
+            fresh.passed(run.now_us)
+            return (yield from self._refuse(fresh, refusal))
+        folded = yield LoadAction(action.id)
+        assert isinstance(folded, Folded)
+        assert folded.action is not None
+        run.begin_again(folded.action)
+        return (yield from self._refuse(run, refusal))
 
     def _commit_in_place(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         return (yield from self._commit(run, park=False))

@@ -7,19 +7,20 @@ action by legal transitions only, calls nothing, and reads nothing.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json
 from readback.domain.action import Action
 from readback.domain.errors import InvariantError
-from readback.domain.events import Event, EventKind, seal
-from readback.domain.idempotency import key_status
+from readback.domain.events import EventKind
+from readback.domain.freezing import freezes
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle.projection import projection_of
+from readback.lifecycle.control import freezing, resource_of
+from readback.lifecycle.entries import Entries
 from readback.lifecycle.steps import Answer, Commit, Committed, Lease, Leased, Step
-from readback.ports.store import Append, Appended, SealedEvent
+from readback.ports.store import Appended
 
 CONTRACT_CHANGED: Final = "contract.changed"
 LEASE_US: Final = 15_000_000
@@ -45,34 +46,6 @@ TO_REVIEW: Final = MappingProxyType(
 """The shortest legal way to review from every state in which an action can be due."""
 
 
-@dataclass(slots=True)
-class _Record:
-    """The events of one append, folded as they are made."""
-
-    action: Action
-    expected: int
-    events: list[SealedEvent] = field(default_factory=list)
-
-    def add(self, kind: EventKind, at_us: int, path: tuple[State, ...], data: dict[str, Json]) -> None:
-        action, event = self.action, Event(kind, at_us, path, data)
-        envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
-        action.apply(event, leaf.hex())
-        self.events.append(SealedEvent(kind.value, at_us, envelope, leaf))
-
-    def append(self, fence: int) -> Append:
-        action = self.action
-        status = key_status(action.state, may_repeat=action.may_repeat).value
-        return Append(
-            action.id,
-            action.tenant,
-            self.expected,
-            fence,
-            tuple(self.events),
-            projection_of(action),
-            settle=(status, 0) if action.attempts else None,
-        )
-
-
 def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Step, Answer, bool]:
     """Puts a due action before a person. False where somebody else moved it on meanwhile; then nothing was done."""
     if action.state not in TO_REVIEW:
@@ -81,13 +54,20 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:
         return False
-    record, path = _Record(action, action.version), TO_REVIEW[action.state]
+    entries, path = Entries(action, action.version), TO_REVIEW[action.state]
     if action.attempt_open:
         # What became of the call is not known, and nobody here can read it: that is recorded first.
-        record.add(EventKind.RESUMED, leased.now_us, path[:1], {"owner": owner})
+        entries.add(EventKind.RESUMED, leased.now_us, path[:1], {"owner": owner})
         path = path[1:]
-    held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail}
-    record.add(EventKind.HELD, leased.now_us, path, held)
-    committed = yield Commit(record.append(leased.fence))
+    held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail, **_freeze(action)}
+    entries.add(EventKind.HELD, leased.now_us, path, held)
+    committed = yield Commit(entries.append(leased.fence))
     assert isinstance(committed, Committed)
     return isinstance(committed.result, Appended)
+
+
+def _freeze(action: Action) -> dict[str, Json]:
+    """What was critical and executed stays frozen; what else its contract names nobody here can say."""
+    severe = freezes(SideEffect(action.side_effect), State.REVIEW_REQUIRED, by_row=False, executed=action.attempts > 0)
+    named = tuple(subject for subject in resource_of(action.target) if subject not in action.frozen)
+    return freezing(named, CONTRACT_CHANGED) if severe else {}

@@ -15,6 +15,7 @@ from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.freezing import touched
 from readback.domain.idempotency import key_hash, request_hash
 from readback.domain.observation import (
     Observation,
@@ -54,6 +55,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         request.intended,
         begun.owner,
         now_us=begun.now_us,
+        origin=request,
     )
     operation, key_of = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
@@ -92,6 +94,8 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     }
     if request.saga:
         data["context"] = {**context, "saga": request.saga, "region": request.region}
+    if request.ordered:
+        data["context"] = {**context, "ordered": "1"}
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
     if request.intended is not None:
         payload["intended"] = dict(request.intended)
@@ -125,8 +129,11 @@ def _naming(request: Request, scope: Scope, stamp: str, operation: str) -> dict[
     }
 
 
-def attempt(run: Run, now_us: int) -> None:
-    """Write ahead: the attempt with its key and stamp, to be committed before anything is called."""
+def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
+    """Write ahead: the attempt with its key and stamp, to be committed before anything is called.
+
+    `approvals`: those that it stands on; they are consumed with it.
+    """
     action, contract = run.action, run.contract
     run.observation, run.checks, run.found, run.lookup, run.staged = None, (), None, None, None
     number = action.attempts + 1
@@ -136,12 +143,28 @@ def attempt(run: Run, now_us: int) -> None:
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
     }
+    if approvals:
+        data["approval"] = [*approvals]
+    elif action.approval is not None and run.scope.break_glass:
+        data["break_glass"] = run.scope.break_glass
     run.record(EventKind.ATTEMPTED, now_us, walk(action.state, State.VALIDATED, State.EXECUTING), data)
-    if number == 1:
-        record = KeyRecord(
-            action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0
-        )
-        run.reserve(record)
+    run.unless_frozen(touches(run))
+    if number == 1 and action.approval is None and not action.reserved:
+        reserve(run)
+
+
+def reserve(run: Run) -> None:
+    """The key is this action's from the next append on."""
+    a = run.action
+    run.reserve(KeyRecord(a.tenant, a.key_hash, a.request_hash, a.id, "PENDING", a.created_us, 0))
+
+
+def touches(run: Run) -> tuple[str, ...]:
+    """What may not be frozen for an attempt to be made. A read touches nothing, and what an operator ordered may."""
+    action = run.action
+    if not run.contract.kind.mutates or action.context.get("ordered"):
+        return ()
+    return touched(tenant=action.tenant, principal=action.principal, contract=action.contract, target=action.target)
 
 
 def dispatch(run: Run) -> Generator[Step, Answer, Called]:

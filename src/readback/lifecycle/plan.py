@@ -58,6 +58,8 @@ class Plan:
     revive: Callable[[Mapping[str, Json]], Mapping[str, object]]
     hands: Hands
     compensation: Plan | None = None
+    approval_when: Check | None = None
+    """The condition under which a person has to approve it; None where the contract has none."""
 
 
 @swift
@@ -83,6 +85,8 @@ class Request:
     region: str = ""
     action_id: str = ""
     """The id that was announced for it; "" to draw a fresh one."""
+    ordered: bool = False
+    """A person ordered it in review: it is executed also where its target is frozen."""
 
 
 @dataclass(frozen=True, slots=True)

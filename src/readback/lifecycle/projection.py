@@ -1,12 +1,13 @@
 """What the events of one action amount to, as the store's projection: derived from the fold alone.
 
-Used by audit, which compares it with what the store holds, and by escalate, which has no contract to ask. A run derives
-its own with the contract at hand; that both agree is what the audit shows.
+Used by audit, which compares it with what the store holds, and by whoever records entries without a contract to ask. A
+run derives its own with the contract at hand; that both agree is what the audit shows.
 """
 
 from __future__ import annotations
 
 from readback.domain.action import Action
+from readback.domain.idempotency import expires_us, key_status
 from readback.ports.store import Projection
 
 
@@ -40,3 +41,11 @@ def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int 
         incident=action.incident,
         saga=str(action.context.get("saga", "")),
     )
+
+
+def settled_key(action: Action) -> tuple[str, int] | None:
+    """What the action's idempotency record has to be now: its status, and when it expires; None where it stays."""
+    if not action.durable_key_change:
+        return None
+    status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
+    return status.value, expires_us(status, action.updated_us, action.key_kept_us)

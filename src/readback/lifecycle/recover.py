@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 from readback.canon import Json
 from readback.canon.swift import swift
+from readback.domain.action import Action
 from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches
 from readback.domain.case import Judged
 from readback.domain.contract import ATTEMPTS_MAX, Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.idempotency import Resolution
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reconciliation import Reconciliation
@@ -202,6 +204,19 @@ def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
     """The fault goes on from the last look at this action: faults are counted over actions, not over looks."""
     before = deciding and run.action.polls > 0 and run.action.judgement.why in BROKEN
     return source in run.blamed or before
+
+
+def decided(action: Action, result: Reconciliation) -> bool:
+    """A person's word stands: no state follows from a reading any more, unless it verifies what he attested."""
+    agrees = action.attested is Resolution.ATTESTED_DONE and result.verdict is Verdict.VERIFIED
+    return bool(action.resolution) and not agrees
+
+
+def contradicts(action: Action, result: Reconciliation) -> bool:
+    """Whether a reading says something else than what is on record, or than what a person attested."""
+    if action.attested is Resolution.ATTESTED_DONE:
+        return result.verdict is Verdict.REFUTED
+    return result.effect_shown and not action.judgement.effect_shown
 
 
 def stronger_left(run: Run) -> bool:

@@ -7,6 +7,7 @@ the normal path: nothing here knows whether the process before it died.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
@@ -17,7 +18,7 @@ from readback.domain.observation import Observation
 from readback.domain.reading import Lookup, Presence, Reading, Role, TakenReading
 from readback.domain.side_effect import Consistency, Independence
 from readback.lifecycle.evaluate import judge_reading
-from readback.lifecycle.plan import Plan, Scope
+from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 from readback.lifecycle.withheld import arguments_of
@@ -47,8 +48,13 @@ def woken(action: Action | None, due_us: int | None) -> Action | None:
     return action
 
 
-def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[Step, Answer, Run]:
-    """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now."""
+def revive(
+    action: Action, plans: PlanOf, owner: str, fence: int, given: Request | None = None, break_glass: str = ""
+) -> Generator[Step, Answer, Run]:
+    """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now.
+
+    `given`: the same request, made again by somebody who knows what the record keeps only as redacted.
+    """
     plan = plans(action.contract)
     if plan is None:
         raise not_loaded(action)
@@ -59,12 +65,16 @@ def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[S
         raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
     requested = request["requested"]
     assert isinstance(requested, dict)
-    blind = frozenset(_marks(requested, "requested"))
+    blind = frozenset(marks(requested, "requested"))
     arguments: Mapping[str, object] = arguments_of(requested) if blind else plan.revive(requested)
     intended = request.get("intended")
+    scope = _scope(action)
+    if given is not None:
+        requested, arguments, blind = dict(given.requested), given.arguments, frozenset()
+        scope = replace(scope, break_glass=break_glass)
     run = Run(
         plan,
-        _scope(action),
+        scope,
         action,
         arguments,
         requested,
@@ -73,6 +83,7 @@ def revive(action: Action, plans: PlanOf, owner: str, fence: int) -> Generator[S
         fence,
         action.version,
         blind=blind,
+        kept=request,
     )
     run.lookup = Lookup(action.lookup) if action.lookup else None
     if action.observation is not None:
@@ -146,17 +157,17 @@ def _before(data: Mapping[str, Json], value: Json) -> TakenReading:
     )
 
 
-def _marks(value: Json, path: str) -> Iterable[str]:
-    """Where the recorded request is only a mark."""
+def marks(value: Json, path: str) -> Iterable[str]:
+    """Where a recorded request is only a mark."""
     if isinstance(value, dict):
         if set(value) == {REDACTED}:
             yield path
             return
         for key, below in value.items():
-            yield from _marks(below, f"{path}.{key}")
+            yield from marks(below, f"{path}.{key}")
     elif isinstance(value, list):
         for place, below in enumerate(value):
-            yield from _marks(below, f"{path}[{place}]")
+            yield from marks(below, f"{path}[{place}]")
 
 
 def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
@@ -167,4 +178,4 @@ def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
     return None if loaded.body is None else parse_json(loaded.body)
 
 
-__all__ = ["Judged", "PlanOf", "changed", "fold", "not_loaded", "revive"]
+__all__ = ["Judged", "PlanOf", "changed", "fold", "marks", "not_loaded", "revive"]

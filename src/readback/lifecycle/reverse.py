@@ -22,8 +22,10 @@ from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.review import COMPENSATION_FAILED, Decision
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.ending import Ended, Finished
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX
@@ -219,6 +221,7 @@ def compensation_of(run: Run) -> Request:
         intended=None,
         step=f"compensation of {run.action.id}",
         reverses=run.action.stamp,
+        ordered=run.action.decision == Decision.COMPENSATE,
     )
 
 
@@ -272,10 +275,15 @@ def record_uncompensated(
     failed: dict[str, Json] = {
         **(data or {"action": "", "how": "compensation", "detail": one_line(detail, ERROR_TEXT_MAX)}),
         "row": row.id,
-        "review": "compensation_failed",
-        "incident": "compensation_failed" if row.opens_incident else "",
+        "review": COMPENSATION_FAILED,
+        "incident": "",
     }
     path = (State.COMPENSATION_FAILED, State.REVIEW_REQUIRED)
+    if row.opens_incident:
+        failed |= incident_data(Finding.COMPENSATION_FAILED, run.contract.side_effect, run.action.id)
+    failed |= freeze_data(
+        run.contract, run.action, path[-1], reason=COMPENSATION_FAILED, by_row=row.freezes, executed=True
+    )
     run.record(EventKind.COMPENSATION, now_us, path, failed)
 
 

@@ -20,7 +20,8 @@ from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.plan import Plan, Scope
+from readback.lifecycle.control import Control
+from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.secrecy import Secrecy
 from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
@@ -57,10 +58,14 @@ class Run:
     """The postconditions as they were last recorded here; None where nothing was judged yet."""
     now_us: int = 0
     """The latest time that any answer carried: what the engine knows of the clock."""
+    origin: Request | None = None
+    """What it was proposed by, in the process that proposed it."""
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
     contract: Contract = field(init=False)
     secrecy: Secrecy = field(init=False)
+    kept: Mapping[str, Json] | None = None
+    """The request as it is kept in the evidence: less what the contract redacts."""
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -69,6 +74,8 @@ class Run:
     _counts: list[Count] = field(default_factory=list)
     _reserve: KeyRecord | None = None
     _replaces: str = ""
+    _unless: tuple[str, ...] = ()
+    _control: Control = field(default_factory=Control)
 
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
@@ -138,11 +145,19 @@ class Run:
         event = Event(kind, at_us, path, self.secrecy.recorded(data or {}), refs or {})
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
+        if "severity" in event.data or "frozen_for" in event.data:
+            self._control.take(action.tenant, action.id, action.version, at_us, event.data)
         self._events.append(SealedEvent(kind._value_, at_us, envelope, leaf))
 
     def keep(self, root: str, value: Json) -> str:
         """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""
         body = stored_bytes(self.secrecy.hide(value, root))
+        digest = sha256_hex(body)
+        self._evidence.append(Evidence(digest, "application/json", body))
+        return digest
+
+    def keep_bytes(self, body: bytes) -> str:
+        """Keeps bytes as they are, and returns their digest."""
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, "application/json", body))
         return digest
@@ -165,11 +180,21 @@ class Run:
         for root in ("requested", "intended"):
             if root in payload:
                 payload[root] = self.secrecy.hide(payload[root], root)
+        self.kept = payload
         return self.keep("request", payload)
 
     def take_over(self, action_id: str) -> None:
         """The key's record belongs to an action that had no effect and can have none: it is replaced."""
         self._replaces = action_id
+
+    def unless_frozen(self, subjects: tuple[str, ...]) -> None:
+        """The next append is refused where one of these is frozen."""
+        self._unless = subjects
+
+    def begin_again(self, action: Action) -> None:
+        """What was recorded and could not be made durable is forgotten: the action is as the ledger has it."""
+        self.action = action
+        self.committed(action.version, parked=False)
 
     def reserve(self, record: KeyRecord) -> None:
         """Reserve the key with the next append."""
@@ -186,7 +211,7 @@ class Run:
         park = park or action.state in TERMINAL
         settle = None
         if action.durable_key_change:
-            status = key_status(action.state, may_repeat=action.may_repeat)
+            status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
             settle = (status.value, expires_us(status, now_us, action.key_kept_us))
         return Append(
             action.id,
@@ -200,6 +225,10 @@ class Run:
             self._replaces,
             settle,
             tuple(self._counts),
+            tuple(self._control.freezes),
+            (),
+            self._unless,
+            tuple(self._control.incidents),
         )
 
     def committed(self, version: int, parked: bool) -> None:
@@ -209,7 +238,9 @@ class Run:
         self._events.clear()
         self._evidence.clear()
         self._counts.clear()
-        self._reserve, self._replaces = None, ""
+        self._reserve, self._replaces, self._unless = None, "", ()
+        if self._control.freezes or self._control.incidents:
+            self._control = Control()
 
     def _projection(self, now_us: int, park: bool) -> Projection:
         a, c = self.action, self.contract

@@ -16,7 +16,7 @@ from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.saga import Saga
 from readback.lifecycle.plan import Plan
-from readback.ports.store import Append, AppendResult, KeyRecord
+from readback.ports.store import Append, AppendResult, Freeze, KeyRecord
 
 
 class Ending(StrEnum):
@@ -133,6 +133,14 @@ class LoadCounts:
 
 @swift
 @dataclass(frozen=True, slots=True)
+class LoadFreeze:
+    """Bring the oldest freeze of one of these subjects. Answer: FreezeFound."""
+
+    tenant: str
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
 
@@ -193,6 +201,7 @@ Step = (
     | LoadSaga
     | Stir
     | Together
+    | LoadFreeze
     | Begin
 )
 
@@ -252,6 +261,11 @@ class Counted:
 
 @swift
 @dataclass(frozen=True, slots=True)
+class FreezeFound:
+    freeze: Freeze | None
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     now_us: int
     action_id: str
@@ -295,5 +309,6 @@ Answer = (
     | Family
     | FoldedSaga
     | Gathered
+    | FreezeFound
     | Begun
 )

@@ -15,27 +15,29 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import ProposalError, UnknownPrincipalError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.freezing import CODE
 from readback.domain.predicate import Truth
 from readback.domain.reading import Presence
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.lifecycle.evaluate import evaluate
+from readback.lifecycle.execute import touches
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Step
+from readback.lifecycle.steps import Answer, FreezeFound, LoadFreeze, Step
 from readback.lifecycle.verify import record_reading, take_before
+from readback.ports.store import Freeze
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why it is not executed. `hold`: it is kept for a person instead of failing."""
+    """Why it is not executed."""
 
     code: str
     detail: str
     finding: Finding
     discrepancy: Discrepancy | None = None
-    hold: str = ""
 
 
 def admit(request: Request, scope: Scope) -> None:
@@ -57,16 +59,31 @@ def admit(request: Request, scope: Scope) -> None:
 def check(run: Run) -> Generator[Step, Answer, Refusal | None]:
     """The world's part: the source answers, the version is the expected one, the preconditions hold."""
     contract = run.contract
-    if contract.side_effect is SideEffect.CRITICAL_MUTATION and not run.scope.break_glass:
-        detail = "A critical mutation is reviewed before it is committed, and nobody has approved this one."
-        return Refusal("approval.required", detail, Finding.APPROVAL_MISMATCH, hold="approval")
     if contract.needs_before or _failing_source(run):
+        stopped = yield from _frozen(run)  # so that no reader is asked for nothing; the append looks again
+        if stopped is not None:
+            return stopped
         run.before = yield from take_before(run)
         record_reading(run, run.before)
         refusal = _unreadable(run)
         if refusal is not None:
             return refusal
     return _version(run) or _preconditions(run)
+
+
+def _frozen(run: Run) -> Generator[Step, Answer, Refusal | None]:
+    subjects = touches(run)
+    if not subjects:
+        return None
+    found = yield LoadFreeze(run.action.tenant, subjects)
+    assert isinstance(found, FreezeFound)
+    return None if found.freeze is None else by_freeze(found.freeze)
+
+
+def by_freeze(freeze: Freeze) -> Refusal:
+    """Refused since something that it would act on is frozen."""
+    detail = f"{freeze.subject} is frozen by action {freeze.action_id} ({freeze.reason}), so nothing was executed."
+    return Refusal(CODE, detail, Finding.FAILED_BEFORE_EFFECT)
 
 
 def _failing_source(run: Run) -> bool:
@@ -120,12 +137,11 @@ def _preconditions(run: Run) -> Refusal | None:
 
 
 def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int) -> None:
-    """The refusal and its row become the action's end (or its hold)."""
-    row = table.decide(refusal.finding, _unexecuted(run))
-    if refusal.hold:
-        held: dict[str, Json] = {"hold": refusal.hold, "code": refusal.code, "detail": refusal.detail}
-        run.record(EventKind.HELD, now_us, (State.VALIDATED, State.REVIEW_REQUIRED), held)
+    """The refusal and its row become the action's end. What an attempt before this one came to stays as it is."""
+    if run.action.attempts:
+        run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refusal.code, "detail": refusal.detail})
         return
+    row = table.decide(refusal.finding, unexecuted(run.contract.side_effect))
     data: dict[str, Json] = {
         "code": refusal.code,
         "detail": refusal.detail,
@@ -152,9 +168,10 @@ def record_forgotten(run: Run, now_us: int) -> None:
     run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": "arguments.redacted", "detail": detail})
 
 
-def _unexecuted(run: Run) -> Situation:
+def unexecuted(side_effect: SideEffect) -> Situation:
+    """The situation of an action that nothing was called for."""
     return Situation(
-        side_effect=run.contract.side_effect,
+        side_effect=side_effect,
         within_window=False,
         maybe_stale=False,
         reversible=Reversal.NONE,

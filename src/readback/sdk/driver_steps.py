@@ -23,6 +23,7 @@ from readback.lifecycle.steps import (
     Family,
     Folded,
     FoldedSaga,
+    FreezeFound,
     KeyFound,
     Lease,
     Leased,
@@ -31,6 +32,7 @@ from readback.lifecycle.steps import (
     LoadActions,
     LoadCounts,
     Loaded,
+    LoadFreeze,
     LoadKey,
     LoadSaga,
     Look,
@@ -51,7 +53,7 @@ SLICE_MAX_SECONDS: Final = 1.0
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
-Ask = Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | Stir | Lease | Begin
+Ask = Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | LoadFreeze | Stir | Lease | Begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Desk:
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):
                 return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
+            case LoadFreeze(tenant, subjects):
+                return FreezeFound(store.frozen(tenant, subjects))
             case Load(tenant, digest):
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)

@@ -30,6 +30,7 @@ from readback.lifecycle.steps import (
     Family,
     Folded,
     FoldedSaga,
+    FreezeFound,
     Gathered,
     KeyFound,
     Lease,
@@ -39,6 +40,7 @@ from readback.lifecycle.steps import (
     LoadActions,
     LoadCounts,
     Loaded,
+    LoadFreeze,
     LoadKey,
     LoadSaga,
     Look,
@@ -176,7 +178,7 @@ class VirtualDriver:
                 return self._ask(step)
 
     def _ask(
-        self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | LoadActions | LoadSaga | Stir | Lease
+        self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | LoadActions | LoadSaga | LoadFreeze | Stir | Lease
     ) -> Answer:
         store, runtime = self.store, self.runtime
         match step:
@@ -186,6 +188,8 @@ class VirtualDriver:
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):
                 return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
+            case LoadFreeze(tenant, subjects):
+                return FreezeFound(store.frozen(tenant, subjects))
             case Load(tenant, digest):
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)

@@ -1,0 +1,107 @@
+"""`readback freezes`: what nothing new may act on, and the operator's word that it may again."""
+
+from __future__ import annotations
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import again_with, reading, settings_of, working
+from readback.commands.operator import operator, signed, signing
+from readback.commands.telling import plain
+from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.domain.review import lift_bytes
+from readback.lifecycle import review as reviewing
+from readback.ports.store import Freeze
+from readback.sdk import reviewing as reviews
+from readback.sdk.driver_sync import SyncDriver
+
+
+@click.group("freezes")
+def freezes() -> None:
+    """List what is frozen, and lift it.
+
+    After a wrong target, a duplicate or a critical mismatch nothing new may act on what was touched. New actions on it
+    are refused before they are executed, until an operator lifts the freeze.
+    """
+
+
+@freezes.command("list", short_help="What is frozen.")
+@options.ledger
+@options.as_json
+def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """List what is frozen in the tenant, the oldest first."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = reviews.freezes(session)
+    if as_json:
+        print_json([_row(one) for one in found])
+    elif not found:
+        note(f"Nothing is frozen in tenant {safe(settings.tenant)}.")
+    else:
+        _draw(found)
+        note(f"Next: readback freezes lift SUBJECT --reason TEXT{again_with(settings)}")
+    return 0
+
+
+@freezes.command("lift", short_help="Let actions act on it again.")
+@click.argument("subject")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@operator
+@options.ledger
+@options.as_json
+def lift(
+    subject: str,
+    reason: str,
+    who: str | None,
+    key: str | None,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Lift what froze a subject, such as resource:order/o-17. Every action that froze it keeps that on record.
+
+    What a critical mutation froze only an approver lifts, who signs with --key.
+    """
+    settings = settings_of(url, tenant, principal)
+    with working(settings, None) as session:
+        name = signing(who)
+        ids = reviews.freezers(session, subject)
+        signature = signed(lift_bytes(session.scope.tenant, subject, ids, name, reason), key)
+        ids, order = reviews.lifting(session, subject, who=name, reason=reason, signature=signature)
+        driver = SyncDriver(session.store, session.runtime)
+        try:
+            for action_id in ids:
+                driver.drive(reviewing.lift(action_id, subject, order, session.scope.tenant))
+        finally:
+            driver.close()
+    if as_json:
+        print_json({"subject": subject, "actions": list(ids), "who": name})
+    else:
+        print(f"Lifted: {safe(subject)}, frozen by {', '.join(ids)}.")
+    return 0
+
+
+def _row(one: Freeze) -> dict[str, Json]:
+    return {
+        "subject": one.subject,
+        "action": one.action_id,
+        "reason": one.reason,
+        "since_us": one.since_us,
+        "since": moment(one.since_us),
+        "tenant": one.tenant,
+    }
+
+
+def _draw(found: list[Freeze]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("subject", "since", "because", "by action"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        shown = Text(safe(one.subject, 120)), Text(plain(safe(one.reason)))
+        table.add_row(shown[0], moment(one.since_us), shown[1], one.action_id)
+    console().print(table)

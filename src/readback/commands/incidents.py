@@ -1,0 +1,91 @@
+"""`readback incidents`: what somebody has to be called for, from the ledger alone."""
+
+from __future__ import annotations
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import again_with, reading, settings_of
+from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.ports.store import Incident
+from readback.sdk import reviewing as reviews
+
+
+@click.group("incidents")
+def incidents() -> None:
+    """List incidents, and show one.
+
+    While one of a cause is open, a second only counts. It is closed when the review of the action that opened it is
+    resolved. Who is told of incidents stands in the settings: `incident_command`, `incident_webhook`.
+    """
+
+
+@incidents.command("list", short_help="Open incidents.")
+@click.option("--all", "everything", is_flag=True, help="Also those that are closed.")
+@options.ledger
+@options.as_json
+def list_incidents(everything: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """List the tenant's incidents, the newest first."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = reviews.incidents(session, open_only=not everything)
+    if as_json:
+        print_json([_row(one) for one in found])
+    elif not found:
+        note(f"No incident is {'on record' if everything else 'open'} in tenant {safe(settings.tenant)}.")
+    else:
+        _draw(found)
+        note(f"Next: readback incidents show ID{again_with(settings)}")
+    return 0
+
+
+@incidents.command("show", short_help="One incident.")
+@click.argument("incident", metavar="ID")
+@options.ledger
+@options.as_json
+def show(incident: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Show one incident, and the command that shows what there is to decide about its action."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = reviews.incident(session, incident)
+    if as_json:
+        print_json(_row(found))
+        return 0
+    for name, said in _row(found).items():
+        if not name.endswith("_us"):
+            print(f"{name:9} {safe(said)}")
+    note(f"Next: readback review show {found.action_id}{again_with(settings)}")
+    return 0
+
+
+def _row(one: Incident) -> dict[str, Json]:
+    return {
+        "id": one.id,
+        "severity": one.severity,
+        "cause": one.cause,
+        "action": one.action_id,
+        "tenant": one.tenant,
+        "seen": one.seen,
+        "open": not one.closed_us,
+        "opened_us": one.opened_us,
+        "opened": moment(one.opened_us),
+        "told_us": one.told_us,
+        "told": moment(one.told_us),
+        "closed_us": one.closed_us,
+        "closed": moment(one.closed_us),
+    }
+
+
+def _draw(found: list[Incident]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("id", "severity", "cause", "seen", "opened", "told", "state"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        state = "closed" if one.closed_us else "open"
+        opened, told = moment(one.opened_us), moment(one.told_us)
+        table.add_row(one.id, one.severity, Text(safe(one.cause, 120)), str(one.seen), opened, told, state)
+    console().print(table)

@@ -1,0 +1,183 @@
+"""`readback review`: what a person has to look at, the packet that he decides by, and his decision.
+
+It shows what the ledger says and records what was decided; what may be decided is `domain.review`'s business.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import again_with, load_contracts, reading, settings_of, working
+from readback.commands.operator import operator, signed, signing
+from readback.commands.telling import lines, plain
+from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.domain.review import Decision, resolution_bytes
+from readback.domain.state import State
+from readback.lifecycle import attend
+from readback.lifecycle import review as reviewing
+from readback.ports.store import StoredProjection
+from readback.sdk import reviewing as reviews
+from readback.sdk.driver_steps import Parked
+from readback.sdk.driver_sync import SyncDriver
+
+LIMIT_MAX: Final = 10_000
+SECONDS: Final = len("2026-01-01 00:00:00")
+
+
+@click.group("review")
+def review() -> None:
+    """Look at what needs a person, and decide about it.
+
+    What is held, stays unknown, mismatched, could not be reversed or cannot be verified waits here. A person's word is
+    recorded as that: it frees or keeps the key, and never makes an action verified.
+    """
+
+
+@review.command("list", short_help="What waits for a person.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")
+@options.ledger
+@options.as_json
+def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """List what waits for a person in the tenant, newest first."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        page = reviews.queue(session, limit)
+    if as_json:
+        print_json([_row(stored) for stored in page])
+    elif not page:
+        note(f"Nothing waits for a person in tenant {safe(settings.tenant)}.")
+    else:
+        _draw(page)
+        note(f"Next: readback review show ID{again_with(settings)}")
+        if len(page) == limit:
+            note(f"The newest {limit} are shown; --limit shows more.")
+    return 0
+
+
+@review.command("show", short_help="What there is to decide about one.")
+@click.argument("action", metavar="ID")
+@options.ledger
+@options.as_json
+def show(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Show what was intended, asked for, answered and read, what differs, and what each decision will do.
+
+    Everything comes from the ledger. A value that is too long is cut, with its length and digest in its place.
+    """
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        packet = reviews.review_packet(session, action)
+    if as_json:
+        print_json(packet.as_json())
+        return 0
+    from readback.commands.review_drawing import draw
+
+    draw(packet, console(), again_with(settings))
+    return 0
+
+
+@review.command("resolve", short_help="Decide about one.")
+@click.argument("action", metavar="ID")
+@click.option(
+    "--decision",
+    required=True,
+    type=click.Choice([one.value for one in Decision]),
+    metavar="DECISION",
+    help=f"One of {', '.join(one.value for one in Decision)}; `review show` says what each will do.",
+)
+@click.option("--expect-version", required=True, type=click.IntRange(1), metavar="N", help="The version looked at.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@operator
+@options.contracts
+@options.ledger
+@options.as_json
+def resolve(
+    action: str,
+    decision: str,
+    expect_version: int,
+    reason: str,
+    who: str | None,
+    key: str | None,
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Decide about an action in review. Exit code 0: it is recorded; 2: it is not, and nothing was changed.
+
+    What the decision entails is done at once where the contract is loaded here, and else by whoever resumes the action.
+    About a critical mutation only an approver decides, who signs with --key.
+    """
+    settings = settings_of(url, tenant, principal, modules)
+    registry = load_contracts(settings, needed=False)
+    with working(settings, registry) as session:
+        action_id = session.action_id(action)
+        name = signing(who)
+        message = resolution_bytes(action_id, session.scope.tenant, expect_version, decision, name, reason)
+        order = reviews.resolution(
+            session,
+            action_id,
+            decision,
+            expect_version=expect_version,
+            who=name,
+            reason=reason,
+            signature=signed(message, key),
+        )
+        driver = SyncDriver(session.store, session.runtime)
+        try:
+            driver.drive(reviewing.resolve(session.engine, order, session.scope.tenant, session.plan_of))
+            outcome = driver.drive(attend.look(action_id, session.scope.tenant))
+        finally:
+            driver.close()
+        assert not isinstance(outcome, Parked)
+        waits = outcome.due_us is not None and session.plan_of(outcome.contract) is None
+    if as_json:
+        print_json({"decision": decision, "outcome": outcome.as_json()})
+        return 0
+    print(f"Recorded: {plain(decision)}, by {safe(name)}.")
+    print("\n".join(lines(outcome)))
+    if waits:
+        note(f"Next: readback resume{again_with(settings, contracts=True)}")
+    return 0
+
+
+def _row(stored: StoredProjection) -> dict[str, Json]:
+    p = stored.projection
+    return {
+        "id": p.action_id,
+        "version": stored.version,
+        "review": p.review,
+        "state": p.state,
+        "hold": p.hold,
+        "discrepancy": p.discrepancy or None,
+        "incident": p.incident or None,
+        "contract": p.contract,
+        "side_effect": p.side_effect,
+        "target": p.target,
+        "operation": p.operation,
+        "tenant": p.tenant,
+        "principal": p.principal,
+        "at_us": p.created_us,
+        "updated_us": p.updated_us,
+    }
+
+
+def _draw(page: list[StoredProjection]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("id", "version", "since"):
+        table.add_column(name, no_wrap=True)
+    for name in ("why", "state", "class", "contract", "target"):
+        table.add_column(name, overflow="fold")
+    for stored in page:
+        p = stored.projection
+        texts = (plain(p.review), plain(State(p.state)), plain(p.side_effect), p.contract, p.target)
+        shown = [Text(safe(text, 120)) for text in texts]
+        table.add_row(p.action_id, str(stored.version), moment(p.updated_us)[:SECONDS], *shown)
+    console().print(table)

@@ -1,0 +1,100 @@
+"""Draws a review packet. Every value from outside passes through `safe` or `value`, and none is markup.
+
+Called by `review show`. It chooses what stands where, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from readback.commands.drawing import facts, grid, identity, postconditions, section, side_by_side
+from readback.commands.telling import plain, verdict_text
+from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
+from readback.domain.packet import ReviewPacket
+
+STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
+HISTORY_MAX: Final = 40
+
+
+def draw(packet: ReviewPacket, console: Console, where: str) -> None:
+    """What there is to decide first, what it stands on after it."""
+    body: dict[str, Any] = packet.as_json()
+    title = f"{plain(packet.state).upper()}  {safe(body['contract'])} on {safe(body['target'])}"
+    console.print(Text.assemble(mark(OPEN if packet.reason else NONE), " ", (title, "bold")))
+    console.print(facts(_summary(packet, body)))
+    section(console, "States side by side", side_by_side({name: body.get(name) for name in STATES}))
+    ensure = body.get("postconditions")
+    section(console, "Postconditions", postconditions(ensure) if isinstance(ensure, list) else None)
+    found = body.get("identity")
+    section(console, "Identity of what was read", identity(found) if isinstance(found, list) else None)
+    section(console, "Decision", facts(_decision(body["decision"])))
+    section(console, "So far", _history(body.get("history")))
+    section(console, "What may be decided", _choices(packet))
+    for one in packet.choices:
+        if one.open:
+            command = f"readback review resolve {packet.id} --decision {one.decision.value}"
+            console.print(
+                Text(f"\nNext: {command} --expect-version {packet.version} --reason TEXT{where}"), soft_wrap=True
+            )
+            break
+
+
+def _summary(packet: ReviewPacket, body: dict[str, Any]) -> list[tuple[str, str]]:
+    found = body["discrepancy"]
+    incidents = ", ".join(f"{i['id']} ({i['severity']})" for i in body["incidents"])
+    return [
+        ("id", packet.id),
+        ("version", str(packet.version)),
+        ("why", plain(safe(packet.reason)) or "nothing waits for a person (any more)"),
+        ("class", plain(body["side_effect"])),
+        ("verdict", verdict_text(body["verdict"], body["why"])),
+        ("discrepancy", f"{plain(found['class'])}: {found['definition']}" if found else ""),
+        ("attribution", plain(body["attribution"])),
+        ("effect", "a reading shows one" if body["effect_shown"] else "no reading shows one"),
+        ("code", safe(body["code"])),
+        ("detail", safe(body["detail"])),
+        ("hold", safe(body["hold"])),
+        ("attested", plain(body["resolution"])),
+        ("contested", "a later reading contradicts it" if body["contested"] else ""),
+        ("break glass", safe(body["break_glass"])),
+        ("reversal", safe(body["compensation"])),
+        ("frozen", safe(", ".join(body["freezes"]))),
+        ("incidents", safe(incidents)),
+        ("asked for by", safe(body["principal"])),
+        ("operation", safe(body["operation"])),
+        ("signature", "needed: it is a critical mutation" if body["needs_signature"] else ""),
+    ]
+
+
+def _decision(found: dict[str, Any]) -> list[tuple[str, str]]:
+    if not found["row"]:
+        return []
+    return [
+        ("row", safe(found["row"])),
+        ("finding", plain(found["finding"])),
+        ("decided", plain(found["action"])),
+        ("because", safe(found["rationale"])),
+    ]
+
+
+def _history(found: Any) -> Any:
+    table = grid("version", "time", "event", "states", "row")
+    for each in (found if isinstance(found, list) else [])[-HISTORY_MAX:]:
+        if "$cut" in each:
+            table.add_row("", "", Text(f"({safe(each['$cut'])} left out)"), "", "")
+            continue
+        path = " > ".join(plain(state) for state in each["path"])
+        kind, row = Text(plain(each["kind"])), Text(safe(each["row"]))
+        table.add_row(str(each["version"]), moment(each["at_us"]), kind, Text(path), row)
+    return table
+
+
+def _choices(packet: ReviewPacket) -> Any:
+    table = grid("", "decision", "what it will do")
+    for one in packet.choices:
+        said = one.will if one.open else f"Not possible: {one.why_not}"
+        table.add_row(mark(OK if one.open else BAD), Text(one.decision.value), Text(said))
+    return table

@@ -1,0 +1,54 @@
+"""Entries that are made without a contract: folded as they are made, and turned into one append.
+
+Used by escalate and by review, which move an action by legal transitions only and call nothing. A run makes its own;
+that both agree with what the entries say is what the audit shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain.action import Action
+from readback.domain.events import Event, EventKind, seal
+from readback.domain.state import State
+from readback.lifecycle.control import Control
+from readback.lifecycle.projection import projection_of, settled_key
+from readback.ports.store import Append, KeyRecord, SealedEvent
+
+
+@dataclass(slots=True)
+class Entries:
+    """The entries of one append to an action that is at version `expected`."""
+
+    action: Action
+    expected: int
+    events: list[SealedEvent] = field(default_factory=list)
+    control: Control = field(default_factory=Control)
+
+    def add(self, kind: EventKind, at_us: int, path: tuple[State, ...], data: dict[str, Json]) -> None:
+        """One more fact: folded now, durable with the append."""
+        action, event = self.action, Event(kind, at_us, path, data)
+        envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
+        action.apply(event, leaf.hex())
+        self.control.take(action.tenant, action.id, action.version, at_us, data)
+        self.events.append(SealedEvent(kind.value, at_us, envelope, leaf))
+
+    def append(self, fence: int, *, reserve: KeyRecord | None = None, replaces: str = "") -> Append:
+        """All of them, and the lease given back: whoever comes next may go on."""
+        action, control = self.action, self.control
+        return Append(
+            action.id,
+            action.tenant,
+            self.expected,
+            fence,
+            tuple(self.events),
+            projection_of(action),
+            reserve=reserve,
+            replaces=replaces,
+            settle=None if reserve is not None else settled_key(action),
+            freezes=tuple(control.freezes),
+            lifts=tuple(control.lifts),
+            incidents=tuple(control.incidents),
+            closes=tuple(control.closes),
+        )

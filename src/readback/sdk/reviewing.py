@@ -1,0 +1,153 @@
+"""What the clients and the command line share about reviews and freezes: orders made, signatures checked, packets read.
+
+It reads through the session's store; what has to be recorded is handed to lifecycle.review by whoever has a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from readback.canon.limits import MESSAGE_MAX_BYTES
+from readback.domain.approval import NOBODY, SIGNATURE_BYTES, Policy, Verify, is_principal
+from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
+from readback.domain.packet import ReviewPacket
+from readback.domain.review import Decision, lift_bytes, resolution_bytes
+from readback.lifecycle.review import Order, needs_signature
+from readback.lifecycle.review_packet import packet
+from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjection
+from readback.sdk.session import Session, check_id
+
+PAGE_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chancery:
+    """Whose signatures count, and how they are checked."""
+
+    policy: Policy = NOBODY
+    verify: Verify = lambda key, message, signature: False
+
+    def signer(self, who: str, message: bytes, signature: bytes, tenant: str, contracts: Sequence[str]) -> str:
+        """Whose key signed exactly this. Raises ReviewError (review.signature) where that counts for nothing."""
+        approver = self.policy.named(who)
+        if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
+            raise _unsigned(f"{who!r} is no approver for this.")
+        if len(signature) != SIGNATURE_BYTES or not self.verify(approver.key, message, signature):
+            raise _unsigned(f"The signature is not {who!r}'s over this decision.")
+        return approver.name
+
+
+def queue(session: Session, limit: int = PAGE_MAX) -> list[StoredProjection]:
+    """Every action and saga of the tenant that a person has to look at, newest first."""
+    session.check_open()
+    return session.store.page(ActionFilter(session.scope.tenant, review=True, limit=limit))
+
+
+def review_packet(session: Session, id_or_stamp: str) -> ReviewPacket:
+    """What there is to decide about an action. Raises NotFoundError."""
+    action_id = session.action_id(id_or_stamp)
+    return packet(session.store, action_id, session.scope.tenant, session.engine.table, session.plan_of)
+
+
+def resolution(
+    session: Session,
+    id_or_stamp: str,
+    decision: str,
+    *,
+    expect_version: int,
+    who: str,
+    reason: str,
+    signature: bytes | None = None,
+    chancery: Chancery | None = None,
+) -> Order:
+    """The order to resolve a review, checked as far as it can be without the action. Raises InputError."""
+    try:
+        decided = Decision(decision)
+    except ValueError:
+        known = ", ".join(one.value for one in Decision)
+        raise UsageError(f"{decision!r} is no decision.", remedy=f"Decide one of: {known}.") from None
+    given: object = expect_version
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise UsageError(f"expect_version={given!r} is no version.", remedy="Pass the version that the packet has.")
+    _check_words(who, reason)
+    action_id = session.action_id(id_or_stamp)
+    order = Order(action_id, decided, expect_version, who, reason)
+    if signature is None:
+        return order
+    tenant = session.scope.tenant
+    message = resolution_bytes(action_id, tenant, expect_version, decided.value, who, reason)
+    contracts = [session.fold(action_id).contract]
+    signed_by = (chancery or Chancery()).signer(who, message, signature, tenant, contracts)
+    return replace(order, signed_by=signed_by)
+
+
+def lifting(
+    session: Session,
+    subject: str,
+    *,
+    who: str,
+    reason: str,
+    signature: bytes | None = None,
+    chancery: Chancery | None = None,
+) -> tuple[tuple[str, ...], Order]:
+    """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
+    _check_words(who, reason)
+    tenant, ids = session.scope.tenant, freezers(session, subject)
+    frozen_by = [session.fold(action_id) for action_id in ids]
+    if any(is_principal(who, action.principal) for action in frozen_by):
+        raise ReviewError(f"{who!r} ran what froze {subject!r}; somebody else has to lift it.", code="review.self")
+    order = Order(ids[0], Decision.ABANDON, 0, who, reason)
+    if signature is not None:
+        message = lift_bytes(tenant, subject, ids, who, reason)
+        contracts = [action.contract for action in frozen_by]
+        order = replace(order, signed_by=(chancery or Chancery()).signer(who, message, signature, tenant, contracts))
+    if not order.signed_by and any(needs_signature(action) for action in frozen_by):
+        raise _unsigned(f"A critical mutation froze {subject!r}: lifting it has to be signed by an approver's key.")
+    return ids, order
+
+
+def freezers(session: Session, subject: str) -> tuple[str, ...]:
+    """The actions that freeze a subject, in the order of their ids. Raises NotFoundError where none does."""
+    ids = tuple(sorted(freeze.action_id for freeze in freezes(session) if freeze.subject == subject))
+    if not ids:
+        raise NotFoundError(f"{subject!r} is not frozen in this tenant.", remedy="See `readback freezes list`.")
+    return ids
+
+
+def freezes(session: Session) -> list[Freeze]:
+    """What is frozen in the tenant, the oldest first."""
+    session.check_open()
+    return session.store.freezes(session.scope.tenant)
+
+
+def incidents(session: Session, *, open_only: bool = True) -> list[Incident]:
+    """The tenant's incidents, the newest first."""
+    session.check_open()
+    return session.store.incidents(session.scope.tenant, open_only=open_only)
+
+
+def incident(session: Session, incident_id: str) -> Incident:
+    """One of them. Raises NotFoundError."""
+    for one in incidents(session, open_only=False):
+        if one.id == incident_id:
+            return one
+    raise NotFoundError(
+        f"There is no incident {incident_id!r} in this tenant.", remedy="See `readback incidents list`."
+    )
+
+
+def _check_words(who: str, reason: str) -> None:
+    check_id("who", who, UsageError)
+    if not isinstance(reason, str) or not reason.strip():
+        raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
+    if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
+        raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")
+
+
+def _unsigned(why: str) -> ReviewError:
+    return ReviewError(
+        why,
+        remedy="Sign it with the key of an approver whom the operator's settings list for this tenant and contract.",
+        code="review.signature",
+    )
