@@ -210,7 +210,8 @@ def test_a_worker_takes_over_what_a_dead_process_held(desk: Desk) -> None:
     assert desk("show", outcome, "--json").json["lease"]["owner"] == "virtual/1"
     desk.runtime._owner = "virtual/2"
     desk.runtime.declare_gone("virtual/1")
-    assert desk("doctor", "--json", code=0).json["findings"][-2]["details"]["gone"] == ["virtual/1"]
+    findings = {each["name"]: each for each in desk("doctor", "--json", code=0).json["findings"]}
+    assert findings["leases"]["details"]["gone"] == ["virtual/1"]
     desk("worker", *HERE, "--until-idle", "--json", code=0)
     told = desk("show", outcome, "--json").json
     assert told["outcome"]["verified"]

@@ -11,10 +11,11 @@ from typing import Final
 import click
 
 from readback.canon import Json, ReadbackError
-from readback.commands import options
+from readback.commands import options, serving
 from readback.commands.failures import described
 from readback.commands.opening import again_with, load_contracts, settings_of, working
 from readback.commands.run import look, sigterm_interrupts
+from readback.commands.serving import Served
 from readback.commands.telling import lines
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
@@ -53,31 +54,34 @@ class Resumed:
 
 @click.command("resume")
 @options.contracts
-@options.ledger
+@serving.tenants
 @options.table
 @options.as_json
 def resume(
     modules: tuple[str, ...],
     url: str | None,
-    tenant: str | None,
+    named: tuple[str, ...],
+    all_tenants: bool,
     principal: str | None,
     table: str | None,
     as_json: bool,
 ) -> int:
     """Go on, once, with every action of the tenant that is due, those of dead processes included.
 
+    Of several tenants the actions are taken in turn, so that none waits behind another's backlog.
     An action whose contract has changed since it began goes to review. One whose contract is not loaded here is named
     and left as it is. Nothing is executed twice: what was attempted is read back.
     """
-    settings = settings_of(url, tenant, principal, modules, table)
+    settings = settings_of(url, named[0] if named else None, principal, modules, table)
+    served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=False)
     with working(settings, registry) as session, sigterm_interrupts():
-        resumed = go_on_with_all(session, quiet=as_json)
+        resumed = go_on_with_all(session, served, quiet=as_json)
         if as_json:
             print_json(_described(resumed))
             return resumed.exit_code
         if not resumed.outcomes and not resumed.errors:
-            print(f"Nothing is due in tenant {safe(session.scope.tenant)}.")
+            print(f"Nothing is due in {served.said}.")
         where = again_with(settings)
         for outcome in resumed.outcomes:
             if not outcome.verified:
@@ -85,15 +89,15 @@ def resume(
     return resumed.exit_code
 
 
-def go_on_with_all(session: Session, *, quiet: bool) -> Resumed:
+def go_on_with_all(session: Session, served: Served, *, quiet: bool) -> Resumed:
     """Every due action once. A store that fails ends the pass, since nothing more could be recorded."""
     resumed, seen = Resumed(), set[str]()
     driver = SyncDriver(session.store, session.runtime)
     try:
-        while fresh := [each for each in session.due(2 * len(seen) + PAGE) if each not in seen]:
+        while fresh := [each for each in session.due(2 * len(seen) + PAGE, served.due) if each not in seen]:
             for action_id in fresh:
                 seen.add(action_id)
-                _go_on(session, driver, action_id, resumed, quiet=quiet)
+                _go_on(session, driver, action_id, resumed, served.one, quiet=quiet)
     except KeyboardInterrupt:
         resumed.interrupted = True
         note("Interrupted. What was recorded stays; the rest is still due.")
@@ -102,10 +106,10 @@ def go_on_with_all(session: Session, *, quiet: bool) -> Resumed:
     return resumed
 
 
-def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resumed, *, quiet: bool) -> None:
+def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resumed, tenant: str, *, quiet: bool) -> None:
     try:
-        driver.drive(session.advance(action_id, session.scope.tenant))
-        outcome = look(session, driver, action_id)
+        driver.drive(session.advance(action_id, tenant))
+        outcome = look(session, driver, action_id, tenant=tenant)
     except UnknownOutcomeError as error:
         session.raise_alarm(error)
         raise

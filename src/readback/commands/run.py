@@ -112,9 +112,11 @@ def _run(
     return tell(outcome, settings, as_json=as_json)
 
 
-def look(session: Session, driver: SyncDriver, action_id: str, *, replayed: bool = False) -> Outcome:
-    """The outcome as the ledger tells it now."""
-    told = driver.drive(session.look(action_id, replayed=replayed))
+def look(
+    session: Session, driver: SyncDriver, action_id: str, *, replayed: bool = False, tenant: str | None = None
+) -> Outcome:
+    """The outcome as the ledger tells it now. `tenant`: where it is not the session's; "" for any."""
+    told = driver.drive(session.look(action_id, replayed=replayed, tenant=tenant))
     assert not isinstance(told, Parked)
     return told
 

@@ -11,16 +11,18 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final
 
 from readback.canon import ReadbackError
 from readback.commands.resume import OF_ONE_ACTION, name_error
+from readback.commands.serving import Served
 from readback.commands.telling import plain, shown_verdict
 from readback.commands.terminal import note, safe
 from readback.domain.errors import InvariantError, NotFoundError, StoreError, StoreLockedError, UnknownOutcomeError
 from readback.domain.saga import KIND
 from readback.domain.state import TERMINAL, State, exit_code
-from readback.ports.store import ActionFilter, Projection
+from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.session import Session
 
@@ -52,17 +54,19 @@ class _Refused:
 
 
 class Worker:
-    """One worker. `tenant` "" stands for all of them."""
+    """One worker, for the tenants that it serves."""
 
     def __init__(
-        self, session: Session, *, tenant: str, concurrency: int, poll_us: int, until_idle: bool, quiet: bool
+        self, session: Session, *, served: Served, concurrency: int, poll_us: int, until_idle: bool, quiet: bool
     ) -> None:
         self.tally = Tally()
-        self._session, self._tenant = session, tenant
+        self._session, self._served, self._share = session, served, served.share(concurrency)
         self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
         self._say: Callable[[str], None] = _silent if quiet else note
         self._driver = AsyncDriver(session.store, session.runtime)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._in_hand: Counter[str] = Counter()
+        """How many of each tenant's actions are worked on now."""
         self._refused: dict[str, _Refused] = {}
         self._unknown: set[str] = set()
         self._stop = asyncio.Event()
@@ -120,7 +124,7 @@ class Worker:
                 if runtime.is_gone(owner):
                     store.release(owner)
             now_us = runtime.now_us()
-            due = store.due(now_us, free + len(self._refused) + len(self._tasks), self._tenant)
+            due = self._served.due(store, now_us, free + len(self._refused) + len(self._tasks))
         except StoreLockedError as error:
             self._say(f"Warning: {safe(error.message)} Trying again.")
             return
@@ -130,16 +134,25 @@ class Worker:
                 continue
             if free == 0:
                 break
-            if not self._knows(action_id):
+            stored = store.projection(action_id)
+            tenant = stored.projection.tenant if stored is not None else ""
+            if self._in_hand[tenant] >= self._share or not self._knows(action_id, stored):
                 continue
             free -= 1
-            task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
-            self._tasks[action_id] = task
-            task.add_done_callback(lambda _, done=action_id: self._tasks.pop(done, None))  # type: ignore[misc]
+            self._begin(action_id, tenant)
 
-    def _knows(self, action_id: str) -> bool:
+    def _begin(self, action_id: str, tenant: str) -> None:
+        def done(_: object) -> None:
+            self._tasks.pop(action_id, None)
+            self._in_hand[tenant] -= 1
+
+        self._in_hand[tenant] += 1
+        task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
+        self._tasks[action_id] = task
+        task.add_done_callback(done)
+
+    def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
         """Whether the action's contract is here. One that is not is named once, not with every action of it."""
-        stored = self._session.store.projection(action_id)
         if stored is None or self._session.knows(stored.projection):
             return True
         contract = stored.projection.contract
@@ -154,7 +167,7 @@ class Worker:
     async def _advance(self, action_id: str) -> None:
         session = self._session
         try:
-            await self._driver.drive(session.advance(action_id, self._tenant))
+            await self._driver.drive(session.advance(action_id, self._served.one))
         except UnknownOutcomeError as error:
             session.raise_alarm(error)
             self._end(error)
@@ -206,7 +219,7 @@ class Worker:
         """Until something of ours ends, something becomes due, somebody pokes us, or the poll interval is over."""
         runtime = self._session.runtime
         try:
-            next_us = self._session.store.next_due_us(self._tenant)
+            next_us = self._served.next_due_us(self._session.store)
         except StoreLockedError:
             next_us = None
         ahead = next_us - runtime.now_us() if next_us is not None else self._poll_us
@@ -222,14 +235,14 @@ class Worker:
 
     def _idle(self) -> bool:
         """Nothing is on its way to a verdict any more. What stays unknown is looked at for hours: that is idle."""
-        for state in State:
+        store = self._session.store
+        for tenant, state in product(self._served.tenants or ("",), State):
             if state in TERMINAL or state is State.UNKNOWN:
                 continue
-            query = ActionFilter(self._tenant, state.value, limit=OPEN_LOOKED_AT_MAX)
-            if any(self._waits(stored.projection) for stored in self._session.store.page(query)):
+            query = ActionFilter(tenant, state.value, limit=OPEN_LOOKED_AT_MAX)
+            if any(self._waits(stored.projection) for stored in store.page(query)):
                 return False
-        now_us = self._session.runtime.now_us()
-        due = self._session.store.due(now_us, len(self._refused) + 1, self._tenant)
+        due = self._served.due(store, self._session.runtime.now_us(), len(self._refused) + 1)
         return all(self._given_up(action_id) for action_id in due)
 
     def _waits(self, projection: Projection) -> bool:

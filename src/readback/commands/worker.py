@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
+from readback.commands import options, serving
 from readback.commands.failures import described
 from readback.commands.opening import load_contracts, settings_of, working
 from readback.commands.terminal import note, print_json, safe
@@ -37,46 +37,47 @@ US: Final = 1_000_000
     help="Look for the work of others at least so often.",
 )
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
-@click.option("--all-tenants", is_flag=True, help="Go on with the actions of every tenant.")
 @options.contracts
-@options.ledger
+@serving.tenants
 @options.table
 @options.as_json
 def worker(
     concurrency: int,
     poll: float,
     until_idle: bool,
-    all_tenants: bool,
     modules: tuple[str, ...],
     url: str | None,
-    tenant: str | None,
+    named: tuple[str, ...],
+    all_tenants: bool,
     principal: str | None,
     table: str | None,
     as_json: bool,
 ) -> int:
     """Stay, and go on with whatever is due, also with what dead processes left behind. Several workers may run.
 
-    SIGINT or SIGTERM stops it: what is in hand is finished, leases are given back, and it ends with 0. A second signal
-    cancels the calls in hand; that they were cancelled is recorded, and their effects are read back by whoever goes on.
+    Where it serves several tenants it takes their actions in turn, and keeps room for each: none waits behind another's
+    backlog. SIGINT or SIGTERM stops it: what is in hand is finished, leases are given back, and it ends with 0. A
+    second signal cancels the calls in hand; that they were cancelled is recorded, and their effects are read back by
+    whoever goes on.
     With --json the answer is one object at the end.
     """
     from readback.commands.staying import Worker
 
-    settings = settings_of(url, tenant, principal, modules, table)
+    settings = settings_of(url, named[0] if named else None, principal, modules, table)
+    served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=True)
     with working(settings, registry) as session:
 
         async def stay() -> Worker:
             one = Worker(
                 session,
-                tenant="" if all_tenants else settings.tenant,
+                served=served,
                 concurrency=concurrency,
                 poll_us=int(poll * US),
                 until_idle=until_idle,
                 quiet=as_json,
             )
-            whose = "every tenant" if all_tenants else f"tenant {safe(settings.tenant)}"
-            await one.stay(f"Working for {whose} on {safe(settings.url)} with {len(session.plans)} contracts.")
+            await one.stay(f"Working for {served.said} on {safe(settings.url)} with {len(session.plans)} contracts.")
             return one
 
         tally = asyncio.run(stay()).tally

@@ -6,10 +6,10 @@ No I/O of its own beyond opening and closing; the clients drive the work that is
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from unicodedata import category, normalize
 
 from readback.bootstrap import fallback
@@ -47,6 +47,8 @@ from readback.sdk.tables import TableLike, path_of, table_in_force
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
+Due: TypeAlias = Callable[[LedgerStore, int, int], list[str]]
+"""Asks a store what is due at a time, and for how many at most."""
 WAIT_SECONDS_MAX: Final = 100 * 365 * 24 * 3600
 
 
@@ -186,10 +188,12 @@ class Session:
         work = saga_attend.stay if self.is_saga(action_id) else attend.stay
         return work(self.engine, action_id, self.scope.tenant, self.plan_of)
 
-    def look(self, action_id: str, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
-        """Its outcome, as the ledger tells it now."""
+    def look(
+        self, action_id: str, *, replayed: bool = False, tenant: str | None = None
+    ) -> Generator[Step, Answer, Outcome]:
+        """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
         work = saga_attend.look if self.is_saga(action_id) else attend.look
-        return work(action_id, self.scope.tenant, replayed=replayed)
+        return work(action_id, self.scope.tenant if tenant is None else tenant, replayed=replayed)
 
     def stop(self, action_id: str) -> Generator[Step, Answer, None]:
         """Asks for it to be stopped."""
@@ -226,13 +230,20 @@ class Session:
         self.runtime.poke()
         return woken
 
-    def due(self, limit: int = DUE_PAGE) -> list[str]:
-        """Actions of this tenant that somebody has to look at now, those of dead processes included."""
+    def due(
+        self, limit: int = DUE_PAGE, whose: Callable[[LedgerStore, int, int], list[str]] | None = None
+    ) -> list[str]:
+        """Actions of this tenant that somebody has to look at now, those of dead processes included.
+
+        `whose` asks the store in its place, for other tenants.
+        """
         self.check_open()
         now_us = self.runtime.now_us()
         for owner in self.store.owners():
             if self.runtime.is_gone(owner):
                 self.store.release(owner)
+        if whose is not None:
+            return whose(self.store, now_us, limit)
         return self.store.due(now_us, limit, self.scope.tenant)
 
     def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
