@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from readback import AsyncReadback, Context, Outcome, State
+from readback import AsyncReadback, Context, Outcome, Reading, State
 from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.observation import ObservationStatus
 from readback.ports.store import Append, AppendResult
@@ -182,6 +182,49 @@ def _finish(end: threading.Event) -> None:
     end.set()
     for each in left:
         each.join(NEVER)
+
+
+class Left:
+    """A transaction that a tool leaves open."""
+
+    answer: object = None
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    def read(self) -> Reading:
+        self.did.append("read")
+        return Reading.absent()
+
+    def commit(self) -> None:
+        self.did.append("commit")
+
+    def abandon(self) -> None:
+        self.did.append("abandon")
+
+
+@pytest.mark.requirement("STRATEGY-rollback")
+@pytest.mark.parametrize("loop_is_over", [True, False])
+def test_a_transaction_that_a_tool_leaves_open_for_nobody_is_dropped(loop_is_over: bool) -> None:
+    """The caller has given up by then; left alone it would hold its locks for as long as the process lives."""
+    desk, end, left = Desk(), threading.Event(), Left()
+
+    def leave_open(_ctx: Context) -> object:
+        end.wait(NEVER)
+        return left
+
+    desk.instead = leave_open
+
+    async def work(rb: AsyncReadback) -> Outcome:
+        outcome = await rb.run(ship_of(desk, execute=SOON)(order_id="o-1", carrier="dhl"), operation="op")
+        if not loop_is_over:
+            await asyncio.get_running_loop().run_in_executor(None, _finish, end)
+        return outcome
+
+    assert once(work).observation.status is ObservationStatus.TIMEOUT
+    if loop_is_over:
+        _finish(end)
+    assert left.did == ["abandon"]
 
 
 def test_a_call_that_found_no_thread_in_its_time_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:

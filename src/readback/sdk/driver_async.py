@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from readback.domain.context import Context
+from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
     Called,
@@ -38,6 +39,7 @@ from readback.sdk.begun import start
 from readback.sdk.driver_steps import (
     Desk,
     Parked,
+    drop_late,
     ended,
     hand_of,
     interrupted,
@@ -197,6 +199,8 @@ class AsyncDriver:
         def settle(called: Called) -> None:
             if not future.done():
                 future.set_result(called)
+            elif is_staged(called.value):  # Given up just now; dropping it may take a while.
+                threading.Thread(target=drop_late, args=(called,), name="readback-call", daemon=True).start()
 
         def work() -> None:
             with self._threads:
@@ -208,7 +212,10 @@ class AsyncDriver:
                 else:
                     called = _called(lambda: context.run(call), runtime, started)
             errand.over = True
-            call_back(loop, settle, called)
+            if future.done():
+                drop_late(called)
+            else:
+                call_back(loop, settle, called)
 
         thread = threading.Thread(target=work, name="readback-call", daemon=True)
         self._errands[thread] = errand

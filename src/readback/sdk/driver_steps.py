@@ -10,6 +10,8 @@ from typing import Final, assert_never
 
 from readback.domain.action import Action
 from readback.domain.events import EventKind
+from readback.domain.observation import guarded
+from readback.lifecycle.execute import is_staged
 from readback.lifecycle.resume import fold, woken
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import (
@@ -170,6 +172,12 @@ def hand_of(step: Take | Settle) -> Hand:
             return Hand("staged", lambda _context, _arguments: read())
         case _:
             assert_never(step.look)
+
+
+def drop_late(called: Called) -> None:
+    """A transaction that a tool leaves open for a caller who has given up is nobody's: it would stay open for ever."""
+    if called.ending is Ending.RETURNED and is_staged(called.value):
+        guarded(lambda: called.value.abandon())  # type: ignore[attr-defined]
 
 
 def leaves_nothing_open(step: Step) -> bool:
