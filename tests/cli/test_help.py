@@ -17,7 +17,12 @@ from click.testing import CliRunner
 from readback.commands.cli import COMMANDS, main
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "help"
-PAGES = {"readback": (), "ledger-verify": ("ledger", "verify"), **{name: (name,) for name in COMMANDS}}
+PAGES = {
+    "readback": (),
+    "ledger-verify": ("ledger", "verify"),
+    "drill-key": ("drill", "key"),
+    **{name: (name,) for name in COMMANDS},
+}
 
 
 def page(args: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from readback.domain.errors import (
     UnknownOutcomeError,
     VerifierError,
 )
+from readback.domain.errors_drill import DrillError
 
 
 def _tree(root: type[ReadbackError]) -> Iterator[type[ReadbackError]]:
@@ -76,6 +77,7 @@ def test_no_error_ends_as_success() -> None:
 def test_every_error_hangs_on_one_branch() -> None:
     branches = {
         CanonError,
+        DrillError,
         InputError,
         HonestyError,
         ContractError,

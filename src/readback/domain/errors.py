@@ -23,6 +23,7 @@
     │   ├── ConflictError, LeaseLostError
     │   └── UnknownOutcomeError         the worst case: an effect may have landed, its record has not
     ├── NotVerifiedError (by state)     asked for by `raise_unless_verified`
+    ├── DrillError (5, 1, 3)            of drills alone; see `errors_drill`
     └── InvariantError (6)              ours: a bug, stopped before it could become a false report
 
 Who uses it: every room. The number is the command line's exit code. `code` is stable between releases.
