@@ -41,5 +41,16 @@ def test_an_example_prints_what_it_says(path: Path, tmp_path: Path) -> None:
 
 def test_there_are_examples_and_each_is_named_in_the_documents() -> None:
     assert len(EXAMPLES) >= 7
-    pages = text_of("README.md") + text_of("docs/how-to.md") + text_of("docs/quickstart.md")
+    pages = (
+        text_of("README.md") + text_of("docs/how-to.md") + text_of("docs/quickstart.md") + text_of("docs/three-ways.md")
+    )
     assert [path.name for path in EXAMPLES if path.name not in pages] == []
+
+
+@pytest.mark.requirement("L06", "L07", "L08")
+def test_l07_what_a_retry_and_a_bare_saga_do_stands_in_the_documents_as_the_example_prints_it() -> None:
+    told = _promised(ROOT / "examples" / "13-three-ways.py")
+    assert told in text_of("docs/three-ways.md")
+    lines = told.splitlines()
+    assert not [line for line in lines if line.lstrip().startswith("Readback") and "NOT SO" in line]
+    assert sum("NOT SO" in line for line in lines) >= 8
