@@ -90,9 +90,16 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
 def advance_step(
     engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
 ) -> Generator[Step, Answer, None]:
-    """Goes on with a due action of a saga, and has the saga looked at next. Nothing depends on the latter."""
+    """Goes on with a due action of a saga, and has the saga looked at next if it is settled; nothing depends on that."""
     yield from attend.advance(engine, action_id, tenant, plans)
-    yield Stir(saga_id)
+    action = yield from attend.find(action_id, tenant)
+    if attend.settled(action):
+        yield Stir(saga_id)
+
+
+def nothing() -> Generator[Step, Answer, None]:
+    """No work: somebody has done it."""
+    yield from ()
 
 
 def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:

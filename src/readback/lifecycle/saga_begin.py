@@ -116,7 +116,7 @@ def begin_run(
     steps = [_definition(step, each) for step, each in zip(request.steps, terms, strict=True)]
     body: dict[str, Json] = {"format": FORMAT, "name": request.name, "steps": list(steps)}
     hashed = key_hash(scope.tenant, f"{KIND}:{request.name}", operation)
-    asked = request_hash(request.name, [_asked(step) for step in steps])
+    asked = request_hash(request.name, [asked_of(step) for step in steps])
     data: dict[str, Json] = {
         "principal": scope.principal,
         "name": request.name,
@@ -144,7 +144,7 @@ def begin_run(
     return run, body
 
 
-def _asked(step: dict[str, Json]) -> Json:
+def asked_of(step: dict[str, Json]) -> Json:
     """What makes it another saga if it changes: contracts by name, as with an action."""
     return {key: step[key] for key in ("name", "contract", "region", "after", "requested", "references")}
 

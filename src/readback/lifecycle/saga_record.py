@@ -28,6 +28,7 @@ from readback.domain.saga_moves import (
 )
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
+from readback.lifecycle.control import incident_data
 from readback.lifecycle.recover import REVERSALS
 from readback.lifecycle.route import walk
 from readback.lifecycle.saga_run import SagaRun
@@ -250,10 +251,12 @@ def _record_end(
         "row": row.id,
         "table": run.saga.table,
         "review": reason if review else "",
-        "incident": reason if review and row.opens_incident else "",
+        "incident": "",
         "free": free,
         "due": run.now_us + REVIEW_FIRST_US if review else None,
     }
+    if review and row.opens_incident:
+        data |= incident_data(row.finding, run.saga.side_effect, run.saga.id)
     run.record(EventKind.SAGA_ENDED, data, path)
 
 

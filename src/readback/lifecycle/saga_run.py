@@ -18,6 +18,7 @@ from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
 from readback.domain.saga import KIND, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
+from readback.lifecycle.control import Control
 from readback.lifecycle.plan import Scope
 from readback.lifecycle.steps import Answer, Family, FoldedSaga, Load, LoadActions, Loaded, LoadSaga, Step
 from readback.ports.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
@@ -43,6 +44,7 @@ class SagaRun:
     lease_us: int = LEASE_US
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
+    _control: Control = field(default_factory=Control)
     _reserve: KeyRecord | None = None
     _replaces: str = ""
 
@@ -66,6 +68,7 @@ class SagaRun:
         saga, event = self.saga, Event(kind, self.now_us, path, data, refs or {})
         envelope, leaf = seal(event, saga.id, saga.tenant, saga.version + 1, saga.head)
         saga.apply(event, leaf.hex())
+        self._control.take(saga.tenant, saga.id, saga.version, event.at_us, data)
         self._events.append(SealedEvent(kind.value, event.at_us, envelope, leaf))
 
     def keep(self, value: Json) -> str:
@@ -98,12 +101,14 @@ class SagaRun:
             self._reserve,
             self._replaces,
             settled_key(saga),
+            incidents=tuple(self._control.incidents),
         )
 
     def committed(self, version: int) -> None:
         self.durable_version = version
         self._events.clear()
         self._evidence.clear()
+        self._control = Control()
         self._reserve, self._replaces = None, ""
 
 
