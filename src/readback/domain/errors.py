@@ -5,6 +5,7 @@
     ├── InputError (2)                  the caller's: nothing is recorded but the rejection
     │   ├── ArgumentError, OversizeError, ProposalError, UsageError, NotFoundError
     │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError
+    │   ├── LimitError: InFlightLimitError, EvidenceLimitError; MissingScopeError
     │   └── HeaderInjectionError, SandboxEscapeError
     ├── HonestyError (2, a TypeError)   an outcome or a proposal was asked for a truth value
     ├── ContractError (5)               the contract author's: found at load, before anything runs
@@ -47,12 +48,13 @@ from readback.canon.fault import (
 
 __all__ = [
     "ApprovalError", "ArgumentError", "CanonError", "ConflictError", "ContractChangedError", "ContractError",
-    "ContractFieldError", "EnvelopeProfileError", "ExpressionError", "HeaderInjectionError", "HonestyError",
-    "InputError", "InvariantError", "LeaseLostError", "MalformedJsonError", "MissingPostconditionError",
-    "MissingReaderError", "NotDispatchedError", "NotFoundError", "NotVerifiedError", "OutOfScopeReadingError",
-    "OversizeError", "PayloadConflictError", "ProposalError", "ReadbackError", "ReaderFailedError",
-    "ReaderTimeoutError", "ReaderTypeError", "ReviewError", "SagaError", "SandboxEscapeError", "SettingsError",
-    "SinkError", "SqliteTooOldError", "StoreCorruptError", "StoreError", "StoreFullError", "StoreLockedError",
+    "ContractFieldError", "EnvelopeProfileError", "EvidenceLimitError", "ExpressionError", "HeaderInjectionError",
+    "HonestyError", "InFlightLimitError", "InputError", "InvariantError", "LeaseLostError", "LimitError",
+    "MalformedJsonError", "MissingPostconditionError", "MissingReaderError", "MissingScopeError",
+    "NotDispatchedError", "NotFoundError", "NotVerifiedError", "OutOfScopeReadingError", "OversizeError",
+    "PayloadConflictError", "ProposalError", "ReadbackError", "ReaderFailedError", "ReaderTimeoutError",
+    "ReaderTypeError", "ReviewError", "SagaError", "SandboxEscapeError", "SettingsError", "SinkError",
+    "SqliteTooOldError", "StoreCorruptError", "StoreError", "StoreFullError", "StoreLockedError",
     "StoreReadOnlyError", "StoreVersionError", "TemplateError", "ToolError", "ToolTimeoutError",
     "UnknownOutcomeError", "UnknownPrincipalError", "UnknownTenantError", "UnsupportedValueError", "UsageError",
     "ValueTooLargeError", "VerifierError", "WeakReaderError",
@@ -159,6 +161,33 @@ class ApprovalError(InputError):
 
     code = "approval"
     remedy_default = "Look at `readback approve ID` for what is asked for now, and by whom it can be approved."
+
+
+class LimitError(InputError):
+    """The tenant has as much as its operator lets it have. Nothing was done, and nothing was recorded."""
+
+    code = "limit"
+    remedy_default = "Wait until something has ended, or have the operator raise the tenant's limit."
+
+
+class InFlightLimitError(LimitError):
+    """As many actions of the tenant wait for something as may."""
+
+    code = "limit.in-flight"
+
+
+class EvidenceLimitError(LimitError):
+    """As much evidence of the tenant is kept as may be."""
+
+    code = "limit.evidence"
+    remedy_default = "Have the operator raise the tenant's limit of evidence."
+
+
+class MissingScopeError(InputError):
+    """The contract needs permission scopes that this client does not hold."""
+
+    code = "input.missing-scope"
+    remedy_default = "Open Readback with the scopes that the contract names under `scopes`."
 
 
 class HeaderInjectionError(InputError):

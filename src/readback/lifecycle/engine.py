@@ -15,18 +15,19 @@ from dataclasses import dataclass, replace
 from readback.domain.errors import InputError, PayloadConflictError, StoreError, UnknownOutcomeError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
+from readback.domain.limits import Limits
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
-from readback.domain.verdict import Level, Verdict, Why
-from readback.lifecycle import approve, execute, recover, reverse, validate, verify
+from readback.domain.verdict import Verdict, Why
+from readback.lifecycle import approve, execute, limit, recover, reverse, validate, verify
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
+from readback.lifecycle.lost import unrecorded
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.relay import Relay
-from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, settle_due, timing
@@ -48,7 +49,7 @@ from readback.lifecycle.steps import (
     Wait,
     Woken,
 )
-from readback.ports.store import Appended, Frozen, KeyRecord, KeyTaken
+from readback.ports.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken
 
 S, R = State, RecoveryAction
 
@@ -59,6 +60,8 @@ class Engine:
 
     table: RecoveryTable = DEFAULT_TABLE
     approvals: approve.Approvals = approve.NO_APPROVALS
+    limits: Limits | None = None
+    """What each tenant may take; None where nobody is limited, and nothing is asked then."""
 
     # --- propose and validate ---
 
@@ -79,6 +82,8 @@ class Engine:
             taken = yield from self._key_holder(run, begun.now_us)
             if taken is not None:
                 return taken
+        if self.limits is not None:
+            yield from limit.admit(run, request, self.limits)
         counted = yield LoadCounts(scope.tenant)
         assert isinstance(counted, Counted)
         run.counts = counted.counts
@@ -131,6 +136,8 @@ class Engine:
 
     def _attempted(self, run: Run) -> Work:
         called = yield from execute.dispatch(run)
+        if self.limits is not None:
+            yield from limit.first_look(run, self.limits, called.finished_us)
         run.observation = execute.observe(run, called)
         if run.staged is not None:
             settled = yield from reverse.settle_staged(run)
@@ -292,6 +299,7 @@ class Engine:
                 if decision.late and not result.effect_shown and run.contract.readers:
                     due = late_due(action, when, now_us)
         held = action.held_since_us
+        due = yield from limit.next_look(run, self.limits, path, due)
         recover.record_judgement(run, decision, path, now_us, due_us=due, held_since_us=held)
         return (yield from self._after(run, again=again, due=due, now_us=now_us))
 
@@ -303,6 +311,7 @@ class Engine:
         if news:
             run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
         due = late_due(run.action, when, now_us) if decision.late and not shown else None
+        due = yield from limit.next_look(run, self.limits, (), due)
         recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
         return (yield from self._commit(run, park=True))
 
@@ -451,6 +460,8 @@ class Engine:
                 return None
             case KeyTaken(record):
                 return self._existing(run, record, committed.now_us) or Elsewhere(record.action_id)
+            case Crowded(in_flight):
+                raise limit.crowded(run.action.tenant, in_flight)
             case Frozen(freeze):
                 return (yield from self._barred(run, validate.by_freeze(freeze)))
             case _:
@@ -473,24 +484,3 @@ class Engine:
 
     def _commit_in_place(self, run: Run) -> Generator[Step, Answer, Ended | None]:
         return (yield from self._commit(run, park=False))
-
-
-def unrecorded(run: Run, error: StoreError) -> StoreError:
-    """What a failed append means: before an attempt is durable nothing happened; after it, anything may have."""
-    if run.durable_version == 0 or run.action.attempts == 0:
-        return error
-    outcome = replace(
-        outcome_of_run(run),
-        state=State.UNKNOWN,
-        verdict=Verdict.UNDETERMINED,
-        why=Why.INCOMPLETE,
-        may_repeat=False,
-        level=Level.NORMALISED,
-        told={},
-        detail=f"What became of it could not be recorded: {error}",
-    )
-    return UnknownOutcomeError(
-        f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
-        outcome=outcome,
-        details={"action": run.action.id, "cause": error.code},
-    )

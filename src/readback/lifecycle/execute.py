@@ -212,7 +212,7 @@ def observe(run: Run, called: Called) -> Observation:
             assert_never(called.ending)
     due_us = None
     if seen.dispatched and run.staged is None and run.contract.readers:
-        due_us = first_look_due(run.contract, run.action.stamp, called.finished_us)
+        due_us = run.not_before_us or first_look_due(run.contract, run.action.stamp, called.finished_us)
     run.secrecy.learn(seen.body, "observed")
     said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference})
     reference = said["reference"]

@@ -69,6 +69,10 @@ class Run:
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    in_flight_max: int = 0
+    """How many others of the tenant may be in flight for the first append to be kept; 0: any number."""
+    not_before_us: int = 0
+    """The tenant's rate puts the first look off until then; 0: it does not."""
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
     _counts: list[Count] = field(default_factory=list)
@@ -229,6 +233,7 @@ class Run:
             (),
             self._unless,
             tuple(self._control.incidents),
+            in_flight_max=self.in_flight_max,
         )
 
     def committed(self, version: int, parked: bool) -> None:
@@ -238,7 +243,7 @@ class Run:
         self._events.clear()
         self._evidence.clear()
         self._counts.clear()
-        self._reserve, self._replaces, self._unless = None, "", ()
+        self._reserve, self._replaces, self._unless, self.in_flight_max = None, "", (), 0
         if self._control.freezes or self._control.incidents:
             self._control = Control()
 

@@ -186,6 +186,22 @@ class Together:
     works: tuple[Generator[Step, Answer, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Reserve a look for a tenant whose looks are limited, from that moment on. Answer: Paced."""
+
+    tenant: str
+    wanted_us: int
+    per_minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """How much evidence does a tenant have? Answer: Weighed."""
+
+    tenant: str
+
+
 Step = (
     Commit
     | Dispatch
@@ -202,8 +218,20 @@ Step = (
     | Stir
     | Together
     | LoadFreeze
+    | Pace
+    | Weigh
     | Begin
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    bytes: int
 
 
 @swift
@@ -310,5 +338,7 @@ Answer = (
     | FoldedSaga
     | Gathered
     | FreezeFound
+    | Paced
+    | Weighed
     | Begun
 )

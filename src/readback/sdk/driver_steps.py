@@ -38,10 +38,14 @@ from readback.lifecycle.steps import (
     LoadKey,
     LoadSaga,
     Look,
+    Pace,
+    Paced,
     Settle,
     Step,
     Stir,
     Take,
+    Weigh,
+    Weighed,
     Woken,
 )
 from readback.ports.acting import Hand
@@ -52,10 +56,25 @@ SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
 
+WEIGHING_SPARED: Final = 100
+"""After a weighing nothing is weighed for so many times as long as it took."""
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
-Ask = Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | LoadFreeze | Stir | Lease | Begin
+Ask = (
+    Load
+    | LoadKey
+    | LoadCounts
+    | LoadAction
+    | LoadActions
+    | LoadSaga
+    | LoadFreeze
+    | Pace
+    | Weigh
+    | Stir
+    | Lease
+    | Begin
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +90,8 @@ class Desk:
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self.store = store
         self.runtime = runtime
+        self._weights: dict[str, tuple[int, int]] = {}
+        """Each tenant's evidence as it was last weighed, and when it is weighed again."""
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime
@@ -96,6 +117,10 @@ class Desk:
                 stored = store.projection(saga_id)
                 due_us = stored.projection.due_us if stored is not None else None
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
+            case Pace(tenant, wanted_us, per_minute):
+                return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case Weigh(tenant):
+                return Weighed(self._weigh(tenant))
             case Stir(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
@@ -103,6 +128,16 @@ class Desk:
                 return self._lease(step)
             case _:
                 assert_never(step)
+
+    def _weigh(self, tenant: str) -> int:
+        """The tenant's evidence in bytes: weighing takes no more than a hundredth of the time."""
+        began_us = self.runtime.now_us()
+        weight, again_us = self._weights.get(tenant, (0, 0))
+        if began_us >= again_us:
+            weight = self.store.evidence_bytes(tenant)
+            now_us = self.runtime.now_us()
+            self._weights[tenant] = (weight, now_us + WEIGHING_SPARED * (now_us - began_us))
+        return weight
 
     def _lease(self, step: Lease) -> Leased:
         """Takes the lease; one whose owner is provably gone does not count."""

@@ -44,12 +44,16 @@ from readback.lifecycle.steps import (
     LoadKey,
     LoadSaga,
     Look,
+    Pace,
+    Paced,
     Settle,
     Step,
     Stir,
     Take,
     Together,
     Wait,
+    Weigh,
+    Weighed,
     Woken,
 )
 from readback.ports.acting import Hand
@@ -178,7 +182,19 @@ class VirtualDriver:
                 return self._ask(step)
 
     def _ask(
-        self, step: Begin | LoadKey | LoadCounts | Load | LoadAction | LoadActions | LoadSaga | LoadFreeze | Stir | Lease
+        self,
+        step: Begin
+        | LoadKey
+        | LoadCounts
+        | Load
+        | LoadAction
+        | LoadActions
+        | LoadSaga
+        | LoadFreeze
+        | Pace
+        | Weigh
+        | Stir
+        | Lease,
     ) -> Answer:
         store, runtime = self.store, self.runtime
         match step:
@@ -201,6 +217,10 @@ class VirtualDriver:
                 held = store.projection(saga_id)
                 due_us = held.projection.due_us if held is not None else None
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
+            case Pace(tenant, wanted_us, per_minute):
+                return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case Weigh(tenant):
+                return Weighed(store.evidence_bytes(tenant))
             case Stir(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())

@@ -1,0 +1,75 @@
+"""The limits of a tenant, as the engine asks for them: at the door of something new, and when the next look is set.
+
+Called by the engine where limits are set at all; where none is, nothing here runs. A new action is refused before
+anything acts. What has begun (a compensation, a step of a saga) is never refused: its looks come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Final
+
+from readback.domain.errors import EvidenceLimitError, InFlightLimitError
+from readback.domain.limits import Limits, TenantLimits
+from readback.domain.state import State
+from readback.lifecycle.plan import Request
+from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import first_look_due
+from readback.lifecycle.steps import Answer, Pace, Paced, Step, Weigh, Weighed
+
+_AT_ONCE: Final = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED, State.VALIDATED})
+"""States that are gone on with at once: their due time is for whoever comes after a crash, and is no look."""
+
+
+def admit(run: Run, request: Request, limits: Limits) -> Generator[Step, Answer, None]:
+    """Raises EvidenceLimitError; how many may be in flight is asked within the append itself."""
+    if request.reverses or request.saga:
+        return
+    own = limits.of(run.action.tenant)
+    yield from weigh(run.action.tenant, own)
+    run.in_flight_max = own.in_flight
+
+
+def weigh(tenant: str, own: TenantLimits) -> Generator[Step, Answer, None]:
+    """Raises EvidenceLimitError where the tenant has no room left."""
+    if not own.evidence_bytes:
+        return
+    weighed = yield Weigh(tenant)
+    assert isinstance(weighed, Weighed)
+    if weighed.bytes >= own.evidence_bytes:
+        raise EvidenceLimitError(
+            f"Tenant {tenant!r} has {weighed.bytes} bytes of evidence, and may have {own.evidence_bytes}.",
+            details={"bytes": weighed.bytes, "limit": own.evidence_bytes},
+        )
+
+
+def crowded(tenant: str, in_flight: int) -> InFlightLimitError:
+    """The append was refused: as many actions wait as may."""
+    return InFlightLimitError(
+        f"Tenant {tenant!r} has {in_flight} actions in flight, which is as many as it may have.",
+        details={"in_flight": in_flight},
+    )
+
+
+def first_look(run: Run, limits: Limits, ended_us: int) -> Generator[Step, Answer, None]:
+    """Reserves the first look after an attempt that ended at this moment; it may have to come later."""
+    per_minute = limits.of(run.action.tenant).polls_per_minute
+    if per_minute and run.contract.readers:
+        wanted_us = first_look_due(run.contract, run.action.stamp, ended_us) or ended_us
+        paced = yield Pace(run.action.tenant, wanted_us, per_minute)
+        assert isinstance(paced, Paced)
+        run.not_before_us = paced.at_us if paced.at_us > wanted_us else 0
+
+
+def next_look(
+    run: Run, limits: Limits | None, path: tuple[State, ...], due_us: int | None
+) -> Generator[Step, Answer, int | None]:
+    """The due time of the next look, put off where the tenant's rate asks for that."""
+    if limits is None or due_us is None or (path or (run.action.state,))[-1] in _AT_ONCE:
+        return due_us
+    per_minute = limits.of(run.action.tenant).polls_per_minute
+    if not per_minute:
+        return due_us
+    paced = yield Pace(run.action.tenant, due_us, per_minute)
+    assert isinstance(paced, Paced)
+    return paced.at_us

@@ -1,0 +1,35 @@
+"""What it means that a record could not be made: nothing happened, or anything may have.
+
+Called by the engine where an append raised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from readback.domain.errors import StoreError, UnknownOutcomeError
+from readback.domain.state import State
+from readback.domain.verdict import Level, Verdict, Why
+from readback.lifecycle.report import outcome_of_run
+from readback.lifecycle.run import Run
+
+
+def unrecorded(run: Run, error: StoreError) -> StoreError:
+    """Before an attempt is durable nothing happened; after it, nobody may read the error as "nothing was done"."""
+    if run.durable_version == 0 or run.action.attempts == 0:
+        return error
+    outcome = replace(
+        outcome_of_run(run),
+        state=State.UNKNOWN,
+        verdict=Verdict.UNDETERMINED,
+        why=Why.INCOMPLETE,
+        may_repeat=False,
+        level=Level.NORMALISED,
+        told={},
+        detail=f"What became of it could not be recorded: {error}",
+    )
+    return UnknownOutcomeError(
+        f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
+        outcome=outcome,
+        details={"action": run.action.id, "cause": error.code},
+    )
