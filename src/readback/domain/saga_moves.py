@@ -14,6 +14,7 @@ from typing import Final, assert_never
 
 from readback.domain.action import Action
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.idempotency import Resolution
 from readback.domain.saga import CLOSED, Heading, Region, Saga, StepTerms
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution
@@ -139,6 +140,8 @@ def _standing(child: Action, children: Children) -> Standing:
             return Standing.REVERSED
         case State.ABANDONED:
             return Standing.STUCK if child.attempts else Standing.FAILED
+        case State.REVIEW_REQUIRED if child.attested is Resolution.ATTESTED_NOT_DONE:
+            return Standing.FAILED
         case State.REVIEW_REQUIRED:
             return Standing.HELD if child.attempts == 0 and child.hold in HOLDS else Standing.STUCK
         case State.COMPENSATION_FAILED:
