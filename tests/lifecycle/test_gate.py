@@ -158,7 +158,7 @@ def test_break_glass_executes_a_critical_mutation_and_always_opens_a_review(hous
     house.scope = Scope(TENANT, "agent:ops", break_glass="the site is down")
     told = house.run(house.action(**CRITICAL))
     assert told.verified
-    assert told.review == "always"
+    assert told.review == "break_glass"
     assert house.events(told.id)[0].data["break_glass"] == "the site is down"
 
 

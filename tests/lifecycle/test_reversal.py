@@ -78,7 +78,7 @@ def test_a_compensation_that_only_says_so_compensates_nothing(empty: House, lie:
 def test_a_compensation_that_is_refused_is_a_failed_one_and_an_incident(empty: House) -> None:
     empty.shop.tool = _wrong(empty)
     told = empty.run(empty.action(**{**MAKE, "compensate": {"require": {"never": "false"}}}))
-    assert (told.state, told.incident) == (State.REVIEW_REQUIRED, "compensation_failed")
+    assert (told.state, told.incident) == (State.REVIEW_REQUIRED, f"action:{told.id}:compensation_failed")
     assert State.COMPENSATION_FAILED in empty.states(told.id)
     assert empty.shop.undone == []
 
@@ -88,7 +88,7 @@ def test_a_compensation_that_may_not_even_be_proposed_is_a_failed_one(empty: Hou
     """The caller's fault of the reversal is no fault of the caller's who ran the action: nothing is raised at him."""
     empty.shop.tool = _wrong(empty)
     told = empty.run(empty.action(**{**MAKE, "compensate": {"principals": ["human:*"]}}))
-    assert (told.state, told.incident) == (State.REVIEW_REQUIRED, "compensation_failed")
+    assert (told.state, told.incident) == (State.REVIEW_REQUIRED, f"action:{told.id}:compensation_failed")
     assert empty.shop.rows
 
 

@@ -10,6 +10,7 @@ import pytest
 from readback.canon import Json
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
+from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth
@@ -152,6 +153,7 @@ def test_what_is_told_depends_on_everything_that_is_known() -> None:
     told(replace(BARE, discrepancy=Discrepancy.NO_OP_SUCCESS), discrepancy=Discrepancy.NO_OP_SUCCESS, noop=True)
     told(replace(BARE, kind="read", proves="submitted"), reads=True, proves="submitted")
     told(replace(BARE, contested=True, replayed=True), contested=True, replayed=True)
+    told(replace(BARE, resolution=Resolution.ATTESTED_DONE), resolution=Resolution.ATTESTED_DONE)
     told(replace(BARE, attribution=Attribution.UNKNOWN), attribution=Attribution.UNKNOWN)
     failed = replace(BARE, state=State.FAILED, verdict=Verdict.REFUTED, may_repeat=True, attempts=1)
     told(failed, may_repeat=True, attempted=True)
@@ -189,6 +191,10 @@ FULL_JSON: dict[str, Json] = {
     "review": "a review",
     "incident": "an incident",
     "compensation": "act-2",
+    "approval": "",
+    "approved_by": [],
+    "resolution": "",
+    "contested": False,
     "attempts": 1,
     "due_us": 5_000,
     "parts_done": ["shipment"],
@@ -243,3 +249,11 @@ def test_what_never_was_is_null_or_empty_for_programs() -> None:
 def test_the_present_flags_are_for_programs_too() -> None:
     one = replace(BARE, may_repeat=True, replayed=True).as_json()
     assert (one["may_repeat"], one["replayed"], one["settled"]) == (True, True, True)
+
+
+@pytest.mark.parametrize("word", [Resolution.ATTESTED_DONE, Resolution.ATTESTED_NOT_DONE])
+def test_what_was_attested_waits_for_nobody_and_is_still_not_verified(word: Resolution) -> None:
+    held = replace(BARE, state=State.REVIEW_REQUIRED, verdict=Verdict.UNDETERMINED)
+    assert held.exit_code == 4
+    attested = replace(held, resolution=word)
+    assert (attested.exit_code, attested.verified) == (3, False)

@@ -119,6 +119,12 @@ CASES: dict[str, ReportInput] = {
     "unknown-unverifiable": report(
         S.UNKNOWN, verdict=Verdict.NOT_CHECKED, why=Why.UNVERIFIABLE, discrepancy=D.UNVERIFIABLE_STATE
     ),
+    "review-attested-done": report(S.REVIEW_REQUIRED, resolution=Resolution.ATTESTED_DONE),
+    "review-attested-not-done": report(
+        S.REVIEW_REQUIRED, resolution=Resolution.ATTESTED_NOT_DONE, may_repeat=True, discrepancy=D.VALUE_MISMATCH
+    ),
+    "failed-frozen": report(S.FAILED, verdict=Verdict.NOT_CHECKED, attempted=False, reason="frozen", may_repeat=True),
+    "failed-attested-done": report(S.FAILED, resolution=Resolution.ATTESTED_DONE),
     "unknown-attested-done": report(S.UNKNOWN, resolution=Resolution.ATTESTED_DONE),
     "unknown-attested-not-done": report(S.UNKNOWN, resolution=Resolution.ATTESTED_NOT_DONE, may_repeat=True),
     "compensating-value-mismatch": report(S.COMPENSATING, discrepancy=D.VALUE_MISMATCH),

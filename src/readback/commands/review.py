@@ -127,7 +127,7 @@ def resolve(
             reason=reason,
             signature=signed(message, key),
         )
-        driver = SyncDriver(session.store, session.runtime)
+        driver = SyncDriver(session.store, session.runtime, session.herald)
         try:
             driver.drive(reviewing.resolve(session.engine, order, session.scope.tenant, session.plan_of))
             outcome = driver.drive(attend.look(action_id, session.scope.tenant))

@@ -63,7 +63,7 @@ class Worker:
         self._session, self._served, self._share = session, served, served.share(concurrency)
         self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
         self._say: Callable[[str], None] = _silent if quiet else note
-        self._driver = AsyncDriver(session.store, session.runtime)
+        self._driver = AsyncDriver(session.store, session.runtime, session.herald)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
         """How many of each tenant's actions are worked on now."""

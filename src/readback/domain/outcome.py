@@ -14,6 +14,7 @@ from readback.canon import Json
 from readback.canon.swift import swift
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
+from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
 from readback.domain.reporting import ReportInput, model_status, model_text, repeat_allowed, user_text
@@ -79,7 +80,10 @@ class Outcome:
     review: str = ""
     incident: str = ""
     compensation: str = ""
+    approval: str = ""
+    approved_by: tuple[str, ...] = ()
     contested: bool = False
+    resolution: Resolution = Resolution.NONE
     attempts: int = 0
     due_us: int | None = None
     told: Mapping[str, Json] = field(default_factory=dict)
@@ -130,7 +134,8 @@ class Outcome:
     def exit_code(self) -> int:
         """The command line's exit code for this outcome."""
         broken = self.why is Why.VERIFIER_ERROR
-        return exit_code(self.state, held=bool(self.hold), verifier_error=broken)
+        attested = self.resolution is not Resolution.NONE
+        return exit_code(self.state, held=bool(self.hold), verifier_error=broken, attested=attested)
 
     def raise_unless_verified(self) -> Outcome:
         """Itself, where verified. Raises NotVerifiedError, which carries the outcome, for everything else."""
@@ -171,6 +176,7 @@ class Outcome:
             hold=self.hold,
             attempted=self.attempted,
             contested=self.contested,
+            resolution=self.resolution,
             reason=self.code,
             observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
         )
@@ -212,6 +218,10 @@ class Outcome:
             "review": self.review,
             "incident": self.incident,
             "compensation": self.compensation,
+            "approval": self.approval,
+            "approved_by": list(self.approved_by),
+            "resolution": self.resolution.value,
+            "contested": self.contested,
             "attempts": self.attempts,
             "due_us": self.due_us,
             "parts_done": list(self.parts_done),

@@ -18,6 +18,7 @@ from typing import Final
 from readback.canon import Json
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
+from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
 from readback.domain.state import TERMINAL, ReportKey, State, status
@@ -143,6 +144,14 @@ _NEXT_OF: Final = MappingProxyType(
     }
 )
 
+_NEXT_ATTESTED: Final = MappingProxyType(
+    {
+        Resolution.ATTESTED_DONE: "build on it only where a person's word is enough; it is attested, and not verified.",
+        Resolution.ATTESTED_NOT_DONE: "ask for it again under the same operation, or plan without it.",
+    }
+)
+
+_NOT_VALID: Final = " Its approval was not valid for what would have been executed."
 _HOLDS: Final = MappingProxyType(
     {
         "approval": " It waits for an approval.",
@@ -150,6 +159,21 @@ _HOLDS: Final = MappingProxyType(
         "frozen": " Its target is frozen until a person lifts that.",
     }
 )
+
+_REFUSED: Final = MappingProxyType(
+    {
+        "approval.denied": " An approver denied it.",
+        "approval.expired": " Nobody approved it in time.",
+        "approval.forged": _NOT_VALID,
+        "approval.mismatch": _NOT_VALID,
+        "approval.policy-changed": _NOT_VALID,
+        "approval.replayed": _NOT_VALID,
+        "approval.self": _NOT_VALID,
+        "approval.unknown-approver": _NOT_VALID,
+        FROZEN: " What it would act on is frozen until a person lifts that.",
+    }
+)
+"""What stopped it before anything was called, by our own codes."""
 
 _REPEATABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 
@@ -159,6 +183,8 @@ def report_key(report: ReportInput) -> ReportKey:
     if report.contested:
         return ReportKey.UNKNOWN
     row = status(report.state, attempted=report.attempted)
+    if report.resolution is not Resolution.NONE and row.report in (ReportKey.UNKNOWN, ReportKey.REVIEW):
+        return ReportKey.ATTEMPTED  # nobody has to decide any more, and nothing was verified
     if row.report is ReportKey.PENDING and not report.observed:
         return ReportKey.ATTEMPTED
     if row.report is ReportKey.UNKNOWN and report.why is Why.UNVERIFIABLE:
@@ -168,7 +194,7 @@ def report_key(report: ReportInput) -> ReportKey:
 
 def repeat_allowed(report: ReportInput) -> bool:
     """Whether the model may be told that it may ask again. Doubt about the state outweighs `may_repeat`."""
-    if report.contested:
+    if report.contested or (report.reason == FROZEN and not report.attempted):
         return False
     if report.resolution is Resolution.ATTESTED_NOT_DONE:
         return report.may_repeat
@@ -183,10 +209,14 @@ def user_text(report: ReportInput) -> str:
     elif key is ReportKey.PARTIAL:
         text = _partial(report)
     elif key is ReportKey.NOT_EXECUTED:
-        text = USER_STATUS[key] + _HOLDS.get(report.hold, "")
+        text = USER_STATUS[key] + _held_or_refused(report)
     else:
         text = USER_STATUS[key] + _difference(report, key)
     return text + _attested(report) + _replay(report)
+
+
+def _held_or_refused(report: ReportInput) -> str:
+    return _HOLDS.get(report.hold, "") or (_REFUSED.get(report.reason, "") if report.state in TERMINAL else "")
 
 
 _PROVES: Final = MappingProxyType(
@@ -234,7 +264,7 @@ def _difference(report: ReportInput, key: ReportKey) -> str:
     """What was found, in the class's own words, where something was found."""
     if report.contested:
         return " A later reading contradicts what was found before."
-    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:
+    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is Resolution.NONE:
         return " No system of record can confirm it."
     if report.discrepancy is None or key not in _EXPLAINED:
         return ""
@@ -330,17 +360,21 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
     if key is ReportKey.COMPLETED and report.proves:
         extra += f" The reading proves {quoted(report.proves)} and no more."
     if key is ReportKey.NOT_EXECUTED:
-        extra += _HOLDS.get(report.hold, "")
-    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:
+        extra += _held_or_refused(report)
+    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is Resolution.NONE:
         extra = " It cannot be verified: no system of record can confirm it."
     return extra + _attested(report) + _replay(report)
 
 
 def _repetition(report: ReportInput, key: ReportKey) -> str:
+    if key is ReportKey.NOT_EXECUTED and report.reason == FROZEN:
+        return "not now: it is refused again until a person has lifted the freeze."
     if repeat_allowed(report):
         if report.resolution is Resolution.ATTESTED_NOT_DONE:
             return "allowed: a person attested that it was not done."
         return "allowed: nothing of this attempt exists or can still appear."
+    if report.resolution is Resolution.ATTESTED_DONE:
+        return "do not repeat this action; a person attested that it was done."
     match key:
         case ReportKey.COMPLETED:
             return "do not repeat this action; it is done."
@@ -363,6 +397,10 @@ def _repetition(report: ReportInput, key: ReportKey) -> str:
 def _next(report: ReportInput, key: ReportKey) -> str:
     if report.state is State.COMPENSATION_FAILED:
         return "leave it to a person: the reversal failed, and the state has to be recovered by hand."
+    if key is ReportKey.NOT_EXECUTED and report.reason == FROZEN:
+        return _NEXT[ReportKey.REVIEW]
+    if report.resolution is not Resolution.NONE:
+        return _NEXT_ATTESTED[report.resolution]
     if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:
         return "do not count on it; ask the user, or plan without it."
     if key is ReportKey.NOT_EXECUTED and report.state in TERMINAL:

@@ -293,18 +293,26 @@ _WORST_FIRST: Final = (EXIT_STORE, EXIT_VERIFIER, EXIT_HELD, EXIT_UNDETERMINED, 
 
 
 def exit_code(
-    state: State, *, held: bool = False, verifier_error: bool = False, compensation_asked: bool = False
+    state: State,
+    *,
+    held: bool = False,
+    verifier_error: bool = False,
+    compensation_asked: bool = False,
+    attested: bool = False,
 ) -> int:
     """The command line's exit code for one action.
 
     `held`: it waits for an approval or a lifted freeze. `verifier_error`: it is undetermined because
-    verification itself broke. `compensation_asked`: the caller asked for the reversal.
+    verification itself broke. `compensation_asked`: the caller asked for the reversal. `attested`: a person has decided
+    what is to be made of it; it waits for nobody any more, and is still not verified.
     """
     if state is State.COMPENSATED and compensation_asked:
         return EXIT_VERIFIED
     if held and state not in TERMINAL:
         return EXIT_HELD
     code = STATUS[state].exit_code
+    if attested and code == EXIT_HELD:
+        return EXIT_UNDETERMINED
     return EXIT_VERIFIER if verifier_error and code == EXIT_UNDETERMINED else code
 
 

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from readback.domain.belief import Belief, believe
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
+from readback.domain.packet import ReviewPacket
 from readback.domain.saga_outcome import SagaOutcome
-from readback.lifecycle import attend, saga_attend
+from readback.lifecycle import attend, review, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
+from readback.ports.sink import IncidentSink
+from readback.ports.store import Freeze, Incident, LedgerStore
+from readback.sdk import reviewing
 from readback.sdk.action import ActionDefinition
 from readback.sdk.believing import choose
 from readback.sdk.driver_async import AsyncDriver
@@ -33,7 +36,7 @@ class AsyncReadback:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._driver = AsyncDriver(session.store, session.runtime)
+        self._driver = AsyncDriver(session.store, session.runtime, session.herald)
 
     @classmethod
     def open(
@@ -54,6 +57,7 @@ class AsyncReadback:
         runtime: Runtime | None = None,
         store: LedgerStore | None = None,
         recovery_table: TableLike | None = None,
+        incident_sink: IncidentSink | None = None,
     ) -> AsyncReadback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
@@ -82,6 +86,7 @@ class AsyncReadback:
                 runtime=runtime,
                 store=store,
                 recovery_table=recovery_table,
+                incident_sink=incident_sink,
             )
         )
 
@@ -195,6 +200,53 @@ class AsyncReadback:
             frozen=chosen.frozen,
             older=chosen.older,
         )
+
+    def review(self, id_or_stamp: str) -> ReviewPacket:
+        """What there is to decide about an action: what was intended, asked for, answered and read, what differs, and
+        what each decision will do. Bounded; from the ledger alone. Raises NotFoundError.
+        """
+        return reviewing.review_packet(self._session, id_or_stamp)
+
+    async def resolve(
+        self,
+        id_or_stamp: str,
+        decision: str,
+        *,
+        expect_version: int,
+        who: str,
+        reason: str,
+        signature: bytes | None = None,
+    ) -> Outcome:
+        """Records what a person decided about an action in review, does what that entails, and returns the outcome.
+
+        `decision` is one of attest_done, attest_not_done, verify_again, compensate, go_forward, abandon and reopen;
+        `review` says which may be taken. `expect_version` is the packet's version, `who` decides, and is not who acted.
+        About a critical mutation an approver decides, and signs `domain.review.resolution_bytes`. An attestation frees
+        or keeps the key, and never makes an action verified. Raises ReviewError where nothing was decided.
+        """
+        s = self._session
+        order = reviewing.resolution(
+            s, id_or_stamp, decision, expect_version=expect_version, who=who, reason=reason, signature=signature
+        )
+        await self._drive(review.resolve(s.engine, order, s.scope.tenant, s.plan_of))
+        return await self.get(order.action_id)
+
+    def freezes(self) -> tuple[Freeze, ...]:
+        """What nothing new may act on in this tenant, the oldest first."""
+        return tuple(reviewing.freezes(self._session))
+
+    async def lift(self, subject: str, *, who: str, reason: str, signature: bytes | None = None) -> None:
+        """Lets actions act on a frozen subject again. What a critical mutation froze an approver lifts, and signs
+        `domain.review.lift_bytes`. Raises NotFoundError where it is not frozen, ReviewError where that was refused.
+        """
+        s = self._session
+        ids, order = reviewing.lifting(s, subject, who=who, reason=reason, signature=signature)
+        for action_id in ids:
+            await self._drive(review.lift(action_id, subject, order, s.scope.tenant))
+
+    def incidents(self, *, open_only: bool = True) -> tuple[Incident, ...]:
+        """This tenant's incidents, the newest first."""
+        return tuple(reviewing.incidents(self._session, open_only=open_only))
 
     async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
         """The newest actions of this tenant."""

@@ -48,6 +48,7 @@ from readback.sdk.driver_steps import (
     slices,
 )
 from readback.sdk.group_commit import GroupCommit, call_back, holding
+from readback.sdk.herald import Herald
 
 T = TypeVar("T")
 US = 1_000_000
@@ -79,8 +80,8 @@ class Errand:
 class AsyncDriver:
     """Drives actions on one event loop."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
-        self._desk = Desk(store, runtime)
+    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
+        self._desk = Desk(store, runtime, herald)
         self._commit = GroupCommit(store, runtime)
         self._threads = threading.BoundedSemaphore(THREADS_MAX)
         self._errands: WeakKeyDictionary[threading.Thread, Errand] = WeakKeyDictionary()
@@ -127,6 +128,8 @@ class AsyncDriver:
         match step:
             case Commit(append):
                 result, stop = await _uninterrupted(self._commit.append(append))
+                if append.incidents:
+                    self._desk.heard(append, result)
                 return Committed(result, self._desk.runtime.now_us()), stop
             case Dispatch():
                 now_us = self._desk.runtime.now_us()

@@ -50,7 +50,8 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
+from readback.ports.store import Append, Appended, AppendResult, LedgerStore
+from readback.sdk.herald import Herald
 
 SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
@@ -87,11 +88,12 @@ class Parked:
 class Desk:
     """The store and the runtime, answering what needs no calling and no waiting."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
         self.store = store
         self.runtime = runtime
         self._weights: dict[str, tuple[int, int]] = {}
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
+        self.herald = herald
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime
@@ -152,6 +154,11 @@ class Desk:
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)
+
+    def heard(self, append: Append, result: AppendResult) -> None:
+        """An incident that is durable now is told, by somebody else and later."""
+        if append.incidents and self.herald is not None and isinstance(result, Appended):
+            self.herald.hear(append)
 
     def stirred(self, action_id: str, version: int) -> bool:
         """Somebody moved the action on since that version, or wants it to be looked at now."""

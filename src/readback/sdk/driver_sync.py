@@ -40,6 +40,7 @@ from readback.sdk.driver_steps import (
     raised,
     slices,
 )
+from readback.sdk.herald import Herald
 
 T = TypeVar("T")
 US = 1_000_000
@@ -48,8 +49,8 @@ US = 1_000_000
 class SyncDriver:
     """Drives any number of actions, one at a time for each thread that calls it."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
-        self._desk = Desk(store, runtime)
+    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
+        self._desk = Desk(store, runtime, herald)
         self._portal = Portal()
 
     def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
@@ -90,6 +91,8 @@ class SyncDriver:
         match step:
             case Commit(append):
                 result = self._desk.store.append((append,))[0]
+                if append.incidents:
+                    self._desk.heard(append, result)
                 return Committed(result, self._desk.runtime.now_us())
             case Dispatch():
                 now_us = self._desk.runtime.now_us()

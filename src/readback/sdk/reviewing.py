@@ -6,10 +6,10 @@ It reads through the session's store; what has to be recorded is handed to lifec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
-from readback.domain.approval import NOBODY, SIGNATURE_BYTES, Policy, Verify, is_principal
+from readback.domain.approval import SIGNATURE_BYTES, is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.packet import ReviewPacket
 from readback.domain.review import Decision, lift_bytes, resolution_bytes
@@ -19,23 +19,6 @@ from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjectio
 from readback.sdk.session import Session, check_id
 
 PAGE_MAX = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Chancery:
-    """Whose signatures count, and how they are checked."""
-
-    policy: Policy = NOBODY
-    verify: Verify = lambda key, message, signature: False
-
-    def signer(self, who: str, message: bytes, signature: bytes, tenant: str, contracts: Sequence[str]) -> str:
-        """Whose key signed exactly this. Raises ReviewError (review.signature) where that counts for nothing."""
-        approver = self.policy.named(who)
-        if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
-            raise _unsigned(f"{who!r} is no approver for this.")
-        if len(signature) != SIGNATURE_BYTES or not self.verify(approver.key, message, signature):
-            raise _unsigned(f"The signature is not {who!r}'s over this decision.")
-        return approver.name
 
 
 def queue(session: Session, limit: int = PAGE_MAX) -> list[StoredProjection]:
@@ -59,7 +42,6 @@ def resolution(
     who: str,
     reason: str,
     signature: bytes | None = None,
-    chancery: Chancery | None = None,
 ) -> Order:
     """The order to resolve a review, checked as far as it can be without the action. Raises InputError."""
     try:
@@ -78,8 +60,7 @@ def resolution(
     tenant = session.scope.tenant
     message = resolution_bytes(action_id, tenant, expect_version, decided.value, who, reason)
     contracts = [session.fold(action_id).contract]
-    signed_by = (chancery or Chancery()).signer(who, message, signature, tenant, contracts)
-    return replace(order, signed_by=signed_by)
+    return replace(order, signed_by=_signer(session, who, message, signature, contracts))
 
 
 def lifting(
@@ -89,7 +70,6 @@ def lifting(
     who: str,
     reason: str,
     signature: bytes | None = None,
-    chancery: Chancery | None = None,
 ) -> tuple[tuple[str, ...], Order]:
     """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
     _check_words(who, reason)
@@ -101,7 +81,7 @@ def lifting(
     if signature is not None:
         message = lift_bytes(tenant, subject, ids, who, reason)
         contracts = [action.contract for action in frozen_by]
-        order = replace(order, signed_by=(chancery or Chancery()).signer(who, message, signature, tenant, contracts))
+        order = replace(order, signed_by=_signer(session, who, message, signature, contracts))
     if not order.signed_by and any(needs_signature(action) for action in frozen_by):
         raise _unsigned(f"A critical mutation froze {subject!r}: lifting it has to be signed by an approver's key.")
     return ids, order
@@ -137,9 +117,20 @@ def incident(session: Session, incident_id: str) -> Incident:
     )
 
 
+def _signer(session: Session, who: str, message: bytes, signature: bytes, contracts: Sequence[str]) -> str:
+    """Whose key signed exactly this, by this process's approvers. Raises ReviewError where that counts for nothing."""
+    approvals, tenant = session.engine.approvals, session.scope.tenant
+    approver = approvals.policy.named(who)
+    if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
+        raise _unsigned(f"{who!r} is no approver for this.")
+    if len(signature) != SIGNATURE_BYTES or not approvals.verify(approver.key, message, signature):
+        raise _unsigned(f"The signature is not {who!r}'s over this decision.")
+    return approver.name
+
+
 def _check_words(who: str, reason: str) -> None:
     check_id("who", who, UsageError)
-    if not isinstance(reason, str) or not reason.strip():
+    if not reason.strip():
         raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
     if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
         raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final, TypeAlias
 from unicodedata import category, normalize
 
-from readback.bootstrap import fallback
+from readback.bootstrap import fallback, incident_sinks
 from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
 from readback.bootstrap import store as open_store
@@ -39,8 +39,10 @@ from readback.lifecycle.saga_begin import SagaRequest
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
+from readback.ports.sink import IncidentSink
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.action import ActionDefinition
+from readback.sdk.herald import Herald
 from readback.sdk.proposal import Proposal
 from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike, path_of, table_in_force
@@ -62,6 +64,12 @@ class Session:
     engine: Engine = field(default_factory=Engine)
     plans: dict[str, Plan] = field(default_factory=dict)
     closed: bool = False
+    sinks: tuple[IncidentSink, ...] = ()
+    """Where incidents are told; without one they go to the file beside the ledger."""
+    herald: Herald = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.herald = Herald(self.store, self.runtime, self.sinks)
 
     @classmethod
     def open(
@@ -82,13 +90,14 @@ class Session:
         runtime: Runtime | None,
         store: LedgerStore | None,
         recovery_table: TableLike | None = None,
+        incident_sink: IncidentSink | None = None,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
-        _check_id("tenant", settings.tenant, UnknownTenantError)
-        _check_id("principal", settings.principal, UnknownPrincipalError)
+        check_id("tenant", settings.tenant, UnknownTenantError)
+        check_id("principal", settings.principal, UnknownPrincipalError)
         named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
         for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
-            _check_id(name, value, UsageError, may_be_empty=True)
+            check_id(name, value, UsageError, may_be_empty=True)
         limits = {key: json_value(value) for key, value in (budget or {}).items()}
         scope = Scope(
             settings.tenant,
@@ -106,8 +115,9 @@ class Session:
         engine = Engine(table_in_force(recovery_table, settings))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
+        sinks = (incident_sink,) if incident_sink is not None else incident_sinks(settings, used)
         opened = store if store is not None else open_store(settings.url)
-        session = cls(opened, used, scope, engine)
+        session = cls(opened, used, scope, engine, sinks=sinks)
         for known in plans:
             session.know(known)
         return session
@@ -133,7 +143,7 @@ class Session:
                 remedy="Call the decorated action to propose it, and pass what that returns.",
             )
         if operation is not None:
-            _check_id("operation", operation, ProposalError)
+            check_id("operation", operation, ProposalError)
         if len(proposal.arguments) != len(proposal.requested):
             raise ProposalError(
                 f"{proposal.definition.name!r} refers to other steps, and is run by itself.",
@@ -152,9 +162,9 @@ class Session:
         given = list(steps)
         if not all(isinstance(step, SagaStep) for step in given):
             raise ProposalError("saga takes steps.", remedy="Make one of each proposal with `.as_step(name)`.")
-        _check_id("name", name, ProposalError)
+        check_id("name", name, ProposalError)
         if operation is not None:
-            _check_id("operation", operation, ProposalError)
+            check_id("operation", operation, ProposalError)
         for step in given:
             self.know(step.proposal.definition.plan)
         made = tuple(step.defined() for step in given)
@@ -175,13 +185,18 @@ class Session:
         return found is not None and saga_attend.missing(found, self.plan_of) is None
 
     def advance(self, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
-        """Goes on with what is due, until it would have to wait."""
+        """Goes on with what is due, until it would have to wait. A saga's step may have been gone on with by its saga."""
         stored = self.store.projection(action_id)
+        if stored is not None and stored.projection.saga and not self._is_due(stored.projection):
+            return saga_attend.nothing()
         if stored is not None and stored.projection.kind == KIND:
             return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
         if stored is not None and stored.projection.saga:
             return saga_attend.advance_step(self.engine, action_id, stored.projection.saga, tenant, self.plan_of)
         return attend.advance(self.engine, action_id, tenant, self.plan_of)
+
+    def _is_due(self, projection: Projection) -> bool:
+        return projection.due_us is not None and projection.due_us <= self.runtime.now_us()
 
     def stay(self, action_id: str) -> Generator[Step, Answer, Outcome]:
         """Until it is settled."""
@@ -282,6 +297,7 @@ class Session:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
+            self.herald.close()
             self.store.close()
 
 
@@ -292,7 +308,8 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
     return plain
 
 
-def _check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
+def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
+    """Raises `fault` for what is no id: no text, too long, or with characters that deceive."""
     if (
         type(value) is str
         and 0 < len(value) <= ID_MAX_BYTES
