@@ -63,7 +63,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_it_ends_well_and_answers_one_object(run: Run) -> None:
     assert run.code == 0, run.answer["totals"]
-    assert list(run.answer) == ["actions", "totals"]
+    assert list(run.answer) == ["actions", "totals", "trips", "trip_totals"]
     assert list(run.answer["totals"]) == TOTAL_KEYS
     for row in run.answer["actions"]:
         assert row.keys() >= ROW_KEYS
@@ -197,7 +197,8 @@ def test_the_killed_worker_left_an_unknown_that_another_one_settled(run: Run) ->
 
 def test_it_leaves_its_ledger_and_nothing_else(run: Run) -> None:
     left = [path.relative_to(run.here).as_posix() for path in run.here.rglob("*")]
-    assert sorted(left) == ["readback-demo", "readback-demo/ledger.db"]
+    ledger = "readback-demo/ledger.db"
+    assert sorted(left) == ["readback-demo", ledger, f"{ledger}.incidents.jsonl"]
     assert list(run.temporary.iterdir()) == []
     assert _processes_of(run.temporary) == []
 
@@ -205,8 +206,49 @@ def test_it_leaves_its_ledger_and_nothing_else(run: Run) -> None:
 def test_the_ledger_that_it_leaves_is_sound(run: Run) -> None:
     report = check(f"sqlite:///{run.here / 'readback-demo' / 'ledger.db'}")
     assert report.ok, report.faults
-    # One for each step but the phantom, and one for each of the two compensations.
-    assert report.actions == len(run.answer["actions"]) - 1 + 2
+    # One for each step but the phantom, one for each of the two compensations; the trips, and the actions of each.
+    trips = sum(1 + actions for _, actions in TRIPS.values())
+    assert report.actions == len(run.answer["actions"]) - 1 + 2 + trips
+
+
+# --- the trips ---------------------------------------------------------------------------------------------------
+
+TRIPS = {
+    "lisbon": ("reconciled_success", 5),
+    "bergen": ("compensated", 3 + 2),
+    "graz": ("compensated", 3 + 2),
+    "porto": ("compensated", 3 + 3),
+    "turin": ("compensated", 4 + 3),
+    "malmo": ("compensated", 4 + 3),
+    "cork": ("reconciled_success", 5),
+    "nice": ("reconciled_success", 5),
+    "riga": ("reconciled_success", 5 + 1),
+    "split": ("reconciled_success", 5),
+}
+"""How each trip ends, and how many actions it takes: its steps, and those that took them back or went forward."""
+
+
+def test_the_trips_end_as_promised_and_were_spoiled_enough_to_show_it(run: Run) -> None:
+    totals = run.answer["trip_totals"]
+    assert (totals["trips"], totals["naive_wrong"]) == (len(TRIPS), 7)
+    assert {name: number for name, number in totals.items() if number and name not in ("trips", "naive_wrong")} == {}
+
+
+@pytest.mark.parametrize("trip", TRIPS)
+def test_each_trip_is_booked_whole_or_taken_back_whole(run: Run, trip: str) -> None:
+    (row,) = [row for row in run.answer["trips"] if row["trip"] == trip]
+    state, _ = TRIPS[trip]
+    booked = state == "reconciled_success"
+    assert (row["state"], row["readback"]["whole"]) == (state, booked)
+    assert row["readback"]["stands"] == ("flights, hotel, car, payments, tickets" if booked else "nothing")
+    assert (row["readback"]["false"], row["readback"]["doubled"]) == (False, 0)
+
+
+def test_a_lost_reply_after_the_charge_is_one_charge_where_the_naive_agent_makes_two(run: Run) -> None:
+    (row,) = [row for row in run.answer["trips"] if row["trip"] == "cork"]
+    assert row["tool_said"] == "no answer"
+    assert "2 payments" in row["naive"]["stands"]
+    assert row["naive"]["said"] == "Done: the trip is booked."
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

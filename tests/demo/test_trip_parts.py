@@ -107,13 +107,19 @@ def test_a_hold_of_another_thing_is_taken_back_and_that_is_verified(systems: Sys
     assert (truth.clear, truth.made(book), truth.undone(book)) == (True, 1, 1)
 
 
-def test_a_compensation_that_only_says_that_it_worked_is_not_told_as_one(systems: Systems, rb: Readback) -> None:
-    match = {"book": "hotel", "trip": "wrong_value-hotel-2", "op": "cancel"}
-    systems.fault("silent_noop", system="trip", match=match)
+@pytest.mark.parametrize(
+    ("times", "state", "stands"), [(1, State.COMPENSATED, "nothing"), (-1, State.REVIEW_REQUIRED, "hotel")]
+)
+def test_a_compensation_that_only_says_that_it_worked_is_sent_again_and_never_told_as_one(
+    systems: Systems, rb: Readback, times: int, state: State, stands: str
+) -> None:
+    match = {"book": "hotel", "trip": f"cupboard{times}", "op": "cancel"}
+    systems.fault("silent_noop", system="trip", match=match, times=times)
     systems.fault("wrong_value", system="trip", match={**match, "op": "make"}, set={"what": "a cupboard"})
-    outcome = rb.run(proposal("hotel", match["trip"]), operation="a cupboard")
-    assert (outcome.state, outcome.review) == (State.REVIEW_REQUIRED, "compensation_failed")
-    assert systems.trip_truth(match["trip"]).as_text() == "hotel"
+    outcome = rb.run(proposal("hotel", match["trip"]), operation=match["trip"])
+    assert (outcome.state, outcome.review) == (state, "" if times == 1 else "compensation_failed")
+    truth = systems.trip_truth(match["trip"])
+    assert (truth.as_text(), truth.undone("hotel")) == (stands, times if times == 1 else 0)
 
 
 @pytest.mark.parametrize("book", BOOKS)

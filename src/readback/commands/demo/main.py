@@ -1,7 +1,8 @@
 """`readback demo`: the main job, on real local systems, some of which lie.
 
-Called by the command line. Starts the systems, lets the agent work through its morning, asks the systems what is true,
-and holds that against what was told. Exit code 0 only where Readback told no lie and missed no truth.
+Called by the command line. Starts the systems, lets the agent work through its morning and book its trips, asks the
+systems what is true, and holds that against what was told. Exit code 0 only where Readback told no lie, missed no
+truth, doubled nothing and left no trip half booked.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from readback.commands.demo.systems.launch import Systems
 from readback.commands.demo.table import show
 from readback.commands.demo.tally import as_json as told_as_json
 from readback.commands.demo.tally import count, reckon
+from readback.commands.demo.trip import Booked, book_trips
+from readback.commands.demo.trip_contracts import BY_STEP
+from readback.commands.demo.trip_desk import trip_desk
+from readback.commands.demo.trip_table import show_trips
+from readback.commands.demo.trip_tally import count_trips, reckon_trips, trips_as_json
 from readback.commands.demo.worker import ACTIONS
 from readback.commands.terminal import print_json
 from readback.domain.errors import SettingsError
@@ -32,6 +38,8 @@ from readback.lifecycle.audit import AuditReport, Fault, audit
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
+BESIDE = ("-wal", "-shm", ".incidents.jsonl")
+"""What lies beside a ledger: while it is open, and where nobody else is told of incidents."""
 BUDGET = {"refund_cents": 5_000}
 EXTRA = ("aiosmtpd", "pymap")
 """What the mail server, a process of its own, is made of."""
@@ -45,27 +53,42 @@ def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
     require_extra()
     ledger = fresh_ledger(folder or Path(FOLDER))
     progress = Progress()
-    progress.chapter("Starting an order service, a mail server and a work folder")
+    progress.chapter("Starting an order service, a mail server, five travel providers and a work folder")
     try:
         with terminated_as_interrupted(), Systems() as systems:
             addresses = addresses_of(systems)
-            desk.open(addresses)
-            try:
-                desk.prepare()
+            with _connected(systems, addresses):
                 done = asyncio.run(_morning(systems, addresses, ledger, progress))
-            finally:
-                desk.close()
+                booked = asyncio.run(_trips(systems, ledger, progress))
             heard = all_heard(Path(addresses.overheard))
             report = check(ledger)
             rows = reckon(done, systems.truth, heard)
             totals = count(rows, systems.truth, heard, ledger_ok=report.ok)
+            trips = reckon_trips(booked, systems.trip_truth, heard)
+            trip_totals = count_trips(trips)
     finally:
         progress.close()
     if as_json:
-        print_json(told_as_json(rows, totals))
+        print_json({**told_as_json(rows, totals), **trips_as_json(trips, trip_totals)})
     else:
+        show_trips(trips, trip_totals)
         show(rows, totals, ledger, report.events)
-    return 0 if totals.good else 1
+    return 0 if totals.good and trip_totals.good else 1
+
+
+@contextmanager
+def _connected(systems: Systems, addresses: Addresses) -> Iterator[None]:
+    """Both desks open, for as long as the block lasts."""
+    desk.open(addresses)
+    try:
+        trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
+        try:
+            desk.prepare()
+            yield
+        finally:
+            trip_desk.close()
+    finally:
+        desk.close()
 
 
 async def _morning(systems: Systems, addresses: Addresses, ledger: str, progress: Progress) -> list[Done]:
@@ -75,6 +98,12 @@ async def _morning(systems: Systems, addresses: Addresses, ledger: str, progress
     ) as rb:
         agent = Agent(rb, systems, addresses, ledger, runtime, progress, [])
         return await agent.work()
+
+
+async def _trips(systems: Systems, ledger: str, progress: Progress) -> list[Booked]:
+    actions = BY_STEP.values()
+    async with AsyncReadback.open(ledger, tenant=TENANT, principal=AGENT, run="trips", actions=actions) as rb:
+        return await book_trips(rb, systems, progress)
 
 
 @contextmanager
@@ -124,7 +153,7 @@ def fresh_ledger(folder: Path) -> str:
         writable = False
     if not writable:
         folder = Path(tempfile.mkdtemp(prefix="readback-demo-ledger-"))
-    for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm"):
+    for name in (LEDGER, *(f"{LEDGER}{suffix}" for suffix in BESIDE)):
         (folder / name).unlink(missing_ok=True)
     return f"sqlite:///{(folder / LEDGER).absolute()}"
 

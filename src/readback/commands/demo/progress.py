@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from readback import Outcome, State
+from readback import Outcome, SagaOutcome, State
 from readback.commands.terminal import console, safe
 
 if TYPE_CHECKING:
     from rich.status import Status
 
     from readback.commands.demo.morning import Step
+    from readback.commands.demo.trip_cases import Case
 
 MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
 NAME_WIDTH = 26
@@ -58,6 +59,11 @@ class Progress:
         mark, style = MARKS[mark_of(outcome)]
         self._line(mark, style, step.name, outcome.message if outcome is not None else instead, step.spoiled)
 
+    def trip(self, case: Case, outcome: SagaOutcome) -> None:
+        """The trip, the words that may be told of it, and what was spoiled."""
+        mark, style = MARKS[mark_of(outcome)]
+        self._line(mark, style, f"trip to {case.trip}", outcome.message, f"{case.where}: {case.words}")
+
     def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
         from rich.padding import Padding
         from rich.table import Table
@@ -92,7 +98,7 @@ class Progress:
         self._console.print(text, style=style)
 
 
-def mark_of(outcome: Outcome | None) -> str:
+def mark_of(outcome: Outcome | SagaOutcome | None) -> str:
     """Told as done, open, or told as not done."""
     if outcome is None:
         return "not"

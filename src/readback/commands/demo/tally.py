@@ -170,5 +170,5 @@ def said(heard: Sequence[Heard], *, called: bool) -> str:
     if "Timeout" in answer.raised:
         return "timed out"
     if answer.raised:
-        return f"raised {answer.raised.split()[0]}"
+        return "no answer" if "connection" in answer.text else f"raised {answer.raised.split()[0]}"
     return answer.text if answer.status is None else f"{answer.status} {answer.text}"

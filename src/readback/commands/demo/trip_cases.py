@@ -63,8 +63,8 @@ CASES: Final = (
         "riga",
         "tickets",
         "after the pivot",
-        "503 twice, and then issued",
-        (Spoiled("refuse", "tickets", times=2, params={"code": 503}),),
+        "503 three times, and then issued",
+        (Spoiled("refuse", "tickets", times=3, params={"code": 503}),),
     ),
     Case("split", "tickets", "after the pivot", "issued, and the reply is lost", (Spoiled("lost_reply", "tickets"),)),
 )

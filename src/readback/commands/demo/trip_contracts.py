@@ -33,6 +33,8 @@ UNDONE: Final = {
 }
 # How soon these providers' effects can be seen, and how late one may still land.
 TIMES: Final[dict[str, Any]] = {"within": "600ms", "polls": ("0s", "100ms", "250ms"), "late_window": "600ms"}
+# Taking something back honours the key: where a worker died before its request had left, it is sent again.
+REVERSAL: Final[dict[str, Any]] = {"kind": "set", "identity": UNDONE, "execute": {"honours_key": True}, **TIMES}
 
 
 def _made(ctx: Context, book: str) -> Reading:
@@ -83,6 +85,13 @@ def _left(ctx: Context, book: str) -> Reading:
     return found[0] if found else Reading.absent()
 
 
+def _changed_anywhere(ctx: Context, book: str) -> list[Reading]:
+    """Every entry that our attempt changed last. Where there is none it did nothing, here or elsewhere."""
+    return trip_desk.files[book].all(
+        "SELECT * FROM entries WHERE stamp = ?", [ctx.stamp], version="version", stamp="stamp"
+    )
+
+
 # --- before the pivot: three holds, which do not need each other ------------------------------------------------
 
 
@@ -113,7 +122,7 @@ def seats_anywhere(ctx: Context, trip: str, flight: str) -> list[Reading]:
     return _made_anywhere(ctx, "flights")
 
 
-@hold_seat.compensate(kind="set", identity=UNDONE, ensure={"released": "authoritative.status == 'released'"}, **TIMES)
+@hold_seat.compensate(ensure={"released": "authoritative.status == 'released'"}, **REVERSAL)
 @overheard
 def release_seat(ctx: Context, trip: str, flight: str) -> object:
     """Give the seat back."""
@@ -123,6 +132,11 @@ def release_seat(ctx: Context, trip: str, flight: str) -> object:
 @release_seat.read(source="flights-book", consistency="strong", independence="other_system")
 def seat_left(ctx: Context, trip: str, flight: str) -> Reading:
     return _left(ctx, "flights")
+
+
+@release_seat.find
+def seats_changed(ctx: Context, trip: str, flight: str) -> list[Reading]:
+    return _changed_anywhere(ctx, "flights")
 
 
 @action(
@@ -152,9 +166,7 @@ def rooms_anywhere(ctx: Context, trip: str, room: str) -> list[Reading]:
     return _made_anywhere(ctx, "hotel")
 
 
-@book_hotel.compensate(
-    kind="set", identity=UNDONE, ensure={"cancelled": "authoritative.status == 'cancelled'"}, **TIMES
-)
+@book_hotel.compensate(ensure={"cancelled": "authoritative.status == 'cancelled'"}, **REVERSAL)
 @overheard
 def cancel_hotel(ctx: Context, trip: str, room: str) -> object:
     """Take the booking back."""
@@ -164,6 +176,11 @@ def cancel_hotel(ctx: Context, trip: str, room: str) -> object:
 @cancel_hotel.read(source="hotel-book", consistency="strong", independence="other_system")
 def room_left(ctx: Context, trip: str, room: str) -> Reading:
     return _left(ctx, "hotel")
+
+
+@cancel_hotel.find
+def rooms_changed(ctx: Context, trip: str, room: str) -> list[Reading]:
+    return _changed_anywhere(ctx, "hotel")
 
 
 @action(
@@ -193,9 +210,7 @@ def cars_anywhere(ctx: Context, trip: str, car: str) -> list[Reading]:
     return _made_anywhere(ctx, "car")
 
 
-@reserve_car.compensate(
-    kind="set", identity=UNDONE, ensure={"cancelled": "authoritative.status == 'cancelled'"}, **TIMES
-)
+@reserve_car.compensate(ensure={"cancelled": "authoritative.status == 'cancelled'"}, **REVERSAL)
 @overheard
 def cancel_car(ctx: Context, trip: str, car: str) -> object:
     """Take the reservation back."""
@@ -205,6 +220,11 @@ def cancel_car(ctx: Context, trip: str, car: str) -> object:
 @cancel_car.read(source="car-book", consistency="strong", independence="other_system")
 def car_left(ctx: Context, trip: str, car: str) -> Reading:
     return _left(ctx, "car")
+
+
+@cancel_car.find
+def cars_changed(ctx: Context, trip: str, car: str) -> list[Reading]:
+    return _changed_anywhere(ctx, "car")
 
 
 # --- the pivot: from here on the trip goes forward --------------------------------------------------------------
@@ -247,10 +267,8 @@ def charge_by_key(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, 
 
 
 @charge_trip.compensate(
-    kind="set",
-    identity={**UNDONE, "account": "not_offered"},
     ensure={"refunded": "authoritative.status == 'refunded'"},
-    **TIMES,
+    **{**REVERSAL, "identity": {**UNDONE, "account": "not_offered"}},
 )
 @overheard
 def refund_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> object:
@@ -261,6 +279,11 @@ def refund_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, ca
 @refund_trip.read(source="payments-book", consistency="strong", independence="other_system")
 def charge_left(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> Reading:
     return _left(ctx, "payments")
+
+
+@refund_trip.find
+def charges_changed(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> list[Reading]:
+    return _changed_anywhere(ctx, "payments")
 
 
 # --- after the pivot --------------------------------------------------------------------------------------------

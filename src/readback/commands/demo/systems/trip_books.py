@@ -22,7 +22,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What a provider calls its own things. `honours_key`: one key has one effect, however often it is sent."""
+    """What a provider calls its own things. `honours_key`: one key makes one thing, however often it is sent. What
+    takes a thing back honours the key everywhere.
+    """
 
     prefix: str
     made: str

@@ -55,8 +55,11 @@ class Job:
         return 200 if self.entry else 201
 
     @property
-    def keyed(self) -> bool:
-        return self.book.trade.honours_key and bool(self.asked.key)
+    def key(self) -> str:
+        """The key under which the request is known, or "". What takes an entry back honours it, for that entry."""
+        if self.entry:
+            return f"{self.asked.key}/{self.entry['id']}" if self.asked.key else ""
+        return self.asked.key if self.book.trade.honours_key else ""
 
 
 class Service:
@@ -78,7 +81,7 @@ class Service:
             return self._mutate(_job(self.books[name], entry_id, headers, body))
 
     def _mutate(self, job: Job) -> Reply:
-        if job.keyed and (known := job.book.key(job.asked.tenant, job.asked.key)):
+        if job.key and (known := job.book.key(job.asked.tenant, job.key)):
             return _replay(known, job)
         _check(job)
         seen = {"book": job.book.name, "op": job.book.trade.undo if job.entry else "make", "tenant": job.asked.tenant,
@@ -90,8 +93,8 @@ class Service:
         """Does it, and records the key with the answer in the same transaction. Its answer is the honest one."""
         with job.book.transaction():
             reply = Reply(job.code, _done(job, asked or job.asked))
-            if job.keyed:
-                job.book.put_key(job.asked.tenant, job.asked.key, job.request_hash, "done", reply.code, reply.body)
+            if job.key:
+                job.book.put_key(job.asked.tenant, job.key, job.request_hash, "done", reply.code, reply.body)
         return reply
 
     @property
@@ -183,9 +186,9 @@ def _silent_noop(service: Service, rule: Rule, job: Job) -> Reply:
 
 
 def _late(service: Service, rule: Rule, job: Job) -> Reply:
-    if job.keyed:
+    if job.key:
         with job.book.transaction():
-            job.book.put_key(job.asked.tenant, job.asked.key, job.request_hash, "in_progress", 0, None)
+            job.book.put_key(job.asked.tenant, job.key, job.request_hash, "in_progress", 0, None)
     service.later(rule.ms("ms", 300), lambda: service.commit(job))
     return Reply(202, {"status": "accepted", "trip": job.asked.trip})
 

@@ -1,0 +1,62 @@
+"""The chapter of the trips: five steps with a pivot, on real providers, spoiled at each step in turn.
+
+Started by `main` between the desk's morning and the reckoning. Every trip is booked twice, under the same faults: once
+by Readback as a saga, and once, under another name, by the naive agent, who believes replies. Both are then held
+against the providers' own books, by `trip_tally`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from readback import AsyncReadback, SagaOutcome
+from readback.commands.demo.naive import Told
+from readback.commands.demo.progress import Progress
+from readback.commands.demo.systems.launch import Systems
+from readback.commands.demo.trip_cases import CASES, Case
+from readback.commands.demo.trip_naive import NaiveAgent, naive_client
+from readback.commands.demo.trip_plan import SAGA, operation, steps
+
+NAIVE = "naive-"
+"""Before the name of a trip that the naive agent books."""
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What came of a trip, and what the naive agent told of its own."""
+
+    case: Case
+    outcome: SagaOutcome
+    naive: Told
+
+
+async def book_trips(rb: AsyncReadback, systems: Systems, progress: Progress) -> list[Booked]:
+    """All trips, side by side, and the same ones as the naive agent books them."""
+    progress.chapter("Ten trips of five steps, spoiled at each step in turn")
+    for case in CASES:
+        _spoil(systems, case)
+    async with asyncio.TaskGroup() as together:
+        naive = together.create_task(asyncio.to_thread(_naively, systems.trip_url))
+        begun = [together.create_task(_book(rb, case, progress)) for case in CASES]
+    told = naive.result()
+    return [Booked(case, task.result(), told[case.trip]) for case, task in zip(CASES, begun, strict=True)]
+
+
+def _spoil(systems: Systems, case: Case) -> None:
+    for trip in (case.trip, NAIVE + case.trip):
+        for each in case.spoiled:
+            systems.fault(each.fault, system="trip", match=each.match(trip), times=each.times, **each.params)
+
+
+async def _book(rb: AsyncReadback, case: Case, progress: Progress) -> SagaOutcome:
+    with progress.doing(case.trip):
+        outcome = await rb.saga(steps(case.trip), name=SAGA, operation=operation(case.trip))
+    progress.trip(case, outcome)
+    return outcome
+
+
+def _naively(providers_url: str) -> dict[str, Told]:
+    with naive_client(providers_url) as client:
+        agent = NaiveAgent(client)
+        return {case.trip: agent.book(NAIVE + case.trip) for case in CASES}
