@@ -222,13 +222,15 @@ class Trip:
             c["ticket"](trip=trip, price=1, ref=from_step("charge", "ref")).as_step("ticket", after=("charge",)),
         ]
 
-    def begin(self, steps: Sequence[SagaStep] | None = None, operation: str = "op-1", name: str = "trip") -> Any:
+    def begin(self, steps: Sequence[SagaStep] | None = None, operation: str | None = "op-1", name: str = "trip") -> Any:
         request = self.session.saga_request(self.steps() if steps is None else steps, name, operation)
         ticket = attend.Ticket()
         s = self.session
         return saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket)
 
-    def run(self, steps: Sequence[SagaStep] | None = None, operation: str = "op-1", wait_s: float = DAY) -> SagaOutcome:
+    def run(
+        self, steps: Sequence[SagaStep] | None = None, operation: str | None = "op-1", wait_s: float = DAY
+    ) -> SagaOutcome:
         """Begins it, and stays until it is settled."""
         told = self.driver.drive(self.begin(steps, operation), self.runtime.now_us() + int(wait_s * S))
         assert not isinstance(told, Parked)
