@@ -17,6 +17,7 @@ from readback.canon.digest import sha256_hex
 from readback.domain.approval import Approver
 from readback.domain.approver_list import approvers_of
 from readback.domain.errors import SettingsError
+from readback.domain.limits import NO_LIMITS, Limits, limits_of
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
 TENANT_DEFAULT: Final = "default"
@@ -24,7 +25,8 @@ PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
-LISTS: Final = frozenset({"contracts", "incident_command"})
+LISTS: Final = frozenset({"contracts", "incident_command", "scopes"})
+LIMITS: Final = "limits"
 SECRET_MAX_BYTES: Final = 4_096
 APPROVERS: Final = "approvers"
 OTHERS_MAY_WRITE: Final = 0o022
@@ -52,6 +54,10 @@ class Settings:
     """Where the webhook's secret is: `env:NAME`, or `file:PATH`; never the secret itself."""
     approvers: tuple[Approver, ...] = ()
     """Who may approve, by `[approvers.NAME]`; only from files, and never from one that others may write."""
+    scopes: tuple[str, ...] = ()
+    """The permission scopes that this client holds, where a program names none."""
+    limits: Limits = NO_LIMITS
+    """What each tenant may take, by `[limits]` and `[limits.TENANT]`; only from files."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
@@ -64,17 +70,19 @@ def settings(
     contracts: tuple[str, ...] = (),
     recovery_table: str | None = None,
 ) -> Settings:
-    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE, _CONTRACTS (names by commas).
+    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE; _CONTRACTS, _SCOPES (by commas).
 
     Raises SettingsError for a file that is malformed or has an unknown key.
     """
     environment = os.environ
     named = environment.get("READBACK_CONTRACTS", "").replace(",", " ").split()
+    scopes = environment.get("READBACK_SCOPES", "").replace(",", " ").split()
     said: dict[str, object] = {
         "url": url if url is not None else environment.get("READBACK_URL") or None,
         "tenant": tenant if tenant is not None else environment.get("READBACK_TENANT") or None,
         "principal": principal if principal is not None else environment.get("READBACK_PRINCIPAL") or None,
         "contracts": contracts or tuple(named) or None,
+        "scopes": tuple(scopes) or None,
         "recovery_table": recovery_table if recovery_table is not None else environment.get("READBACK_TABLE") or None,
     }
     filed, pins = _filed()
@@ -162,7 +170,7 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
 
 def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     table = dict(given)
-    listed_approvers = table.pop(APPROVERS, None)
+    listed_approvers, limits = table.pop(APPROVERS, None), table.pop(LIMITS, None)
     known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
     for name, value in table.items():
         if name not in known:
@@ -174,10 +182,14 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
         if not (listed if name in LISTS else isinstance(value, str)):
             wanted = "a list of texts" if name in LISTS else "a text"
             raise SettingsError(f"The key {name!r} of {path} is not {wanted}.", remedy="Correct the file.")
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    found: dict[str, object] = {n: tuple(value) if isinstance(value, list) else value for n, value in table.items()}
     if listed_approvers is not None:
         _check_rights(path)
         found[APPROVERS] = approvers_of(listed_approvers, str(path))
+    if limits is not None:
+        if not isinstance(limits, dict):
+            raise SettingsError(f"The key {LIMITS!r} of {path} is not a table.", remedy=f"Write it as [{LIMITS}].")
+        found[LIMITS] = limits_of(limits)
     if found.get("recovery_table"):
         found["recovery_table"] = str((path.parent / str(found["recovery_table"])).absolute())  # beside its file
     return found

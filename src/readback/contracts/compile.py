@@ -265,6 +265,7 @@ def _contract(
         key_fields=options.key_fields,
         key_kept_us=options.key_kept_us or KEY_KEPT_US,
         principals=options.principals,
+        scopes=options.scopes,
         redact=_hidden_everywhere(options.redact),
         tell=options.tell,
         unverifiable=options.unverifiable,

@@ -30,7 +30,7 @@ EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
     "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
-    "late_window", "key_fields", "key_kept", "principals", "redact", "tell", "unverifiable", "proves",
+    "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell", "unverifiable", "proves",
     "freeze",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
@@ -69,6 +69,7 @@ class Options:
     key_fields: tuple[str, ...] = ()
     key_kept_us: int | None = None
     principals: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
     redact: tuple[str, ...] = ()
     tell: tuple[str, ...] = ()
     unverifiable: str = ""
@@ -297,6 +298,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "key_fields": ("key_fields", _texts),
     "key_kept": ("key_kept_us", _positive),
     "principals": ("principals", _texts),
+    "scopes": ("scopes", _texts),
     "redact": ("redact", _redact),
     "tell": ("tell", _paths_under("authoritative")),
     "unverifiable": ("unverifiable", _reason),

@@ -94,6 +94,8 @@ class Contract:
     """What is frozen beside its target, where something has to be."""
     key_kept_us: int = KEY_KEPT_US
     """How long a settled idempotency record answers. An open one never expires."""
+    scopes: tuple[str, ...] = ()
+    """The permission scopes that a client has to hold, all of them."""
     names_before: bool = False
     """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
@@ -176,6 +178,7 @@ def describe(contract: Contract) -> dict[str, Json]:
         "rollback": contract.has_rollback,
         "freeze": [scope.value for scope in contract.freeze],
         "arguments": contract.schema_hash,
+        **({"scopes": list(contract.scopes)} if contract.scopes else {}),
     }
 
 

@@ -65,6 +65,15 @@ class Limits:
         return any(limits != nothing for limits in (self.default, *self.tenants.values()))
 
 
+NO_LIMITS: Final = Limits()
+
+
+def in_force(operators: Limits, own: TenantLimits | None) -> Limits | None:
+    """The operator's limits, as far as a program's own make them stricter; None where there is none at all."""
+    found = operators if own is None else operators.stricter(own)
+    return found if found.any else None
+
+
 def limits_of(table: Mapping[str, object]) -> Limits:
     """Limits as a settings file has them: keys of the default, and a table for each tenant.
 

@@ -71,6 +71,8 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         "parent_span": scope.parent_span,
         "reverses": request.reverses,
     }
+    if contract.scopes:
+        context["scopes"] = list(contract.scopes)  # those under which it was admitted
     data: dict[str, Json] = {
         "principal": scope.principal,
         "contract": contract.name,

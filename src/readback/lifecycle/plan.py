@@ -104,3 +104,5 @@ class Scope:
     break_glass: str = ""
     parent_span: str = ""
     """The span of the trace under which the action was proposed."""
+    scopes: tuple[str, ...] = ()
+    """The permission scopes that the client holds."""

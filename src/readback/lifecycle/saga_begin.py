@@ -22,6 +22,7 @@ from readback.lifecycle.plan import Plan, Scope
 from readback.lifecycle.saga_run import SagaRun
 from readback.lifecycle.secrecy import Secrecy
 from readback.lifecycle.steps import Begun
+from readback.lifecycle.validate import check_scopes
 from readback.ports.store import KeyRecord
 
 FORMAT: Final = 1
@@ -55,6 +56,8 @@ class SagaRequest:
 
 def check(request: SagaRequest, scope: Scope) -> tuple[StepTerms, ...]:
     """The terms of its steps. Raises SagaError with every fault, all at once; nothing was done."""
+    for step in request.steps:
+        check_scopes(step.plan.contract, scope)
     drafts = [_draft(step) for step in request.steps]
     found = faults(drafts, principal=scope.principal, operation=request.operation)
     if found:

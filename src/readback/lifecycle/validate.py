@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from readback.canon import Json
+from readback.domain.contract import Contract
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import ProposalError, UnknownPrincipalError
+from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import CODE
@@ -48,11 +49,23 @@ def admit(request: Request, scope: Scope) -> None:
         raise UnknownPrincipalError(
             f"Principal {scope.principal!r} may not run {contract.name!r}.", details={"allowed": list(allowed)}
         )
+    if contract.scopes and not (request.reverses or request.saga):  # those were admitted with what they belong to
+        check_scopes(contract, scope)
     if contract.depth.operation_required and not request.operation and not contract.key_fields:
         raise ProposalError(
             f"{contract.name!r} is {contract.side_effect.value}: it needs an operation id, so that a repetition "
             "can be told from a second operation.",
             remedy="Pass operation='...' to run, the same for every repetition of the same intent.",
+        )
+
+
+def check_scopes(contract: Contract, scope: Scope) -> None:
+    """Raises MissingScopeError unless the client holds every scope that the contract names."""
+    missing = [each for each in contract.scopes if each not in scope.scopes]
+    if missing:
+        raise MissingScopeError(
+            f"{contract.name!r} needs the scopes {', '.join(missing)}, which {scope.principal!r} does not hold.",
+            details={"contract": contract.name, "missing": missing},
         )
 
 

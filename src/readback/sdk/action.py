@@ -93,6 +93,7 @@ class _Options(TypedDict, total=False):
     key_fields: Sequence[str]
     key_kept: Duration
     principals: Sequence[str]
+    scopes: Sequence[str]
     redact: Sequence[str]
     tell: Sequence[str]
     unverifiable: str

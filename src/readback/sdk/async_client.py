@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from readback.domain.belief import Belief, believe
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.saga_outcome import SagaOutcome
@@ -57,6 +58,8 @@ class AsyncReadback:
         runtime: Runtime | None = None,
         store: LedgerStore | None = None,
         recovery_table: TableLike | None = None,
+        scopes: Iterable[str] | None = None,
+        limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
     ) -> AsyncReadback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
@@ -65,7 +68,9 @@ class AsyncReadback:
         `boundary`, `trace` and `parent_span` are ids and versions for the record. `budget` is what `require` sees as
         `scope.budget`. `break_glass` is the reason for which critical mutations are executed without an approval; it is
         recorded, and they are always reviewed. `actions` are declared beforehand, so that `resume` finds them.
-        `runtime` replaces clock, sleep and ids; `store` the ledger itself. `recovery_table` is an operator's own table,
+        `runtime` replaces clock, sleep and ids; `store` the ledger itself. `scopes` are the permission scopes that this
+        client holds (READBACK_SCOPES); `limits` what its tenant may take at most, which can only make the operator's
+        own stricter. `recovery_table` is an operator's own table,
         or the file that holds it (READBACK_TABLE); it is checked before anything is opened. Raises SettingsError,
         InputError or StoreError.
         """
@@ -86,6 +91,8 @@ class AsyncReadback:
                 runtime=runtime,
                 store=store,
                 recovery_table=recovery_table,
+                scopes=scopes,
+                limits=limits,
                 incident_sink=incident_sink,
             )
         )

@@ -29,6 +29,7 @@ from readback.domain.errors import (
     UnsupportedValueError,
     UsageError,
 )
+from readback.domain.limits import TenantLimits, in_force
 from readback.domain.outcome import Outcome
 from readback.domain.saga import KIND
 from readback.lifecycle import attend, saga_attend
@@ -90,6 +91,8 @@ class Session:
         runtime: Runtime | None,
         store: LedgerStore | None,
         recovery_table: TableLike | None = None,
+        scopes: Iterable[str] | None = None,
+        limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
@@ -98,7 +101,8 @@ class Session:
         named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
         for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
             check_id(name, value, UsageError, may_be_empty=True)
-        limits = {key: json_value(value) for key, value in (budget or {}).items()}
+        held = settings.scopes if scopes is None else scopes_of(scopes)
+        spending = {key: json_value(value) for key, value in (budget or {}).items()}
         scope = Scope(
             settings.tenant,
             settings.principal,
@@ -107,12 +111,13 @@ class Session:
             task_state,
             boundary,
             trace,
-            limits,
+            spending,
             break_glass,
             parent_span,
+            held,
         )
         plans = [definition.plan for definition in actions]
-        engine = Engine(table_in_force(recovery_table, settings))
+        engine = Engine(table_in_force(recovery_table, settings), limits=in_force(settings.limits, limits))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         sinks = (incident_sink,) if incident_sink is not None else incident_sinks(settings, used)
@@ -241,7 +246,11 @@ class Session:
 
     def signal(self, id_or_stamp: str) -> bool:
         """Wakes the next reading of an action; it decides nothing. False if nothing waits."""
-        woken = self.store.wake(self.action_id(id_or_stamp), self.runtime.now_us())
+        action_id, now_us = self.action_id(id_or_stamp), self.runtime.now_us()
+        limits = self.engine.limits
+        rate = limits.of(self.scope.tenant).polls_per_minute if limits is not None else 0
+        at_us = self.store.pace(self.scope.tenant, now_us, now_us, rate) if rate else now_us
+        woken = self.store.wake(action_id, at_us)
         self.runtime.poke()
         return woken
 
@@ -299,6 +308,16 @@ class Session:
             self.closed = True
             self.herald.close()
             self.store.close()
+
+
+def scopes_of(scopes: Iterable[str]) -> tuple[str, ...]:
+    """The names of permission scopes, each once. Raises UsageError."""
+    if isinstance(scopes, str):
+        raise UsageError("scopes is a list of names, and not one text.", remedy=f"Pass scopes=[{scopes!r}].")
+    found = tuple(dict.fromkeys(scopes))
+    for each in found:
+        check_id("scope", each, UsageError)
+    return found
 
 
 def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
