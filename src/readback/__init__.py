@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from readback.contracts.conditions import postcondition
     from readback.contracts.hands import reader
     from readback.contracts.verifiers import invariant_check, read_after_write
+    from readback.domain.approval import ApprovalToken, Approver
     from readback.domain.belief import Belief
     from readback.domain.context import Context
     from readback.domain.discrepancy import Discrepancy
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from readback.domain.state import State
     from readback.domain.verdict import Attribution, Level, Verdict, Why
     from readback.sdk.action import action
+    from readback.sdk.approving import ApprovalRequest, ApproverKey
     from readback.sdk.async_client import AsyncReadback
     from readback.sdk.client import Readback
     from readback.sdk.proposal import Proposal, UnusedProposalWarning
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "action": "readback.sdk.action",
+    "ApprovalRequest": "readback.sdk.approving",
+    "ApprovalToken": "readback.domain.approval",
+    "Approver": "readback.domain.approval",
+    "ApproverKey": "readback.sdk.approving",
     "AsyncReadback": "readback.sdk.async_client",
     "Attribution": "readback.domain.verdict",
     "Belief": "readback.domain.belief",
@@ -69,6 +75,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "ApprovalRequest",
+    "ApprovalToken",
+    "Approver",
+    "ApproverKey",
     "AsyncReadback",
     "Attribution",
     "Belief",

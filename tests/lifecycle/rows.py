@@ -7,7 +7,7 @@ to: they close a gap of the table, so that it stays total if a stage ever change
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from readback.domain.context import Context
@@ -18,7 +18,9 @@ from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTabl
 from readback.domain.state import State
 from readback.lifecycle.engine import Engine
 from readback.testing.driver_virtual import Hangs
+from tests.lifecycle.approving import ASKED, approve, listed, people
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House, Shop
+from tests.lifecycle.rewriting import rewritten
 
 Args = Any
 A, S = RecoveryAction, State
@@ -403,6 +405,54 @@ def _plain(**more: Any) -> Callable[[House], Outcome]:
     return lambda house: house.run(house.action(**more))
 
 
+# --- approvals ----------------------------------------------------------------------------------------------------
+
+
+def _approved(house: House, **options: Any) -> str:
+    """An action that waits for an approval, and was approved."""
+    listed(house)
+    held = house.run(house.action(**ASKED, **options))
+    approve(house, held.id)
+    return held.id
+
+
+def _other_approvers(house: House) -> Outcome:
+    action_id = _approved(house)
+    listed(house, people("carol"))
+    house.work(60)
+    return house.get(action_id)
+
+
+def _other_payload(house: House) -> Outcome:
+    house.shop.rows["o-2"] = {**house.shop.rows["o-1"], "id": "o-2"}
+    action_id = _approved(house)
+    rewritten(house, action_id, "requested")
+    house.work(60)
+    return house.get(action_id)
+
+
+def _executed(house: House) -> str:
+    """Called, and gone on with by another process."""
+    action_id = _approved(house, polls=["30s"], within="60s")
+    house.wait(action_id, wait_s=1)
+    house.die()
+    return action_id
+
+
+def _approved_elsewhere(house: House) -> Outcome:
+    action_id = _executed(house)
+    listed(house, people("carol"))
+    house.work(120)
+    return house.get(action_id)
+
+
+def _nobody_signed(house: House) -> Outcome:
+    action_id = _executed(house)
+    listed(house, replace(house.engine.approvals, verify=lambda key, message, signature: False))
+    house.work(120)
+    return house.get(action_id)
+
+
 WALKS: Final[dict[str, Walk]] = {
     "REC-01": Walk(_late_reader, A.RETRY_VERIFICATION, S.RECONCILED_SUCCESS),
     "REC-02": Walk(_replica, A.FORCE_STRONG_READ, S.RECONCILED_SUCCESS),
@@ -440,6 +490,10 @@ WALKS: Final[dict[str, Walk]] = {
     ),
     "REC-18": Walk(_down_before, A.DEFER_OR_FAIL, S.FAILED, calls=0),
     "REC-19": Walk(_down_for_a_while, A.HOLD_PENDING, S.RECONCILED_SUCCESS),
+    "REC-20": Walk(_other_approvers, A.REVALIDATE_APPROVAL, S.VALIDATED, calls=0),
+    "RB-policy-after": Walk(_approved_elsewhere, A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
+    "REC-21": Walk(_other_payload, A.FAIL_CLOSED, S.FAILED, calls=0),
+    "RB-approval-after": Walk(_nobody_signed, A.FREEZE_AND_ALARM, S.REVIEW_REQUIRED, freezes=True, incident=True),
     "RB-verified": Walk(_plain(), A.ACCEPT, S.RECONCILED_SUCCESS),
     "RB-no-op-allowed": Walk(_already_so, A.RECORD_NO_OP, S.RECONCILED_SUCCESS),
     "RB-failed-before-effect": Walk(_plain(require={"never": "false"}), A.FAIL, S.FAILED, calls=0),
@@ -469,10 +523,6 @@ WALKS: Final[dict[str, Walk]] = {
 
 WAITING: Final[dict[str, str]] = {
     "REC-10": "forward recovery: no stage yet runs the steps of a saga after its pivot",
-    "REC-20": "approvals: no stage yet holds one against the policy that it was given under",
-    "RB-policy-after": "approvals: the same, of what was executed",
-    "REC-21": "approvals: no stage yet holds one against the payload that is executed",
-    "RB-approval-after": "approvals: the same, of what was executed",
 }
 """Rows whose stage is still to be built; empty when all of them are."""
 

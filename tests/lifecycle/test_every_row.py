@@ -25,7 +25,9 @@ def test_every_row_is_walked_or_waits_for_its_stage_or_guards_the_table() -> Non
 
 
 @pytest.mark.requirement("REC-01", "REC-02", "REC-03", "REC-04", "REC-05", "REC-06", "REC-07", "REC-08", "REC-09")
-@pytest.mark.requirement("REC-11", "REC-12", "REC-13", "REC-14", "REC-15", "REC-16", "REC-17", "REC-18", "REC-19")
+@pytest.mark.requirement(
+    "REC-11", "REC-12", "REC-13", "REC-14", "REC-15", "REC-16", "REC-17", "REC-18", "REC-19", "REC-20", "REC-21"
+)
 @pytest.mark.requirement("REC-RULE-version")
 @pytest.mark.parametrize("row_id", WALKS)
 def test_a_row_ends_in_its_action(row_id: str) -> None:
@@ -53,7 +55,8 @@ def test_a_row_that_decided_stands_in_the_ledger_with_the_version_of_its_table(r
     events = stage.house.events(told.id)
     rows = [event.data.get("row") for event in events]
     assert row_id in rows
-    judged = [event.data for event in events if event.kind in (EventKind.JUDGED, EventKind.REJECTED)]
+    told_by = (EventKind.JUDGED, EventKind.REJECTED, EventKind.APPROVAL_REQUESTED)
+    judged = [event.data for event in events if event.kind in told_by]
     assert {data["table"] for data in judged if data.get("row")} == {DEFAULT_TABLE.version}
     frozen = {subject for data in judged for subject in data.get("freeze") or ()}
     assert (f"resource:{told.target}" in frozen) is walk.freezes

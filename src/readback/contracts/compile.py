@@ -19,12 +19,13 @@ from readback.contracts.options import Options, read_options
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import Template, compile_template
 from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
+from readback.domain.approval import ApprovalTerms
 from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
 from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
 from readback.domain.freezing import DEFAULT_SCOPES
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
-from readback.domain.side_effect import Consistency, Independence, depth
+from readback.domain.side_effect import Consistency, Independence, SideEffect, depth
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
 from readback.ports.acting import Hand, Hands
 from readback.ports.predicates import Predicate, PredicateEngine
@@ -50,6 +51,7 @@ def compile_contract(
     expected = _expected_version(read, clauses)
     ensure = clauses.ensure(read.ensure)
     fails_when = clauses.checks("fails_when", read.fails_when)
+    approval_when = _approval_when(read, clauses)
     readers = _with_invariants(read, (*parts.readers, *read.readers), problems)
     terms = tuple(_terms(each, problems) for each in readers)
     _check_arguments(read, readers, parts, problems)
@@ -74,6 +76,7 @@ def compile_contract(
             parts.rollback,
         ),
         compensation=parts.compensation,
+        approval_when=approval_when,
     )
 
 
@@ -92,6 +95,18 @@ def _expected_version(options: Options, clauses: Clauses) -> Predicate | None:
         reason = "It is compared with a reading, and there is no reader."
         clauses.problems.add("expected_version", ContractFieldError(reason))
     return clauses.expression("expected_version", options.expected_version, boolean=False, forbidden=NOT_ASKED)
+
+
+def _approval_when(options: Options, clauses: Clauses) -> Check | None:
+    """The condition under which a person is asked. It is about the request alone, so that it stays the same."""
+    terms = options.approval
+    if terms is None or not terms.when:
+        return None
+    if options.side_effect is SideEffect.CRITICAL_MUTATION:
+        reason = "A critical mutation always needs an approval; no condition takes that away."
+        clauses.problems.add("approval.when", ContractFieldError(reason))
+    made = clauses.checks("approval", {"when": terms.when}, NOT_ASKED)
+    return made[0] if made else None
 
 
 # --- readers -----------------------------------------------------------------------------------------------------
@@ -276,8 +291,16 @@ def _contract(
         has_rollback=parts.rollback is not None,
         freeze=options.freeze or DEFAULT_SCOPES,
         schema_hash=parts.arguments.schema_hash,
+        approval=_approval(options),
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )
+
+
+def _approval(options: Options) -> ApprovalTerms | None:
+    """What is asked for; a critical mutation is always approved by somebody."""
+    if options.approval is None and options.side_effect is SideEffect.CRITICAL_MUTATION:
+        return ApprovalTerms()
+    return options.approval
 
 
 def _hidden_everywhere(redact: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader
 from readback.contracts.problems import Problems, did_you_mean
+from readback.domain.approval import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
 from readback.domain.contract import POLLS_MAX, Noop
 from readback.domain.errors import ContractFieldError
 from readback.domain.freezing import FreezeScope
@@ -27,10 +28,12 @@ ENTRIES_MAX: Final = 64
 REASON_MAX_CHARS: Final = 500
 PROVES: Final = ("submitted", "delivered")
 EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
+APPROVAL_KEYS: Final = ("people", "expires", "when")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
     "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
-    "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell", "unverifiable", "proves",
+    "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell", "unverifiable",
+    "proves", "approval",
     "freeze",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
@@ -74,6 +77,7 @@ class Options:
     tell: tuple[str, ...] = ()
     unverifiable: str = ""
     proves: str = ""
+    approval: ApprovalTerms | None = None
     freeze: tuple[FreezeScope, ...] | None = None
 
 
@@ -275,6 +279,24 @@ def _identity(value: object) -> dict[str, str]:
     return {key: _raw_text(each) for key, each in _mapping(value).items()}
 
 
+def _approval(value: object) -> ApprovalTerms:
+    """`"required"`, or how many people, for how long, and when."""
+    if value == "required":
+        return ApprovalTerms()
+    if not isinstance(value, Mapping):
+        raise ContractFieldError(
+            f"It is 'required', or a mapping of {', '.join(APPROVAL_KEYS)}, and not {value!r:.40}."
+        )
+    for key in value:
+        if key not in APPROVAL_KEYS:
+            raise ContractFieldError(f"There is no such key {key!r:.40}.{did_you_mean(str(key), APPROVAL_KEYS)}")
+    people = value.get("people", 1)
+    if not isinstance(people, int) or isinstance(people, bool) or not 1 <= people <= PEOPLE_MAX:
+        raise ContractFieldError(f"'people' is 1 or {PEOPLE_MAX}, and not {people!r:.40}.")
+    expires = _positive(value["expires"]) if "expires" in value else EXPIRES_DEFAULT_US
+    return ApprovalTerms(people, expires, _raw_text(value.get("when", "")))
+
+
 _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "name": ("name", _name),
     "version": ("version", _text),
@@ -303,5 +325,6 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "tell": ("tell", _paths_under("authoritative")),
     "unverifiable": ("unverifiable", _reason),
     "proves": ("proves", _proves),
+    "approval": ("approval", _approval),
     "freeze": ("freeze", _freeze),
 }

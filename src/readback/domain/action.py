@@ -90,6 +90,8 @@ class Action:
     hold: str = ""
     approval: Asked | None = None
     """The approval that it waits for or stood on; None where none was asked for."""
+    gated: bool = False
+    """Its last attempt says which approvals it stood on, if only that it needed none."""
     code: str = ""
     review: str = ""
     incident: str = ""
@@ -193,8 +195,9 @@ def _read(a: Action, e: Event) -> None:
 
 def _attempted(a: Action, e: Event) -> None:
     _released(a)
-    if a.approval is not None and "approval" in e.data:
-        a.approval.used = True
+    a.gated = "approval" in e.data
+    if a.approval is not None:
+        a.approval.used = bool(e.data.get("approval"))
     a.break_glass = a.break_glass or str(e.data.get("break_glass", ""))
     a.attempts = _int(e.data["attempt"])
     a.timeout_us = _int(e.data["timeout"])
@@ -360,7 +363,8 @@ def _released(a: Action) -> None:
     if a.hold == HOLD:
         a.hold = a.code = ""
         a.review = "" if a.review == HOLD else a.review
-        a.judgement.detail = "" if a.attempts == 0 else a.judgement.detail
+        if a.attempts == 0:
+            a.judgement = Judgement()
 
 
 def _int(value: Json) -> int:

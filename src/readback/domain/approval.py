@@ -13,7 +13,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
@@ -64,6 +64,12 @@ class ApprovalCode(StrEnum):
     UNKNOWN_APPROVER = "approval.unknown-approver"
     SELF = "approval.self"
     DENIED = "approval.denied"
+
+
+NEVER_AGAIN: Final = frozenset(
+    code.value for code in ApprovalCode if code not in (ApprovalCode.EXPIRED, ApprovalCode.WAITING)
+)
+"""With these it ends closed: the same operation is not asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +208,24 @@ class Bound:
     def payload(self) -> str:
         """SHA-256 of the bytes, in hex: what a token names."""
         return sha256_hex(self.bytes())
+
+
+def bound_from(given: Json) -> Bound:
+    """What bytes that were read say that they bind. Raises ApprovalError for another form."""
+    raw = dict(given) if isinstance(given, dict) else {}
+    contract = raw.pop("contract", None)
+    names = {f.name for f in fields(Bound)} - {"contract", "contract_version", "contract_hash"}
+    whole = isinstance(contract, dict) and set(contract) == {"name", "version", "hash"}
+    if not whole or raw.pop("format", None) != BOUND_FORMAT or set(raw) != names:
+        raise ApprovalError("These are not the bytes of an approval.", code=ApprovalCode.MISMATCH.value)
+    assert isinstance(contract, dict)
+    of = {"contract": contract["name"], "contract_version": contract["version"], "contract_hash": contract["hash"]}
+    texts = {**raw, **of}
+    free, numbers = {"requested", "intended"}, {"people", "expires_us"}
+    for name, value in texts.items():
+        if name not in free and type(value) is not (int if name in numbers else str):
+            raise ApprovalError("These are not the bytes of an approval.", code=ApprovalCode.MISMATCH.value)
+    return Bound(**texts)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.domain.approval import ApprovalTerms
 from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
@@ -94,6 +95,8 @@ class Contract:
     """What is frozen beside its target, where something has to be."""
     key_kept_us: int = KEY_KEPT_US
     """How long a settled idempotency record answers. An open one never expires."""
+    approval: ApprovalTerms | None = None
+    """Who has to approve it before it is attempted; None where nobody has to."""
     scopes: tuple[str, ...] = ()
     """The permission scopes that a client has to hold, all of them."""
     names_before: bool = False
@@ -131,7 +134,7 @@ class Contract:
 
 def describe(contract: Contract) -> dict[str, Json]:
     """The contract as plain data: what its hash covers and `show` prints."""
-    return {
+    described: dict[str, Json] = {
         "name": contract.name,
         "version": contract.version,
         "kind": contract.kind.value,
@@ -178,8 +181,13 @@ def describe(contract: Contract) -> dict[str, Json]:
         "rollback": contract.has_rollback,
         "freeze": [scope.value for scope in contract.freeze],
         "arguments": contract.schema_hash,
-        **({"scopes": list(contract.scopes)} if contract.scopes else {}),
     }
+    if contract.approval is not None:  # a contract that asks for none keeps the hash that it had before there were any
+        terms = contract.approval
+        described["approval"] = {"people": terms.people, "expires_us": terms.expires_us, "when": terms.when}
+    if contract.scopes:  # as above
+        described["scopes"] = list(contract.scopes)
+    return described
 
 
 def _clauses(clauses: tuple[Postcondition, ...]) -> list[Json]:

@@ -13,6 +13,7 @@ from readback.domain.action import Action
 from readback.domain.errors import NotFoundError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
+from readback.lifecycle.approve import approved_blind, waits
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.escalate import escalate
@@ -47,11 +48,30 @@ def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket:
     ended = yield from engine.run(request, scope, ticket.hear)
     if isinstance(ended, Finished):
         ticket.action_id = ended.run.action.id
-        if settled(ended.run.action):
+        if settled(ended.run.action) or waits(ended.run.action):
             return (yield from outcome_after(ended.run))
         return (yield from stay(engine, ticket.action_id, scope.tenant, plans))
     ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Existing)
+    action = yield from find(ended.action_id, scope.tenant)
+    if waits(action):
+        return (yield from _ask_again(engine, action, request, scope, plans, ticket))
     return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=ticket.replayed))
+
+
+def _ask_again(
+    engine: Engine, action: Action, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket
+) -> Telling:
+    """The operation waits for an approval, and is run again: where it is approved now, or the glass is broken, it goes
+    on with the arguments that were given here; else the answer is that it waits.
+    """
+    asked = action.approval
+    if scope.break_glass or (asked is not None and asked.complete):
+        ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
+        ticket.replayed = not isinstance(ended, Finished)
+        action = yield from find(action.id, scope.tenant)
+    if waits(action):
+        return (yield from outcome_of(action, replayed=ticket.replayed))
+    return (yield from stay(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
 
 
 def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
@@ -72,6 +92,8 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
         begun = yield Begin()
         assert isinstance(begun, Begun)
+        if approved_blind(action, begun.now_us):
+            return (yield from outcome_of(action, replayed=replayed))
         if due is not None and due <= begun.now_us and plans(doing.contract) is not None:
             ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
@@ -83,8 +105,15 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
 
-def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, Ended]:
-    """Takes the lease and proceeds, once. Elsewhere where somebody else has it."""
+def go_on(
+    engine: Engine,
+    action_id: str,
+    tenant: str,
+    plans: PlanOf,
+    given: Request | None = None,
+    break_glass: str = "",
+) -> Generator[Step, Answer, Ended]:
+    """Takes the lease and proceeds, once. Elsewhere where somebody else has it. `given`: see resume.revive."""
     action = yield from find(action_id, tenant)
     begun = yield Begin()
     assert isinstance(begun, Begun)
@@ -96,7 +125,7 @@ def go_on(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generat
         return Elsewhere(action_id)
     if leased.version != action.version:
         action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
-    run = yield from revive(action, plans, begun.owner, leased.fence)
+    run = yield from revive(action, plans, begun.owner, leased.fence, given, break_glass)
     run.passed(leased.now_us)
     return (yield from engine.proceed(run))
 

@@ -23,11 +23,15 @@ from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_sta
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
+from readback.lifecycle import audit_saga
+from readback.lifecycle.approve import Approvals
+from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold
 from readback.lifecycle.run import REDACTED
+from readback.lifecycle.saga_run import fold_saga, projection_of_saga
 from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 
 FAULTS_KEPT_MAX: Final = 100
@@ -66,6 +70,8 @@ class AuditReport:
     faults: list[Fault] = field(default_factory=list)
     faults_total: int = 0
     truncation: str = TRUNCATION
+    approvals: Approvals | None = None
+    """By whose list signatures of approvals were checked; None where they were not."""
 
     @property
     def ok(self) -> bool:
@@ -84,14 +90,18 @@ def nobody(done: int) -> None:
 
 
 def audit(
-    store: LedgerStore, progress: Callable[[int], None] = nobody, kept: tuple[int, str] | None = None
+    store: LedgerStore,
+    progress: Callable[[int], None] = nobody,
+    kept: tuple[int, str] | None = None,
+    approvals: Approvals | None = None,
 ) -> AuditReport:
     """Reads everything. `progress` is called with the number of entries and actions done.
 
     `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
+    `approvals`: who may approve, so that signatures are checked too.
     Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
     """
-    report = AuditReport()
+    report = AuditReport(approvals=approvals)
     folded = 0
     met = kept is None
     controls = Controls()
@@ -192,26 +202,40 @@ def _check_folded(
         return Fault(code, what, last.seq if last else 0, projection.action_id, held.version)
 
     try:
-        action = fold(events)
         opened = [open_envelope(each.envelope) for each in events]
+        saga = fold_saga(events) if audit_saga.is_saga(opened) else None
+        action = fold(events) if saga is None else None
     except ReadbackError as error:
         yield fault("action.fold", f"The entries of action {projection.action_id} cannot be true: {error.message}")
         return
     except (KeyError, ValueError, TypeError) as error:
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
+    if saga is not None:
+        wanted = projection_of_saga(saga)
+        yield from (fault("projection.column", what) for what in _differences(held, wanted, saga.version))
+        yield from (fault("evidence", what) for what in _evidence(store, projection.tenant, opened, report, seen))
+        found = audit_saga.check_saga(store, saga, opened, lambda digest: _loaded(store, saga.tenant, digest))
+        yield from (fault(code, what) for code, what in found)
+        return
     if action is None:
         yield fault("action.empty", f"Action {projection.action_id} has a projection and no entries.")
         return
-    yield from (fault("projection.column", what) for what in _differences(held, action))
+    yield from (fault("projection.column", what) for what in _differences(held, projection_of(action), action.version))
     yield from (fault("action.identity", what) for what in _recomputed(action, opened[0]))
-    yield from (fault("evidence", what) for what in _evidence(store, action, opened, report, seen))
+    yield from (fault("evidence", what) for what in _evidence(store, action.tenant, opened, report, seen))
+    yield from (fault("evidence", what) for what in _request(store, action))
+    yield from (fault(code, what) for code, what in audit_saga.check_member(store, action))
     yield from (fault("key", what) for what in _key(store, action, report))
+    if action.approval is not None or action.attempts:
+        contract = _loaded(store, action.tenant, action.contract_ref)
+        request = _loaded(store, action.tenant, action.request_ref)
+        wrong = approval_faults(store, action, opened, contract, request, report.approvals)
+        yield from (fault("approval", what) for what in wrong)
 
 
-def _differences(held: StoredProjection, action: Action) -> Iterator[str]:
+def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
     """Each column of the projection against the same column folded again."""
-    wanted = projection_of(action)
     for column in fields(Projection):
         found, folded = getattr(held.projection, column.name), getattr(wanted, column.name)
         if column.name in LEASED or found == folded:
@@ -219,9 +243,9 @@ def _differences(held: StoredProjection, action: Action) -> Iterator[str]:
         # A signal brings a due time forward, and decides nothing: only a later one, or none, loses an action.
         if column.name == "due_us" and found is not None and folded is not None and found < folded:
             continue
-        yield f"Action {action.id} has {column.name} {found!r}, and its entries say {folded!r}."
-    if held.version != action.version:
-        yield f"Action {action.id} has version {held.version}, and {action.version} entries."
+        yield f"Action {wanted.action_id} has {column.name} {found!r}, and its entries say {folded!r}."
+    if held.version != entries:
+        yield f"Action {wanted.action_id} has version {held.version}, and {entries} entries."
 
 
 def _recomputed(action: Action, first: Opened) -> Iterator[str]:
@@ -238,17 +262,17 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 
 
 def _evidence(
-    store: LedgerStore, action: Action, opened: list[Opened], report: AuditReport, seen: dict[tuple[str, str], None]
+    store: LedgerStore, tenant: str, opened: list[Opened], report: AuditReport, seen: dict[tuple[str, str], None]
 ) -> Iterator[str]:
     for one in opened:
         for name, digest in one.event.refs.items():
-            at = (action.tenant, digest)
+            at = (tenant, digest)
             if at in seen:
                 continue
             report.evidence += 1
-            what = f"The {name} of action {action.id}, version {one.version}"
+            what = f"The {name} of action {one.action_id}, version {one.version}"
             try:
-                found = store.evidence(action.tenant, digest)
+                found = store.evidence(tenant, digest)
             except StoreCorruptError as error:
                 yield f"{what}: {error.message}"
                 continue
@@ -258,12 +282,12 @@ def _evidence(
                 yield f"{what} is kept as {found.media!r}."
             elif len(seen) < DIGESTS_KEPT_MAX:
                 seen[at] = None
-    yield from _request(store, action)
 
 
 def _request(store: LedgerStore, action: Action) -> Iterator[str]:
     """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
-    request, contract = _loaded(store, action, action.request_ref), _loaded(store, action, action.contract_ref)
+    request = _loaded(store, action.tenant, action.request_ref)
+    contract = _loaded(store, action.tenant, action.contract_ref)
     requested, named = request.get("requested"), contract.get("key_fields")
     given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}
@@ -279,9 +303,9 @@ def _request(store: LedgerStore, action: Action) -> Iterator[str]:
         yield f"Action {action.id} has another request than its request hash says."
 
 
-def _loaded(store: LedgerStore, action: Action, digest: str) -> dict[str, Json]:
+def _loaded(store: LedgerStore, tenant: str, digest: str) -> dict[str, Json]:
     try:
-        found = store.evidence(action.tenant, digest)
+        found = store.evidence(tenant, digest)
         body = parse_json(found.body) if found is not None else None
     except (StoreCorruptError, ReadbackError) as error:
         if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
@@ -300,7 +324,7 @@ def _redacted(value: Json) -> bool:
 
 
 def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[str]:
-    if action.attempts == 0:
+    if action.attempts == 0 and action.approval is None and not action.reserved:
         return
     record = store.key(action.tenant, action.key_hash)
     if record is None:
@@ -312,7 +336,7 @@ def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[st
         return
     status, until_us = KeyStatus.PENDING, 0
     if action.durable_key_change:
-        status = key_status(action.state, may_repeat=action.may_repeat)
+        status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
         until_us = expires_us(status, action.updated_us, action.key_kept_us)
     wanted = KeyRecord(
         action.tenant, action.key_hash, action.request_hash, action.id, status.value, action.created_us, until_us
@@ -330,5 +354,5 @@ def _taken_over(store: LedgerStore, action: Action, record: KeyRecord) -> Iterat
         yield f"The idempotency record of action {action.id} names {record.action_id}, which is not there."
     elif other.projection.key_hash != action.key_hash or other.projection.tenant != action.tenant:
         yield f"The idempotency record of action {action.id} names {record.action_id}, which has another key."
-    elif action.state not in TERMINAL:
+    elif action.state not in TERMINAL and not action.resolution:
         yield f"The idempotency record of action {action.id} was given to {record.action_id} while it was open."

@@ -175,6 +175,8 @@ class Engine:
             now_us = run.now_us
             run.record(EventKind.RESUMED, now_us, (S.UNKNOWN,), {"owner": run.owner})
             run.observation = Observation.missing(now_us)
+        if run.contract.approval is not None:
+            run.doubt = yield from approve.doubt(run, self.approvals)
         if action.state is S.COMPENSATING:
             return (yield from self._compensate(run))
         if action.state is S.RECONCILIATION_FAILED:

@@ -145,10 +145,10 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
     }
-    if approvals:
+    if contract.approval is not None:
         data["approval"] = [*approvals]
-    elif action.approval is not None and run.scope.break_glass:
-        data["break_glass"] = run.scope.break_glass
+        if action.approval is not None and not approvals:
+            data["break_glass"] = run.scope.break_glass
     run.record(EventKind.ATTEMPTED, now_us, walk(action.state, State.VALIDATED, State.EXECUTING), data)
     run.unless_frozen(touches(run))
     if number == 1 and action.approval is None and not action.reserved:

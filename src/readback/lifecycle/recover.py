@@ -22,7 +22,7 @@ from readback.domain.predicate import Truth, conjoin
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
 from readback.domain.review import Ending, in_queue
-from readback.domain.side_effect import ReviewTrigger, SideEffect
+from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.lifecycle.control import freeze_data, incident_data
@@ -60,6 +60,8 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     dead = is_dead(run, timing, started)
     late = not dead and late_open(run.action, timing, as_of_us)
     finding = _finding(run, timing, result, as_of_us)
+    if run.doubt is not None and run.doubt.severity > finding.severity:
+        finding = run.doubt
     if finding is not result.finding:
         seen = result.effect_shown or (finding is Finding.VERIFICATION_TIMEOUT and _stamp_seen(run))
         result = replace(result, finding=finding, effect_shown=seen)
@@ -286,7 +288,7 @@ def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:
         return a.review
     state = path[-1] if path else a.state
     found = (result.discrepancy or result.finding).value
-    unapproved = bool(a.break_glass) and run.contract.side_effect is SideEffect.CRITICAL_MUTATION
+    unapproved = bool(a.break_glass) and run.contract.approval is not None
     return in_queue(
         Ending(state, decision.row.action, found, decision.trigger, break_glass=unapproved, contested=a.contested)
     )

@@ -16,6 +16,7 @@ from readback.domain.case import Judged
 from readback.domain.context import Context
 from readback.domain.contract import Contract
 from readback.domain.events import Event, EventKind, seal
+from readback.domain.finding import Finding
 from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
@@ -56,6 +57,8 @@ class Run:
     staged: object = None
     shown: Json = None
     """The postconditions as they were last recorded here; None where nothing was judged yet."""
+    doubt: Finding | None = None
+    """What is wrong with the approval that it was executed under, by the settings of a process that goes on with it."""
     now_us: int = 0
     """The latest time that any answer carried: what the engine knows of the clock."""
     origin: Request | None = None

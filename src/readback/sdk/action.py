@@ -71,6 +71,14 @@ class ExecuteOptions(TypedDict, total=False):
     reversible: bool
 
 
+class ApprovalOptions(TypedDict, total=False):
+    """Who has to approve it: how many people (1 or 2), until when, and for which requests; see `ApprovalTerms`."""
+
+    people: int
+    expires: Duration
+    when: str
+
+
 class _Options(TypedDict, total=False):
     """The keys of a contract that are never required."""
 
@@ -98,6 +106,7 @@ class _Options(TypedDict, total=False):
     tell: Sequence[str]
     unverifiable: str
     proves: Literal["submitted", "delivered"]
+    approval: Literal["required"] | ApprovalOptions
 
 
 class ActionOptions(_Options, total=False):

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
+from readback.domain.approval import Approver, Decision
 from readback.domain.belief import Belief, believe
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.limits import TenantLimits
@@ -17,8 +18,9 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import reviewing
+from readback.sdk import approving, reviewing
 from readback.sdk.action import ActionDefinition
+from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
@@ -61,6 +63,7 @@ class Readback:
         scopes: Iterable[str] | None = None,
         limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
+        approvers: Iterable[Approver] | None = None,
     ) -> Readback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
@@ -72,7 +75,8 @@ class Readback:
         or the file that holds it (READBACK_TABLE); it is checked before anything is opened. `scopes` are the permission
         scopes that this client holds (READBACK_SCOPES); `limits` what its tenant may take at most, which can only make
         the operator's own stricter. `incident_sink` is told of
-        incidents, in place of what the settings name. Raises SettingsError, InputError or StoreError.
+        incidents, in place of what the settings name; `approvers` are those who may approve, in place of the settings'
+        list. Raises SettingsError, InputError or StoreError.
         """
         return cls(
             Session.open(
@@ -94,6 +98,7 @@ class Readback:
                 scopes=scopes,
                 limits=limits,
                 incident_sink=incident_sink,
+                approvers=approvers,
             )
         )
 
@@ -168,6 +173,23 @@ class Readback:
         self._drive(s.stop(action_id))
         return self.get(action_id)
 
+    def approval(self, action_id: str) -> ApprovalRequest:
+        """What an action waits to be approved for: the exact bytes, and what they say. Raises ApprovalError if none."""
+        return self._drive(approving.requested(self._session, action_id))
+
+    def approve(self, action_id: str, token: TokenLike) -> Outcome:
+        """Records an approver's signed token; nothing is executed here. A worker, `wait` or the same operation goes on.
+
+        Raises ApprovalError, with its code, for one that does not count; then nothing was recorded.
+        """
+        self._drive(approving.decide(self._session, action_id, token, Decision.APPROVE))
+        return self.get(action_id)
+
+    def deny(self, action_id: str, token: TokenLike) -> Outcome:
+        """Records an approver's signed denial: the action ends, and nothing was executed. Raises as `approve` does."""
+        self._drive(approving.decide(self._session, action_id, token, Decision.DENY))
+        return self.get(action_id)
+
     def signal(self, id_or_stamp: str) -> bool:
         """Says that something happened (a webhook came): the next reading is taken now. Decides nothing itself."""
         return self._session.signal(id_or_stamp)
@@ -178,6 +200,7 @@ class Readback:
         Returns what they are now. Raises StoreCorruptError for one that cannot be gone on with, after all the others.
         """
         s = self._session
+        s.herald.sweep(s.scope.tenant)
         outcomes: list[Outcome] = []
         broken: StoreError | None = None
         for action_id in s.each_due(limit):

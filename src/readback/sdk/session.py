@@ -19,6 +19,7 @@ from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
+from readback.domain.approval import Approver
 from readback.domain.errors import (
     InputError,
     NotFoundError,
@@ -43,6 +44,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.sink import IncidentSink
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.action import ActionDefinition
+from readback.sdk.approving import approvals_of
 from readback.sdk.herald import Herald
 from readback.sdk.proposal import Proposal
 from readback.sdk.step import SagaStep
@@ -94,6 +96,7 @@ class Session:
         scopes: Iterable[str] | None = None,
         limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
+        approvers: Iterable[Approver] | None = None,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         check_id("tenant", settings.tenant, UnknownTenantError)
@@ -117,7 +120,8 @@ class Session:
             held,
         )
         plans = [definition.plan for definition in actions]
-        engine = Engine(table_in_force(recovery_table, settings), limits=in_force(settings.limits, limits))
+        people = approvals_of(settings.approvers if approvers is None else approvers)
+        engine = Engine(table_in_force(recovery_table, settings), people, limits=in_force(settings.limits, limits))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         sinks = (incident_sink,) if incident_sink is not None else incident_sinks(settings, used)

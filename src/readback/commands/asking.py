@@ -1,0 +1,111 @@
+"""Asks the person at the terminal, and nobody else: through /dev/tty, whatever stdin, stdout and stderr are.
+
+Used by the commands that sign. What is shown there is shown in full and cannot move the cursor; an answer typed
+before the question does not count; a passphrase is not echoed. A process without a terminal is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import termios
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from readback.canon import Json
+from readback.domain.errors import ApprovalError
+
+TERMINAL: Final = "/dev/tty"
+ANSWER_MAX_BYTES: Final = 1_024
+_ECHO: Final = 3
+"""The place of the local modes in what termios gives."""
+
+
+class Terminal:
+    """The controlling terminal of this process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def say(self, text: str = "") -> None:
+        """Text, with everything that could act on a terminal shown by its number."""
+        shown = "\n".join(visible(line) for line in text.split("\n")) + "\n"
+        self._write(shown)
+
+    def ask(self, question: str) -> str:
+        """One line that was typed after the question; "" at the end of input."""
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        self._write(visible(question) + " ")
+        return self._line()
+
+    def secret(self, question: str) -> str:
+        """The same, without an echo."""
+        before = termios.tcgetattr(self._descriptor)
+        silent = [*before]
+        silent[_ECHO] = before[_ECHO] & ~termios.ECHO
+        termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, silent)
+        try:
+            return self.ask(question)
+        finally:
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        left = text.encode(errors="backslashreplace")
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
+    def _line(self) -> str:
+        typed = b""
+        while not typed.endswith(b"\n") and len(typed) < ANSWER_MAX_BYTES:
+            part = os.read(self._descriptor, 1)
+            if not part:
+                break
+            typed += part
+        return typed.decode(errors="replace").rstrip("\r\n")
+
+
+@contextmanager
+def terminal() -> Iterator[Terminal]:
+    """The terminal. Raises ApprovalError (approval.no-terminal) where there is none."""
+    try:
+        descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
+    except OSError as error:
+        raise ApprovalError(
+            "Nobody can be asked: this process has no terminal.",
+            code="approval.no-terminal",
+            remedy="An approver runs this at a terminal; a program records a signed token by `rb.approve(id, token)`.",
+        ) from error
+    try:
+        yield Terminal(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def visible(text: str) -> str:
+    """Text in which control, format and direction characters are written as JSON would escape them; nothing is cut.
+
+    Inside JSON this is still JSON, of the same value.
+    """
+    return "".join(_plain(c) for c in text)
+
+
+def _plain(character: str) -> str:
+    kind = unicodedata.category(character)
+    if kind[0] != "C" and kind not in ("Zl", "Zp"):
+        return character
+    return json.dumps(character)[1:-1] if ord(character) != 127 else "\\u007f"
+
+
+def facts(value: Json, path: str) -> Iterator[str]:
+    """Each value on a line of its own, as JSON, so that "7" and 7 look different."""
+    if isinstance(value, dict) and value:
+        for key in sorted(value):
+            yield from facts(value[key], f"{path}.{key}")
+    elif isinstance(value, list) and value:
+        for place, part in enumerate(value):
+            yield from facts(part, f"{path}[{place}]")
+    else:
+        yield f"{path} = {json.dumps(value, ensure_ascii=False)}"

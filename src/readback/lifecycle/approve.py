@@ -1,0 +1,307 @@
+"""Approve: what an action that needs an approval waits for, and the gate before each of its attempts.
+
+Called by the engine. The gate checks the recorded tokens again, by the settings of the process that executes, over
+bytes that it makes anew from what it would execute. An approval binds attempts alone: what is dispatched is always
+verified, and reversed where that is due, whoever approved it or did not. `countersign` records what is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+
+from readback.canon import Json, parse_json
+from readback.domain.action import Action
+from readback.domain.approval import (
+    HOLD,
+    NOBODY,
+    ApprovalCode,
+    ApprovalToken,
+    Approved,
+    Bound,
+    Policy,
+    Refused,
+    Verify,
+    check_approvals,
+    token_of,
+)
+from readback.domain.approval_record import Asked
+from readback.domain.errors import ApprovalError, StoreCorruptError
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.idempotency import request_hash
+from readback.domain.predicate import Truth
+from readback.domain.recovery import RecoveryAction, RecoveryTable, Row
+from readback.domain.state import State
+from readback.lifecycle import execute, validate
+from readback.lifecycle.evaluate import evaluate
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import Answer, Begin, Begun, Load, Loaded, Step
+
+_DOUBTS = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
+
+
+def _nobody_signed(_key: str, _message: bytes, _signature: bytes) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Who may approve by the settings of this process, and how a signature is checked."""
+
+    policy: Policy = NOBODY
+    verify: Verify = _nobody_signed
+
+
+NO_APPROVALS = Approvals()
+
+
+def ask(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
+    """Before the first attempt: whether a person is asked now, and the action waits. The key is reserved with it."""
+    if not needed(run):
+        return False
+    yield from _request(run, approvals.policy)
+    execute.reserve(run)
+    return True
+
+
+def needed(run: Run) -> bool:
+    """Whether an attempt needs an approval: what cannot be told does; what breaks the glass or reverses does not."""
+    terms, action = run.contract.approval, run.action
+    if terms is None or action.context.get("reverses") or action.break_glass or run.scope.break_glass:
+        return False
+    condition = run.plan.approval_when
+    if condition is None:
+        return True
+    variables = run.variables()
+    seen = evaluate(condition, run.plan.predicates.bind(variables), variables, show=False)
+    return seen.truth is not Truth.VIOLATED
+
+
+def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step, Answer, tuple[str, ...] | None]:
+    """Before any attempt: the approvals that it stands on (none, where none is needed), or None if it may not be made.
+
+    Then what follows is recorded: it waits on, is asked for anew, or has ended. A crash before the commit changes
+    nothing; the next one who comes asks again.
+    """
+    asked = run.action.approval
+    stands_on: tuple[str, ...] = ()
+    if asked is None and run.action.gated:  # as the attempt before found out
+        return stands_on
+    if needed(run):
+        allowed = yield from _allowed(run, asked, approvals, table)
+        if allowed is None:
+            return None
+        stands_on = (allowed.approval,)
+    if asked is None or run.action.attempts:
+        return stands_on
+    refused = yield from validate.check(run)  # the world has gone on since it was asked for
+    if refused is not None:
+        validate.record_refusal(run, refused, table, run.now_us)
+        return None
+    if stands_on and run.now_us >= asked.expires_us:  # the readings took until then
+        _refuse(run, Refused(ApprovalCode.EXPIRED), table)
+        return None
+    return stands_on
+
+
+def _allowed(
+    run: Run, asked: Asked | None, approvals: Approvals, table: RecoveryTable
+) -> Generator[Step, Answer, Approved | None]:
+    """Whether the attempt is approved now; where it is not, what follows from that is recorded."""
+    if asked is None:
+        yield from _request(run, approvals.policy)
+        return None
+    said = yield from _checked(run, asked, approvals, run.now_us)
+    if isinstance(said, Approved):
+        if not run.blind:
+            return said
+        wait_on(run, asked, "It is approved; run the same operation again, with the arguments that are redacted.")
+    elif said.code is ApprovalCode.WAITING:
+        wait_on(run, asked, "")
+    elif said.code is ApprovalCode.POLICY_CHANGED:
+        yield from _revalidate(run, approvals.policy, table)
+    else:
+        _refuse(run, said, table)
+    return None
+
+
+def _checked(run: Run, asked: Asked, approvals: Approvals, at_us: int) -> Generator[Step, Answer, Approved | Refused]:
+    """The recorded tokens, held against what would be executed at that time."""
+    action, terms = run.action, run.contract.approval
+    assert terms is not None
+    bound = bound_of(action, asked, run.kept or {})
+    same = bound.payload() == asked.payload and asked.people >= terms.people
+    if not run.blind:
+        same = same and request_hash(run.contract.kind, action.target, run.requested) == action.request_hash
+    tokens: list[ApprovalToken] = []
+    for one in asked.signed:
+        try:
+            tokens.append(token_of((yield from load(action.tenant, one.ref))))
+        except (ApprovalError, StoreCorruptError):
+            return Refused(ApprovalCode.FORGED, one.approver)
+    said = check_approvals(bound, approvals.policy, tokens, at_us, approvals.verify)
+    in_time = not (isinstance(said, Refused) and said.code in (ApprovalCode.EXPIRED, ApprovalCode.POLICY_CHANGED))
+    return said if same or not in_time else Refused(ApprovalCode.MISMATCH)
+
+
+def doubt(run: Run, approvals: Approvals) -> Generator[Step, Answer, Finding | None]:
+    """What a process that goes on with an executed action has to say of its approval: nothing, as a rule.
+
+    Executed without one that counts is an alarm; under another list of approvers, and by nobody who is listed here, is
+    for a person. Verification goes on either way. Said once: a person who has decided is not asked again.
+    """
+    action, asked = run.action, run.action.approval
+    if action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTS or not needed(run):
+        return None
+    if asked is None or not asked.used:
+        return None if asked is None and action.gated and run.plan.approval_when else Finding.APPROVAL_MISMATCH
+    listed = Policy(approvals.policy.approvers, asked.policy)
+    said = yield from _checked(run, asked, replace(approvals, policy=listed), action.executed_us)
+    if isinstance(said, Approved):
+        return None
+    elsewhere = asked.policy != approvals.policy.version and said.code is ApprovalCode.UNKNOWN_APPROVER
+    return Finding.POLICY_VERSION_MISMATCH if elsewhere else Finding.APPROVAL_MISMATCH
+
+
+# --- what is recorded ---
+
+
+def _request(run: Run, policy: Policy, row: Row | None = None, table: str = "") -> Generator[Step, Answer, None]:
+    """Asks, for the first time or anew: the exact bytes become evidence, and the action waits."""
+    terms = run.contract.approval
+    assert terms is not None
+    first = yield Begin(fresh=True)
+    second = yield Begin(fresh=True)
+    assert isinstance(first, Begun)
+    assert isinstance(second, Begun)
+    run.passed(second.now_us)
+    drawn = (first.action_id, second.action_id)
+    asked = new_request(policy, drawn, run.now_us, people=terms.people, span_us=terms.expires_us)
+    bound = bound_of(run.action, asked, run.kept or {})
+    digest = run.keep_bytes(bound.bytes())
+    data = request_data(asked, digest, run.action.approval, row, table)
+    path = () if run.action.state is State.VALIDATED else (State.VALIDATED,)
+    run.record(EventKind.APPROVAL_REQUESTED, run.now_us, path, data, {"approval": digest})
+
+
+def new_request(policy: Policy, drawn: tuple[str, str], now_us: int, *, people: int, span_us: int) -> Asked:
+    """A request under this policy. `drawn`: two fresh ids, for its name and its nonce."""
+    return Asked(f"ap-{drawn[0]}", drawn[1], "", policy.version, now_us + span_us, span_us, people)
+
+
+def request_data(asked: Asked, payload: str, before: Asked | None, row: Row | None, table: str) -> dict[str, Json]:
+    """The event's data. `row`: the one by which an earlier request is asked for anew."""
+    who = "an approver" if asked.people == 1 else f"{asked.people} approvers"
+    data: dict[str, Json] = {
+        "approval": asked.id,
+        "nonce": asked.nonce,
+        "payload": payload,
+        "policy": asked.policy,
+        "expires": asked.expires_us,
+        "span": asked.span_us,
+        "people": asked.people,
+        "due": asked.expires_us,
+        "hold": HOLD,
+        "code": ApprovalCode.WAITING.value,
+        "detail": f"It waits for {who}, and nothing was executed.",
+        "supersedes": before.id if before is not None else "",
+    }
+    if row is not None:
+        data |= {"row": row.id, "table": table, "recovery": row.action.value, "finding": row.finding.value}
+    return data
+
+
+def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Step, Answer, None]:
+    """The list of approvers is another one now: what the old one approved is asked for anew, or fails, by the table."""
+    row = table.decide(Finding.POLICY_VERSION_MISMATCH, validate.unexecuted(run.contract.side_effect))
+    if row.action is RecoveryAction.REVALIDATE_APPROVAL:
+        yield from _request(run, policy, row, table.version)
+        return
+    _refuse(run, Refused(ApprovalCode.POLICY_CHANGED), table, Finding.POLICY_VERSION_MISMATCH)
+
+
+_SAID = {
+    ApprovalCode.EXPIRED: "Nobody approved it in time, so it is not executed.",
+    ApprovalCode.DENIED: "An approver denied it.",
+    ApprovalCode.FORGED: "A recorded approval does not bear its approver's signature.",
+    ApprovalCode.REPLAYED: "A recorded approval was made for another request, or is counted twice.",
+    ApprovalCode.MISMATCH: "What would be executed is not what was approved.",
+    ApprovalCode.POLICY_CHANGED: "The list of approvers has changed since it was approved.",
+    ApprovalCode.UNKNOWN_APPROVER: "It was approved by somebody who may not, by the settings of whoever executes it.",
+    ApprovalCode.SELF: "It was approved by whoever asked for it.",
+    ApprovalCode.WAITING: "It waits for an approval.",
+}
+
+
+def _refuse(run: Run, said: Refused, table: RecoveryTable, finding: Finding = Finding.APPROVAL_MISMATCH) -> None:
+    """It ends here: what was attempted before keeps its judgement."""
+    if said.code is ApprovalCode.EXPIRED:
+        finding = Finding.FAILED_BEFORE_EFFECT
+    code, detail = said.code.value, _SAID[said.code]
+    if run.action.attempts:
+        run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": code, "detail": detail})
+        return
+    validate.record_refusal(run, validate.Refusal(code, detail, finding), table, run.now_us)
+
+
+def wait_on(run: Run, asked: Asked, detail: str) -> None:
+    """Nothing can be done yet: looked at, and left until it expires or somebody moves it."""
+    run.record(EventKind.SIGNALLED, run.now_us, (), {"due": asked.expires_us, "detail": detail})
+
+
+# --- the bytes ---
+
+
+def bound_of(action: Action, asked: Asked, kept: Mapping[str, Json]) -> Bound:
+    """What an approval of this action is bound to. `kept`: its request, as it is kept in the evidence."""
+    return Bound(
+        approval=asked.id,
+        nonce=asked.nonce,
+        action=action.id,
+        tenant=action.tenant,
+        principal=action.principal,
+        contract=action.contract,
+        contract_version=action.contract_version,
+        contract_hash=action.contract_hash,
+        kind=action.kind,
+        side_effect=action.side_effect,
+        target=action.target,
+        operation=action.operation,
+        request_hash=action.request_hash,
+        requested=kept.get("requested"),
+        intended=kept.get("intended"),
+        people=asked.people,
+        policy=asked.policy,
+        expires_us=asked.expires_us,
+    )
+
+
+def waits(action: Action) -> bool:
+    """It is held until it is approved, denied or expired."""
+    return action.state is State.VALIDATED and action.hold == HOLD
+
+
+def approved_blind(action: Action, now_us: int) -> bool:
+    """It is approved, and only who knows the redacted arguments can go on with it: else it would be due by now."""
+    asked = action.approval
+    return (
+        waits(action) and asked is not None and asked.complete and action.due_us is not None and action.due_us > now_us
+    )
+
+
+def load(tenant: str, digest: str) -> Generator[Step, Answer, bytes]:
+    """Evidence that has to be there. Raises StoreCorruptError."""
+    loaded = yield Load(tenant, digest)
+    assert isinstance(loaded, Loaded)
+    if loaded.body is None:
+        raise StoreCorruptError(f"The evidence {digest} of an approval is not there any more.")
+    return loaded.body
+
+
+def load_kept(action: Action) -> Generator[Step, Answer, dict[str, Json]]:
+    """The request of an action, as it is kept."""
+    kept = parse_json((yield from load(action.tenant, action.request_ref)))
+    if not isinstance(kept, dict):
+        raise StoreCorruptError(f"The request of action {action.id} is not what it was written as.")
+    return kept

@@ -1,0 +1,83 @@
+"""Approvals for programs: an approver's key, and what the clients hand to the engine for them.
+
+Used by the clients and by the commands that sign. A key is opened where a person is; nothing here asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from readback.bootstrap import approver_key, create_approver_key, verify_signature
+from readback.domain.approval import ApprovalToken, Approver, Decision, Policy
+from readback.lifecycle import countersign
+from readback.lifecycle.approve import Approvals
+from readback.lifecycle.countersign import ApprovalRequest
+from readback.lifecycle.steps import Answer, Step
+
+if TYPE_CHECKING:
+    from readback.ports.signer import Signer
+    from readback.sdk.session import Session
+
+TokenLike = ApprovalToken | bytes | str | Mapping[str, object]
+
+__all__ = ["ApprovalRequest", "ApprovalToken", "Approver", "ApproverKey", "approvals_of", "decide", "requested"]
+
+
+class ApproverKey:
+    """A private key that was opened with its passphrase, to sign approvals with."""
+
+    __slots__ = ("_signer",)
+
+    def __init__(self, signer: Signer) -> None:
+        self._signer = signer
+
+    @classmethod
+    def create(cls, path: str | Path, passphrase: str) -> ApproverKey:
+        """A fresh key in a new file of mode 0600. Raises ApprovalError if there is one, or for a short passphrase."""
+        return cls(create_approver_key(Path(path), passphrase))
+
+    @classmethod
+    def open(cls, path: str | Path, passphrase: str) -> ApproverKey:
+        """The key in a file. Raises ApprovalError where others may read it, or the passphrase is another."""
+        return cls(approver_key(Path(path), passphrase))
+
+    @property
+    def public_key(self) -> str:
+        """What the operator's settings list: `ed25519:` and base64."""
+        return self._signer.public_key
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature of exactly these bytes."""
+        return self._signer.sign(message)
+
+    def approve(self, request: ApprovalRequest, approver: str) -> ApprovalToken:
+        """The token by which this approver lets the request go ahead. Show `request.bytes` to a person first."""
+        return request.signed(self._signer, approver, Decision.APPROVE)
+
+    def deny(self, request: ApprovalRequest, approver: str) -> ApprovalToken:
+        """The token by which this approver ends it."""
+        return request.signed(self._signer, approver, Decision.DENY)
+
+
+def approvals_of(approvers: Iterable[Approver]) -> Approvals:
+    """Who may approve in this process. Raises ApprovalError for one name, or one key, twice."""
+    return Approvals(Policy.of(tuple(approvers)), verify_signature)
+
+
+def requested(session: Session, action_id: str) -> Generator[Step, Answer, ApprovalRequest]:
+    """What an action waits to be approved for."""
+    return countersign.requested(session.action_id(action_id), session.scope.tenant, session.engine.approvals)
+
+
+def decide(session: Session, action_id: str, token: TokenLike, decision: Decision) -> Generator[Step, Answer, None]:
+    """Records a token. Raises ApprovalError for one that does not count."""
+    engine = session.engine
+    return countersign.record(session.action_id(action_id), session.scope.tenant, token, engine.approvals, decision)
+
+
+def renew(session: Session, action_id: str) -> Generator[Step, Answer, None]:
+    """Asks anew, where it was asked for under another list of approvers than the one here."""
+    engine = session.engine
+    return countersign.renew(session.action_id(action_id), session.scope.tenant, engine.approvals, engine.table)
