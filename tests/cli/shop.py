@@ -149,3 +149,52 @@ async def wiped_b(ctx: Context, order_id: str) -> Reading:
 async def ring(ctx: Context, desk: str, text: str) -> object:
     """Needs an operation, and can never be verified."""
     return {"ok": True}
+
+
+def charges_path() -> Path:
+    return Path(f"{path()}.charges")
+
+
+def charges() -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(charges_path().read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return []
+
+
+@action(
+    kind="create",
+    side_effect="high_risk_external",
+    target="charge/{requested.ref}",
+    identity={"target": "authoritative.ref", "tenant": "authoritative.tenant", "account": "not_offered"},
+    ensure={"amount": "authoritative.amount == requested.amount"},
+    within="1s",
+    deadline="2s",
+    polls=["0s", "1s"],
+    late_window="2s",
+)
+async def charge(ctx: Context, ref: str, amount: int, how: str = "") -> object:
+    """Charges, and does it twice when asked to."""
+    made = {"ref": ref, "tenant": TENANT, "amount": amount, "stamp": ctx.stamp}
+    charges_path().write_text(json.dumps([*charges(), *[made] * (2 if how == "twice" else 1)]), encoding="utf-8")
+    return {"ok": True}
+
+
+@charge.read(source="charges", consistency="strong", independence="other_system", attributes=True)
+async def charge_row(ctx: Context, ref: str, amount: int, how: str = "") -> Reading:
+    """The first charge of this reference."""
+    found = next((one for one in charges() if one["ref"] == ref), None)
+    return Reading.of(found, stamp=found["stamp"]) if found else Reading.absent()
+
+
+@charge.find
+async def charges_found(ctx: Context, ref: str, amount: int, how: str = "") -> list[Reading]:
+    """Every charge that bears the stamp."""
+    return [Reading.of(one, stamp=one["stamp"]) for one in charges() if one["stamp"] == ctx.stamp]
+
+
+@charge.compensate(kind="delete", ensure={"gone": "authoritative == null"}, within="1s", deadline="2s", polls=["0s"])
+async def refund(ctx: Context, ref: str, amount: int, how: str = "") -> object:
+    """Takes every charge of the reference back."""
+    charges_path().write_text(json.dumps([one for one in charges() if one["ref"] != ref]), encoding="utf-8")
+    return {"ok": True}

@@ -28,6 +28,7 @@ CANNOT_MATTER = {
     ("counter", "subject"): "as the tenant",
     ("counter", "name"): "as the tenant",
     ("counter", "value"): "as the tenant",
+    ("incident", "told_us"): "whether a sink took it: no entry says so, and a person closes it in any case",
 }
 ROWS_CHANGED = 8
 REFUSED_ON_OPENING = {("migration", "number"), ("migration", "sha256")}
@@ -53,7 +54,29 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         runtime.advance(3600)
         desk("resume", "--contracts", CONTRACTS, "--json")
         desk.ship("missing", order_id="o-99", how="lie", code=3)
+        _decide(desk)
         yield desk.ledger
+
+
+def _decide(desk: Desk) -> None:
+    """Freezes, one of them lifted; incidents, one of them closed; reviews that were decided in several ways."""
+    twice = [desk.run("charge", "--operation", ref, ref=ref, amount="5", how="twice", code=4).json for ref in "abc"]
+    _resolve(desk, twice[0]["id"], "attest_done")
+    desk("freezes", "lift", "resource:charge/a", "--reason", "Refunded by hand.", "--who", "human:eve", code=0)
+    desk.run("charge", "--operation", "again", ref="b", amount="5", code=1)  # frozen
+    _resolve(desk, twice[2]["id"], "compensate", "--contracts", CONTRACTS)
+    rung = [desk.run("ring", "--operation", text, desk="d", text=text, code=4).json for text in ("x", "y", "z")]
+    _resolve(desk, rung[0]["id"], "attest_not_done")
+    _resolve(desk, rung[1]["id"], "abandon")
+    _resolve(desk, rung[2]["id"], "attest_not_done")
+    desk.run("ring", "--operation", "z", desk="d", text="z", code=4)  # takes the key over
+    _resolve(desk, rung[0]["id"], "reopen", "--contracts", CONTRACTS)
+
+
+def _resolve(desk: Desk, action_id: str, decision: str, *more: str) -> None:
+    version = desk("review", "show", action_id, "--json", code=0).json["version"]
+    given = ("--decision", decision, "--expect-version", str(version), "--reason", "Because.", "--who", "human:eve")
+    desk("review", "resolve", action_id, *given, *more, code=0)
 
 
 @pytest.fixture
@@ -115,9 +138,13 @@ def change_cell(table: str, column: str, rowid: int) -> Callable[[apsw.Connectio
     """The rows of a table WITHOUT ROWID are told apart by their place."""
 
     def change(connection: apsw.Connection) -> None:
-        if table == "counter":
-            before = connection.execute(f"select {column} from counter limit 1").get
-            connection.execute(f"update counter set {column} = ? where {column} = ?", (other(before), before))
+        if without_rowid(connection, table):
+            names = primary_key(connection, table)
+            chosen = f"select {', '.join(names)} from {table} order by {', '.join(names)} limit 1 offset {rowid - 1}"
+            row = connection.execute(chosen).fetchall()[0]
+            where = " and ".join(f"{name} = ?" for name in names)
+            before = connection.execute(f'select "{column}" from {table} where {where}', row).get
+            connection.execute(f'update {table} set "{column}" = ? where {where}', (other(before), *row))
             return
         before = connection.execute(f'select "{column}" from {table} where rowid = ?', (rowid,)).get
         connection.execute(f'update {table} set "{column}" = ? where rowid = ?', (other(before), rowid))
@@ -125,11 +152,20 @@ def change_cell(table: str, column: str, rowid: int) -> Callable[[apsw.Connectio
     return change
 
 
+def without_rowid(connection: apsw.Connection, table: str) -> bool:
+    return any(bool(row[4]) for row in connection.execute("pragma table_list") if row[1] == table)
+
+
+def primary_key(connection: apsw.Connection, table: str) -> list[str]:
+    found = [(int(row[5]), str(row[1])) for row in connection.execute(f"pragma table_info({table})") if row[5]]
+    return [name for _, name in sorted(found)]
+
+
 def rowids(path: Path, table: str) -> list[int]:
     connection = apsw.Connection(str(path))
     try:
-        if table == "counter":
-            return [1]
+        if without_rowid(connection, table):
+            return [*range(1, int(connection.execute(f"select count(*) from {table}").get) + 1)]
         return [int(row[0]) for row in connection.execute(f"select rowid from {table}")]
     finally:
         connection.close()
@@ -138,9 +174,9 @@ def rowids(path: Path, table: str) -> list[int]:
 def test_the_ledger_is_sound_before_it_is_touched(ledger: Path) -> None:
     report = checked(ledger)
     assert report.faults == []
-    assert report.actions == 6
-    assert report.events > 40
-    assert report.keys == 5
+    assert report.actions == 15
+    assert report.events > 100
+    assert report.keys == 14
 
 
 @pytest.mark.requirement("PRINCIPLE-replayable-evidence", "L22")
@@ -170,7 +206,7 @@ def test_the_list_of_what_cannot_matter_names_columns_that_are_there() -> None:
     assert CANNOT_MATTER.keys() | REFUSED_ON_OPENING <= set(schema())
 
 
-@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence"])
+@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence", "freeze", "incident"])
 def test_a_removed_row_is_found(ledger: Path, tmp_path: Path, table: str) -> None:
     numbers = rowids(ledger, table)
     for number in [*numbers[:: max(1, len(numbers) // ROWS_CHANGED)], numbers[-1]]:
@@ -190,7 +226,27 @@ def test_a_key_that_was_made_up_is_found(ledger: Path) -> None:
     assert "made up" in checked(ledger).faults[0].what
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into freeze select tenant, 'tenant:default', action_id, reason, since_us from freeze limit 1",
+        "insert into incident select tenant, 'inc-x-1', 'x', severity, action_id, 1, 1, 0, 0 from incident limit 1",
+        "update incident set closed_us = 0 where closed_us > 0",
+        "delete from incident",
+        "delete from freeze",
+    ],
+)
+def test_a_freeze_or_an_incident_that_no_entry_tells_of_is_found(ledger: Path, sql: str) -> None:
+    tamper(ledger, lambda connection: connection.execute(sql) and None)
+    assert {fault.code for fault in checked(ledger).faults} == {"control"}
+
+
 def _remove(connection: apsw.Connection, table: str, rowid: int) -> None:
+    if without_rowid(connection, table):
+        names = ", ".join(primary_key(connection, table))
+        chosen = f"select {names} from {table} order by {names} limit 1 offset {rowid - 1}"
+        connection.execute(f"delete from {table} where ({names}) in ({chosen})")
+        return
     connection.execute(f"delete from {table} where rowid = ?", (rowid,))
 
 
@@ -211,7 +267,7 @@ def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cann
 
 
 def _cut_off_everything(connection: apsw.Connection) -> None:
-    for table in ("event", "action", "idempotency", "evidence", "counter"):
+    for table in ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident"):
         connection.execute(f"delete from {table}")
 
 

@@ -115,6 +115,7 @@ class Worker:
     # --- taking up ---
 
     def _take_up(self) -> None:
+        self._session.herald.sweep(*self._served.tenants)
         store, runtime = self._session.store, self._session.runtime
         free = self._concurrency - len(self._tasks)
         if free <= 0:

@@ -174,19 +174,24 @@ class AsyncReadback:
 
     async def approval(self, action_id: str) -> ApprovalRequest:
         """What an action waits to be approved for: the exact bytes, and what they say. Raises ApprovalError if none."""
-        return await self._drive(approving.requested(self._session, action_id))
+        s = self._session
+        return await self._drive(approving.requested(s.engine, s.action_id(action_id), s.scope.tenant))
 
     async def approve(self, action_id: str, token: TokenLike) -> Outcome:
         """Records an approver's signed token; nothing is executed here. A worker, `wait` or the same operation goes on.
 
         Raises ApprovalError, with its code, for one that does not count; then nothing was recorded.
         """
-        await self._drive(approving.decide(self._session, action_id, token, Decision.APPROVE))
-        return await self.get(action_id)
+        return await self._decided(action_id, token, Decision.APPROVE)
 
     async def deny(self, action_id: str, token: TokenLike) -> Outcome:
         """Records an approver's signed denial: the action ends, and nothing was executed. Raises as `approve` does."""
-        await self._drive(approving.decide(self._session, action_id, token, Decision.DENY))
+        return await self._decided(action_id, token, Decision.DENY)
+
+    async def _decided(self, action_id: str, token: TokenLike, decision: Decision) -> Outcome:
+        s = self._session
+        action_id = s.action_id(action_id)
+        await self._drive(approving.decide(s.engine, action_id, s.scope.tenant, token, decision))
         return await self.get(action_id)
 
     def signal(self, id_or_stamp: str) -> bool:

@@ -175,19 +175,24 @@ class Readback:
 
     def approval(self, action_id: str) -> ApprovalRequest:
         """What an action waits to be approved for: the exact bytes, and what they say. Raises ApprovalError if none."""
-        return self._drive(approving.requested(self._session, action_id))
+        s = self._session
+        return self._drive(approving.requested(s.engine, s.action_id(action_id), s.scope.tenant))
 
     def approve(self, action_id: str, token: TokenLike) -> Outcome:
         """Records an approver's signed token; nothing is executed here. A worker, `wait` or the same operation goes on.
 
         Raises ApprovalError, with its code, for one that does not count; then nothing was recorded.
         """
-        self._drive(approving.decide(self._session, action_id, token, Decision.APPROVE))
-        return self.get(action_id)
+        return self._decided(action_id, token, Decision.APPROVE)
 
     def deny(self, action_id: str, token: TokenLike) -> Outcome:
         """Records an approver's signed denial: the action ends, and nothing was executed. Raises as `approve` does."""
-        self._drive(approving.decide(self._session, action_id, token, Decision.DENY))
+        return self._decided(action_id, token, Decision.DENY)
+
+    def _decided(self, action_id: str, token: TokenLike, decision: Decision) -> Outcome:
+        s = self._session
+        action_id = s.action_id(action_id)
+        self._drive(approving.decide(s.engine, action_id, s.scope.tenant, token, decision))
         return self.get(action_id)
 
     def signal(self, id_or_stamp: str) -> bool:

@@ -45,12 +45,16 @@ class Herald:
         if append.incidents:
             self._wake(append.tenant)
 
-    def sweep(self, tenant: str = "") -> None:
-        """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once."""
+    def sweep(self, *tenants: str) -> None:
+        """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once.
+
+        None named stands for all tenants.
+        """
         now_us = self._runtime.now_us()
         if now_us - self._swept_us >= SWEEP_US:
             self._swept_us = now_us
-            self._wake(tenant)
+            for tenant in tenants or ("",):
+                self._wake(tenant)
 
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
         """Waits until nothing is being told any more; False where that takes longer than `patience_s`."""
