@@ -719,6 +719,21 @@ def test_a_longer_list_of_approvers_changes_nothing_about_what_was_executed(hous
     assert house.get(action_id).verified
 
 
+def test_somebody_who_approves_no_more_stays_listed_for_what_was_approved_before(house: House) -> None:
+    action_id = _lost_in_flight(house)
+    house.die()
+    listed(house, people("alice", "carol", tenants=()))
+    house.work(120)
+    assert house.get(action_id).verified
+    sound(house)
+    listed(house, people("carol"))
+    assert {fault.code for fault in audit(house.store, approvals=house.engine.approvals).faults} == {"approval"}
+    held = house.run(house.action(**ASKED), "op-2")
+    listed(house, people("alice", tenants=()))
+    house.driver.drive(countersign.renew(held.id, TENANT, house.engine.approvals, house.engine.table))
+    assert refused(house, held.id, token(house, held.id)) == "approval.unknown-approver"
+
+
 def test_what_nobody_signed_and_was_executed_all_the_same_raises_the_alarm(house: House) -> None:
     action_id = _lost_in_flight(house)
     house.die()

@@ -92,6 +92,10 @@ def _decide(
     raw: bool,
     as_json: bool,
 ) -> int:
+    if token is None and not raw:
+        key_file(key)
+        with terminal():  # where nobody can be asked, nothing is changed
+            pass
     with working(settings, None) as session:
         driver = SyncDriver(session.store, session.runtime)
         try:
@@ -99,8 +103,9 @@ def _decide(
             if token is not None:
                 given: ApprovalToken | bytes = _token_at(token)
             else:
-                driver.drive(approving.renew(session, action_id))
-                request = driver.drive(approving.requested(session, action_id))
+                if settings.approvers:
+                    driver.drive(approving.renew(session.engine, action_id, session.scope.tenant))
+                request = driver.drive(approving.requested(session.engine, action_id, session.scope.tenant))
                 assert not isinstance(request, Parked)
                 if raw:
                     sys.stdout.buffer.write(request.bytes)
@@ -110,7 +115,7 @@ def _decide(
                     note("Nothing was recorded.")
                     return 1
                 given = signed
-            driver.drive(approving.decide(session, action_id, given, decision))
+            driver.drive(approving.decide(session.engine, action_id, session.scope.tenant, given, decision))
             outcome = driver.drive(attend.look(action_id, session.scope.tenant))
             assert not isinstance(outcome, Parked)
         finally:

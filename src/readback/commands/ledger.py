@@ -16,6 +16,7 @@ from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
 from readback.lifecycle.audit import AuditReport, Fault, audit
+from readback.sdk.approving import approvals_of
 
 EXIT_FAULT = 1
 PROGRESS_EVERY = 500
@@ -47,7 +48,7 @@ def verify(url: str | None, head: str | None, as_json: bool) -> int:
     store = bootstrap.store(settings.url, read_only=True)
     try:
         with _progress(enabled=not as_json) as step:
-            report = audit(store, step, kept)
+            report = audit(store, step, kept, approvals_of(settings.approvers) if settings.approvers else None)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:
         store.close()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
@@ -142,9 +142,12 @@ class Policy:
         """The approver of this name."""
         return next((one for one in self.approvers if one.name == name), None)
 
-    def with_key(self, key: str) -> Approver | None:
-        """The approver who has this key."""
-        return next((one for one in self.approvers if one.key == key), None)
+    def past(self, version: str) -> Policy:
+        """The same people, for what was approved under an earlier policy: whoever is listed with a key counted then.
+
+        One who no longer approves anything stays listed with no tenants, so that the record can be checked.
+        """
+        return Policy(tuple(replace(one, tenants=("*",), contracts=("*",)) for one in self.approvers), version)
 
 
 NOBODY: Final = Policy.of(())

@@ -52,8 +52,8 @@ def _approver(name: str, entry: object, where: str) -> Approver:
 
 
 def _patterns(value: object, at: str, where: str) -> tuple[str, ...]:
-    given = value if isinstance(value, list) else []
-    if not given or len(given) > PATTERNS_MAX or not all(isinstance(one, str) and one for one in given):
+    given = value if isinstance(value, list) else [None]
+    if len(given) > PATTERNS_MAX or not all(isinstance(one, str) and one for one in given):
         raise _fault(
             where, f'{at} is no list of texts, such as ["acme"]; nobody may approve everywhere by leaving it out'
         )

@@ -156,7 +156,7 @@ def doubt(run: Run, approvals: Approvals) -> Generator[Step, Answer, Finding | N
         return None
     if asked is None or not asked.used:
         return None if asked is None and action.gated and run.plan.approval_when else Finding.APPROVAL_MISMATCH
-    listed = Policy(approvals.policy.approvers, asked.policy)
+    listed = approvals.policy.past(asked.policy)
     said = yield from _checked(run, asked, replace(approvals, policy=listed), action.executed_us)
     if isinstance(said, Approved):
         return None

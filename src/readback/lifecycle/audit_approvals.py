@@ -1,7 +1,7 @@
 """The approvals' part of the audit: every attempt that needed one stands on one that was valid when it was committed.
 
 Called by audit, with one action and its entries. Hashes and bindings are checked always; signatures where the caller
-says who may approve. A list of approvers changes over time: one who is no longer listed is no fault of the ledger.
+says who may approve, or might before: somebody who approves no more stays listed, for no tenant.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from readback.canon import Json, ReadbackError
 from readback.domain.action import Action
-from readback.domain.approval import ApprovalCode, ApprovalToken, Approved, Policy, check_approvals, token_of
+from readback.domain.approval import ApprovalToken, Approved, check_approvals, token_of
 from readback.domain.approval_record import Asked, asked, signed
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.side_effect import SideEffect
@@ -100,10 +100,7 @@ def _signature_faults(
     request, approvals = known
     found = [_token(store, action.tenant, one.ref) for one in asking.signed]
     tokens = [token for token in found if token is not None]
-    listed = Policy(approvals.policy.approvers, asking.policy)
+    listed = approvals.policy.past(asking.policy)
     said = check_approvals(bound_of(action, asking, request), listed, tokens, event.at_us, approvals.verify)
-    if isinstance(said, Approved):
-        return
-    if said.code is ApprovalCode.UNKNOWN_APPROVER and asking.policy != approvals.policy.version:
-        return
-    yield f"Action {action.id} was attempted on an approval that does not count ({said.code.value})."
+    if not isinstance(said, Approved):
+        yield f"Action {action.id} was attempted on an approval that does not count ({said.code.value})."

@@ -14,11 +14,11 @@ from readback.domain.approval import ApprovalToken, Approver, Decision, Policy
 from readback.lifecycle import countersign
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.countersign import ApprovalRequest
+from readback.lifecycle.engine import Engine
 from readback.lifecycle.steps import Answer, Step
 
 if TYPE_CHECKING:
     from readback.ports.signer import Signer
-    from readback.sdk.session import Session
 
 TokenLike = ApprovalToken | bytes | str | Mapping[str, object]
 
@@ -66,18 +66,18 @@ def approvals_of(approvers: Iterable[Approver]) -> Approvals:
     return Approvals(Policy.of(tuple(approvers)), verify_signature)
 
 
-def requested(session: Session, action_id: str) -> Generator[Step, Answer, ApprovalRequest]:
+def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, ApprovalRequest]:
     """What an action waits to be approved for."""
-    return countersign.requested(session.action_id(action_id), session.scope.tenant, session.engine.approvals)
+    return countersign.requested(action_id, tenant, engine.approvals)
 
 
-def decide(session: Session, action_id: str, token: TokenLike, decision: Decision) -> Generator[Step, Answer, None]:
+def decide(
+    engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision
+) -> Generator[Step, Answer, None]:
     """Records a token. Raises ApprovalError for one that does not count."""
-    engine = session.engine
-    return countersign.record(session.action_id(action_id), session.scope.tenant, token, engine.approvals, decision)
+    return countersign.record(action_id, tenant, token, engine.approvals, decision)
 
 
-def renew(session: Session, action_id: str) -> Generator[Step, Answer, None]:
+def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
     """Asks anew, where it was asked for under another list of approvers than the one here."""
-    engine = session.engine
-    return countersign.renew(session.action_id(action_id), session.scope.tenant, engine.approvals, engine.table)
+    return countersign.renew(action_id, tenant, engine.approvals, engine.table)
