@@ -240,8 +240,25 @@ def test_each_trip_is_booked_whole_or_taken_back_whole(run: Run, trip: str) -> N
     state, _ = TRIPS[trip]
     booked = state == "reconciled_success"
     assert (row["state"], row["readback"]["whole"]) == (state, booked)
-    assert row["readback"]["stands"] == ("flights, hotel, car, payments, tickets" if booked else "nothing")
+    assert row["readback"]["stands"] == ("all five" if booked else "nothing")
     assert (row["readback"]["false"], row["readback"]["doubled"]) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("trip", "tool_said", "stands"),
+    [
+        ("graz", "201", "flights, car, payments, tickets"),
+        ("porto", "201", "flights, hotel, car, payments, tickets, but a lorry"),
+        ("turin", "no answer", "flights, 2 hotel, car"),
+        ("riga", "503", "flights, hotel, car, payments"),
+    ],
+)
+def test_the_naive_agent_heard_the_same_and_left_something_else(
+    run: Run, trip: str, tool_said: str, stands: str
+) -> None:
+    (row,) = [row for row in run.answer["trips"] if row["trip"] == trip]
+    assert row["tool_said"].startswith(tool_said)
+    assert (row["naive"]["stands"], row["naive"]["false"]) == (stands, True)
 
 
 def test_a_lost_reply_after_the_charge_is_one_charge_where_the_naive_agent_makes_two(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def proposal(book: str, trip: str) -> Proposal:
             return trips.issue_tickets(trip=trip, seat="fl-1", charge="pa-1")
 
 
-def go(systems: Systems, rb: Readback, book: str, fault: str, **params: object) -> tuple[Outcome, str]:
+def go(systems: Systems, rb: Readback, book: str, fault: str, **params: Any) -> tuple[Outcome, str]:
     trip = f"{fault}-{book}"
     systems.fault(fault, system="trip", match={"book": book, "trip": trip, "op": "make"}, **params)
     return rb.run(proposal(book, trip), operation=trip), trip

@@ -33,6 +33,7 @@ class Heard:
     status: int | None = None
     text: str = ""
     raised: str = ""
+    operation: str = ""
 
 
 def overheard(function: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Context, P], R]:
@@ -45,7 +46,7 @@ def overheard(function: Callable[Concatenate[Context, P], R]) -> Callable[Concat
             answer = function(ctx, *args, **kwargs)
         except Exception as error:
             kinds = [kind.__name__ for kind in type(error).__mro__]
-            _note(Heard(ctx.stamp, tool, ctx.attempt, None, str(error)[:TEXT_MAX], " ".join(kinds)))
+            _note(Heard(ctx.stamp, tool, ctx.attempt, None, str(error)[:TEXT_MAX], " ".join(kinds), ctx.operation))
             raise
         _note(_of(ctx, tool, answer))
         return answer
@@ -57,10 +58,10 @@ def _of(ctx: Context, tool: str, answer: object) -> Heard:
     status = getattr(answer, "status_code", None)
     if isinstance(status, int):
         text = str(getattr(answer, "text", ""))
-        return Heard(ctx.stamp, tool, ctx.attempt, status, text[:TEXT_MAX])
+        return Heard(ctx.stamp, tool, ctx.attempt, status, text[:TEXT_MAX], operation=ctx.operation)
     answer = getattr(answer, "answer", answer)  # a transaction that was left open says what its statement said
     text = answer if isinstance(answer, str) else json.dumps(answer, default=str)
-    return Heard(ctx.stamp, tool, ctx.attempt, None, text[:TEXT_MAX])
+    return Heard(ctx.stamp, tool, ctx.attempt, None, text[:TEXT_MAX], operation=ctx.operation)
 
 
 def _note(heard: Heard) -> None:

@@ -62,7 +62,9 @@ class Progress:
     def trip(self, case: Case, outcome: SagaOutcome) -> None:
         """The trip, the words that may be told of it, and what was spoiled."""
         mark, style = MARKS[mark_of(outcome)]
-        self._line(mark, style, f"trip to {case.trip}", outcome.message, f"{case.where}: {case.words}")
+        self._line(
+            mark, style, f"trip to {case.trip}", outcome.message, f"{case.where}: {case.words}" if case.where else ""
+        )
 
     def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
         from rich.padding import Padding

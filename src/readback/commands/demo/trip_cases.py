@@ -29,7 +29,7 @@ class Spoiled:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One trip. `at`: the step that is spoiled, whose answer stands in the table."""
+    """One trip. `at`: the step that is spoiled, whose answer stands in the table; `where` that is, to the pivot."""
 
     trip: str
     at: str
@@ -39,7 +39,7 @@ class Case:
 
 
 CASES: Final = (
-    Case("lisbon", "charge", "nowhere", "nothing is spoiled"),
+    Case("lisbon", "charge", "", "nothing is spoiled"),
     Case("bergen", "flight", "before the pivot", "no seat is left", (Spoiled("refuse", "flights"),)),
     Case("graz", "hotel", "before the pivot", "200, and no booking was made", (Spoiled("silent_noop", "hotel"),)),
     Case(

@@ -47,7 +47,7 @@ def _table(width: int, rows: Sequence[TripRow]) -> Table:
         ends = index + 1 < len(rows) and rows[index + 1].where != row.where
         table.add_row(
             safe(row.trip),
-            Text(f"{row.where}: {safe(row.words)}"),
+            safe(f"{row.where}: {row.words}" if row.where else row.words),
             Text(short(row.tool_said), style="dim"),
             _ending(row.naive),
             _ending(row.readback),
@@ -61,8 +61,7 @@ def _ending(ending: Ending) -> Text:
 
     wrong = ending.false or ending.missed or ending.doubled
     mark = ("✗" if speaks_unicode() else "!") if wrong else ""
-    stands = "all five" if ending.as_json()["whole"] else safe(ending.books.as_text())
-    return Text(f"{mark}{TOLD[ending.told.claim]}: {stands}", style="bold red" if wrong else "")
+    return Text(f"{mark}{TOLD[ending.told.claim]}: {safe(ending.stands)}", style="bold red" if wrong else "")
 
 
 def _counts(totals: TripTotals) -> list[tuple[str, str, bool]]:

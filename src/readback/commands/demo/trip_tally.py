@@ -17,6 +17,7 @@ from readback.commands.demo.systems.trip_truth import TripBooks
 from readback.commands.demo.tally import said
 from readback.commands.demo.trip import NAIVE, Booked
 from readback.commands.demo.trip_cases import WANTED
+from readback.commands.demo.trip_plan import operation
 
 NAIVE_WRONG_MIN = 6
 """With fewer the trips were not spoiled as the cases want it, and the comparison would show nothing."""
@@ -51,11 +52,20 @@ class Ending:
         made = sum(max(0, self.books.made(book) - 1) for book in {each.book for each in self.books.entries})
         return made + sum(max(0, len(each.undone_stamps) - 1) for each in self.books.entries)
 
+    @property
+    def stands(self) -> str:
+        """What stands in the books, in a few words: another thing than was wanted by its own name."""
+        if self.books.complete(WANTED):
+            return "all five"
+        standing = (entry for entry in self.books.entries if entry.live and entry.book in WANTED)
+        wrong = [entry.what for entry in standing if entry.what != WANTED[entry.book]]
+        return ", ".join([self.books.as_text(), *(f"but {what}" for what in wrong)])
+
     def as_json(self) -> dict[str, Json]:
         return {
             "said": self.told.words,
             "claim": self.told.claim.value,
-            "stands": self.books.as_text(),
+            "stands": self.stands,
             "whole": self.books.complete(WANTED),
             "false": self.false,
             "doubled": self.doubled,
@@ -135,14 +145,13 @@ def _row_json(row: TripRow) -> dict[str, Json]:
 
 def _row(booked: Booked, truth: Callable[[str], TripBooks], heard: Sequence[Heard]) -> TripRow:
     case, outcome = booked.case, booked.outcome
-    spoiled = outcome.steps[case.at].outcome
-    answers = [each for each in heard if spoiled is not None and each.stamp == spoiled.stamp]
+    answers = [each for each in heard if each.operation == f"{operation(case.trip)}/{case.at}"]
     return TripRow(
         trip=case.trip,
         where=case.where,
         at=case.at,
         words=case.words,
-        tool_said=said(answers, called=spoiled is not None and spoiled.attempts > 0),
+        tool_said=said(answers, called=False),
         naive=Ending(booked.naive, truth(NAIVE + case.trip)),
         readback=Ending(Told(claim_of(outcome), outcome.message), truth(case.trip)),
         state=outcome.state.value,
