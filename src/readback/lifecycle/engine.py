@@ -301,7 +301,8 @@ class Engine:
                 if decision.late and not result.effect_shown and run.contract.readers:
                     due = late_due(action, when, now_us)
         held = action.held_since_us
-        due = yield from limit.next_look(run, self.limits, path, due)
+        if self.limits is not None and due is not None:
+            due = yield from limit.next_look(run, self.limits, path, due)
         recover.record_judgement(run, decision, path, now_us, due_us=due, held_since_us=held)
         return (yield from self._after(run, again=again, due=due, now_us=now_us))
 
@@ -313,7 +314,8 @@ class Engine:
         if news:
             run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
         due = late_due(run.action, when, now_us) if decision.late and not shown else None
-        due = yield from limit.next_look(run, self.limits, (), due)
+        if self.limits is not None and due is not None:
+            due = yield from limit.next_look(run, self.limits, (), due)
         recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
         return (yield from self._commit(run, park=True))
 

@@ -61,11 +61,9 @@ def first_look(run: Run, limits: Limits, ended_us: int) -> Generator[Step, Answe
         run.not_before_us = paced.at_us if paced.at_us > wanted_us else 0
 
 
-def next_look(
-    run: Run, limits: Limits | None, path: tuple[State, ...], due_us: int | None
-) -> Generator[Step, Answer, int | None]:
+def next_look(run: Run, limits: Limits, path: tuple[State, ...], due_us: int) -> Generator[Step, Answer, int]:
     """The due time of the next look, put off where the tenant's rate asks for that."""
-    if limits is None or due_us is None or (path or (run.action.state,))[-1] in _AT_ONCE:
+    if (path or (run.action.state,))[-1] in _AT_ONCE:
         return due_us
     per_minute = limits.of(run.action.tenant).polls_per_minute
     if not per_minute:
