@@ -50,7 +50,7 @@ TERMS: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class World:
     """Bookings by step and trip. `faults`: how a step's tool fails; `undo_faults` the same of its reversal.
 
