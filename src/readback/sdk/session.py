@@ -194,9 +194,9 @@ class Session:
         return found is not None and saga_attend.missing(found, self.plan_of) is None
 
     def advance(self, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
-        """Goes on with what is due, until it would have to wait. A saga's step may have been gone on with by its saga."""
+        """Goes on with what is due, until it would have to wait. What is not due (any more) is left alone."""
         stored = self.store.projection(action_id)
-        if stored is not None and stored.projection.saga and not self._is_due(stored.projection):
+        if stored is not None and not self._is_due(stored.projection):
             return saga_attend.nothing()
         if stored is not None and stored.projection.kind == KIND:
             return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
