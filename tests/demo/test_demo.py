@@ -261,6 +261,7 @@ def test_the_naive_agent_heard_the_same_and_left_something_else(
     assert (row["naive"]["stands"], row["naive"]["false"]) == (stands, True)
 
 
+@pytest.mark.requirement("L07")
 def test_a_lost_reply_after_the_charge_is_one_charge_where_the_naive_agent_makes_two(run: Run) -> None:
     (row,) = [row for row in run.answer["trips"] if row["trip"] == "cork"]
     assert row["tool_said"] == "no answer"
