@@ -180,3 +180,32 @@ def test_scopes_come_from_settings_and_the_environment_wins(home: Path, monkeypa
         assert rb._session.scope.scopes == ("c", "d")
     with opened(scopes=["e"]) as rb:
         assert rb._session.scope.scopes == ("e",)
+
+
+# --- sagas ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("TENANT-in-flight", "TENANT-scopes")
+def test_a_saga_is_refused_as_a_whole_and_its_steps_never() -> None:
+    desk, store, runtime = Desk(), MemoryStore(), VirtualRuntime()
+    ship = ship_of(desk, deadline="1h", within="30m", scopes=NEEDED, execute={"honours_key": True})
+
+    def steps() -> list[Any]:
+        return [
+            ship(order_id="o-1", carrier="dhl").as_step("first", pivot=True),
+            ship(order_id="o-2", carrier="dhl").as_step("second", after=("first",)),
+        ]
+
+    with opened(store, runtime, limits=TenantLimits(in_flight=1)) as rb:
+        with pytest.raises(MissingScopeError):
+            rb.saga(steps(), operation="trip")
+        assert list(store.scan()) == []
+    with opened(store.reopened(), runtime, limits=TenantLimits(in_flight=1), scopes=NEEDED) as rb:
+        told = rb.saga(steps(), operation="trip")
+        assert told.verified, "a step is no new action: it was admitted with its saga"
+        desk.instead = lambda _ctx: {"status": "ok"}
+        rb.run(ship(order_id="o-3", carrier="dhl"), operation="waits", wait=0)
+        entries = sum(1 for _ in rb._session.store.scan())
+        with pytest.raises(InFlightLimitError):
+            rb.saga(steps(), operation="another trip")
+        assert sum(1 for _ in rb._session.store.scan()) == entries

@@ -17,7 +17,7 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.saga import Heading
 from readback.domain.saga_moves import LOOK_AGAIN_US, Moves, next_moves
 from readback.domain.state import State
-from readback.lifecycle import attend, saga_record, saga_steps
+from readback.lifecycle import attend, limit, saga_record, saga_steps
 from readback.lifecycle.ending import Existing, Work
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Scope
@@ -39,7 +39,7 @@ from readback.lifecycle.steps import (
     Step,
     Together,
 )
-from readback.ports.store import Appended, KeyRecord, KeyTaken
+from readback.ports.store import Appended, Crowded, KeyRecord, KeyTaken
 
 
 class Left(StrEnum):
@@ -68,6 +68,10 @@ def begin(
     assert isinstance(begun, Begun)
     run, body = begin_run(request, terms, scope, begun, engine.table.version)
     taken = yield from _key_holder(run)
+    if taken is None and engine.limits is not None:  # its steps are admitted with it
+        own = engine.limits.of(scope.tenant)
+        yield from limit.weigh(scope.tenant, own)
+        run.in_flight_max = own.in_flight
     if taken is None:
         ticket.action_id = run.saga.id
         desk = _Desk(engine, plans, run, Definition.of(body, run.saga))
@@ -287,6 +291,8 @@ class _Desk:
                 return None
             case KeyTaken(record):
                 return _existing(run, record) or Left.ELSEWHERE
+            case Crowded(in_flight):
+                raise limit.crowded(run.saga.tenant, in_flight)
             case _:
                 return Left.ELSEWHERE
 

@@ -42,6 +42,8 @@ class SagaRun:
     durable_version: int = 0
     now_us: int = 0
     lease_us: int = LEASE_US
+    in_flight_max: int = 0
+    """How many others of the tenant may be in flight for its first append to be kept; 0: any number."""
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
     _control: Control = field(default_factory=Control)
@@ -102,6 +104,7 @@ class SagaRun:
             self._replaces,
             settled_key(saga),
             incidents=tuple(self._control.incidents),
+            in_flight_max=self.in_flight_max,
         )
 
     def committed(self, version: int) -> None:
@@ -109,7 +112,7 @@ class SagaRun:
         self._events.clear()
         self._evidence.clear()
         self._control = Control()
-        self._reserve, self._replaces = None, ""
+        self._reserve, self._replaces, self.in_flight_max = None, "", 0
 
 
 def settled_key(saga: Saga) -> tuple[str, int] | None:
