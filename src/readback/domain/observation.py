@@ -104,8 +104,8 @@ def normalise(raw: object, at_us: int) -> Observation:
     An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
     success code; raw text is never a success.
     """
-    done, seen = guarded(lambda: _at(_returned(raw), at_us))
-    if not done or seen is None:
+    _, seen = guarded(lambda: _at(_returned(raw), at_us))
+    if seen is None:
         return replace(_malformed("value", "The returned value cannot be examined."), at_us=at_us)
     return seen
 
@@ -117,10 +117,10 @@ def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool 
     caller knows that the call makes exactly one request (`connect_proves`, the built-in executors):
     in a tool of several requests an earlier one may have landed.
     """
-    done, seen = guarded(lambda: _raised(exc, connect_proves))
-    if done and seen is not None:
-        return replace(seen, at_us=at_us)
-    return replace(_error("exception", f"The call raised {type(exc).__name__}."), at_us=at_us)
+    _, seen = guarded(lambda: _raised(exc, connect_proves))
+    if seen is None:
+        seen = _error("exception", f"The call raised {type(exc).__name__}.")
+    return replace(seen, at_us=at_us)
 
 
 def _at(seen: Observation, at_us: int) -> Observation:
@@ -174,7 +174,7 @@ def _returned(raw: object) -> Observation:
         return _text_answer(raw)
     if type(raw) is tuple and 2 <= len(raw) <= 3:
         return _tuple_answer(raw)
-    if not isinstance(raw, (Mapping, list, tuple, bool, int, float)):
+    if not isinstance(raw, (Mapping, list, tuple, int, float)):
         status = _status_of(raw)
         if status is not None:
             return _http(status, _content(raw))
@@ -212,15 +212,13 @@ def _structured(raw: object) -> Observation:
     if not done:
         kind = type(raw).__name__
         return _malformed("unsupported", f"The tool returned a {kind} that has no exact, bounded JSON form.")
-    said = worst(signs_of(body))
-    if said is None:
-        said = Sign(_O.SUCCESS, "returned.value", "The tool returned a value.")
+    said = worst(*signs_of(body), Sign(_O.SUCCESS, "returned.value", "The tool returned a value."))
     return _bounded(_make(said.status, said.code, said.detail, body))
 
 
 def _bounded(seen: Observation) -> Observation:
-    done, size = guarded(lambda: len(stored_bytes(seen.body)))
-    if done and size is not None and size <= EVIDENCE_MAX_BYTES:
+    _, size = guarded(lambda: len(stored_bytes(seen.body)))
+    if size is not None and size <= EVIDENCE_MAX_BYTES:
         return seen
     if seen.status is _O.ERROR:
         return replace(seen, body=None)
@@ -237,16 +235,16 @@ def _tuple_answer(raw: tuple[object, ...]) -> Observation:
         return _structured(raw)
     if first:
         return _returned(second) if isinstance(second, Mapping) else _structured(raw)
-    done, body = guarded(lambda: json_value(raw))
-    return _bounded(_error("flag.false", "The tool returned false with its answer.", body if done else None))
+    _, body = guarded(lambda: json_value(raw))
+    return _bounded(_error("flag.false", "The tool returned false with its answer.", body))
 
 
 def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
-    done, text = guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
-    if not done or text is None:
+    _, text = guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
+    if text is None:
         return _malformed("binary", "The tool returned bytes that are no text.")
-    parsed, value = guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
-    if parsed and isinstance(value, (dict, list)):
+    _, value = guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
+    if isinstance(value, (dict, list)):
         return _structured(value)
     said = text_sign(text) or Sign(_O.MALFORMED, "malformed.raw-text", "Raw text is no structured answer.")
     kept = one_line(text, TEXT_MAX_CHARACTERS)
@@ -258,7 +256,7 @@ def _status_of(raw: object) -> int | None:
     done, code = guarded(lambda: cast("Any", raw).status_code)
     if not done:
         _, code = guarded(lambda: cast("Any", raw).status if hasattr(raw, "headers") else None)
-    if isinstance(code, int) and not isinstance(code, bool) and 100 <= code <= 599:
+    if isinstance(code, int) and 100 <= code <= 599:
         return int(code)
     return None
 
@@ -266,26 +264,22 @@ def _status_of(raw: object) -> int | None:
 def _content(raw: object) -> object:
     """A response's content where it is at hand; nothing is fetched, awaited or streamed for it."""
     for name in ("content", "text"):
-        done, content = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
-        if done and isinstance(content, (bytes, str)):
+        _, content = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        if isinstance(content, (bytes, str)):
             return content
-    done, value = guarded(lambda: json_value(cast("Any", raw).json()))
-    return value if done else None
+    return guarded(lambda: json_value(cast("Any", raw).json()))[1]
 
 
 def _http(status: int, content: object) -> Observation:
     """A status with its content: the worse of what the two say."""
-    said, body, level = [http_sign(status)], cast("Json", None), Level.NORMALISED
-    if isinstance(content, (str, bytes)) and content:
+    body, level = cast("Json", None), Level.NORMALISED
+    if not isinstance(content, (str, bytes)):
+        _, body = guarded(lambda: json_value(content))
+    elif content:
         inner = _text_answer(content)
         body, level = inner.body, inner.level
-        text = text_sign(body) if level is Level.RAW and isinstance(body, str) else None
-        said += [text] if text is not None else signs_of(body)
-    elif content:
-        done, value = guarded(lambda: json_value(content))
-        body = value if done else None
-        said += signs_of(body)
-    sign = worst(said) or http_sign(status)
+    text = text_sign(body) if isinstance(body, str) else None
+    sign = worst(http_sign(status), *([text] if text is not None else signs_of(body)))
     return _bounded(replace(_make(sign.status, sign.code, sign.detail, body, http=status), level=level))
 
 
@@ -296,8 +290,8 @@ def _process(raw: object, code: int | None) -> Observation:
     body: dict[str, Json] = {"returncode": code}
     said, level = [], Level.NORMALISED
     for name in ("stdout", "stderr"):
-        done, output = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
-        if done and isinstance(output, (str, bytes)) and output:
+        _, output = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        if isinstance(output, (str, bytes)) and output:
             inner = _text_answer(output)
             body[name] = inner.body
             level = min(level, inner.level)
@@ -306,7 +300,7 @@ def _process(raw: object, code: int | None) -> Observation:
     if code != 0:
         return _bounded(replace(_error(f"exit.{code}", f"The process ended with {code}.", body), level=level))
     ended = Sign(_O.SUCCESS, "exit.0", "The process ended with 0.")
-    sign = worst((ended, *said)) or ended
+    sign = worst(ended, *said)
     return _bounded(replace(_make(sign.status, sign.code, sign.detail, body), level=level))
 
 
@@ -336,8 +330,8 @@ def _raised(exc: BaseException, connect_proves: bool) -> Observation:
         return _make(_O.CANCELLED, "cancelled", "The call was cancelled; its effect may have landed.")
     if any(name.endswith(_TIMEOUT_NAMES) for name in names):
         return _make(_O.TIMEOUT, "timeout", detail)
-    done, response = guarded(lambda: cast("Any", exc).response)
-    status = _status_of(response) if done and response is not None else None
+    _, response = guarded(lambda: cast("Any", exc).response)
+    status = _status_of(response)
     if status is not None:
         seen = _http(status, _content(response))
         worse = seen.status in (_O.ERROR, _O.TIMEOUT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -112,9 +112,9 @@ _ERROR_TEXT: Final = re.compile(
 )
 
 
-def worst(signs: Iterable[Sign]) -> Sign | None:
+def worst(first: Sign, *others: Sign) -> Sign:
     """The sign that counts; the first of the worst ones."""
-    return min(signs, key=lambda sign: _RANK[sign.status], default=None)
+    return min((first, *others), key=lambda sign: _RANK[sign.status])
 
 
 def text_sign(text: str) -> Sign | None:
