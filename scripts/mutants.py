@@ -89,6 +89,8 @@ class Run:
     tests: Sequence[str] = TESTS
     green: dict[str, Any] = field(default_factory=dict)
     result: dict[str, int] = field(default_factory=dict)
+    again: dict[str, list[str]] = field(default_factory=dict)
+    """What survived warm and has to be tried cold, with the files that may tell; none stands for all."""
     killers: dict[str, Counter[str]] = field(default_factory=dict)
 
     def arguments(self, files: Iterable[str]) -> list[str]:
@@ -109,11 +111,17 @@ class Run:
 
 
 @lru_cache
+def taken_from(test: Path) -> frozenset[str]:
+    """The other files of tests that a test file takes something from."""
+    names = re.findall(r"^from (tests[.\w]*) import", test.read_text(encoding="utf-8"), re.M)
+    return frozenset(path for name in names if (ROOT / (path := f"{name.replace('.', '/')}.py")).is_file())
+
+
+@lru_cache
 def with_helpers(test: Path) -> str:
     """A test file's text with the texts of what it takes from other files of tests."""
-    text = test.read_text(encoding="utf-8")
-    taken = [ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"^from (tests[.\w]*) import", text, re.M)]
-    return "\n".join([text, *(file.read_text(encoding="utf-8") for file in taken if file.is_file())])
+    files = [test, *(ROOT / path for path in sorted(taken_from(test)))]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def names_any(text: str, modules: Iterable[str]) -> bool:
@@ -136,7 +144,9 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
     named = {one.id: one for one in mutants}
 
     def take(line: dict[str, Any]) -> None:
-        if "id" not in line:
+        if "again" in line:
+            run.again[line["again"]] = line["files"]
+        elif "id" not in line:
             run.green = line
         else:
             run.result[line["id"]] = line["status"]
@@ -158,6 +168,9 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
 def try_cold(run: Run, mutant: Mutant) -> None:
     """Try one mutant from the import on."""
     files = run.files_for(mutant.module)
+    importing = run.again.get(mutant.id)
+    if importing:
+        files = [file for file in files if file in importing or taken_from(ROOT / file) & {*importing}] or files
     cost = sum(run.green["cost"][file] for file in files)
     status, killer = cold(mutant, run.sources[mutant.module], files, run.arguments, cost)
     if status == BROKEN:

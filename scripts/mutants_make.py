@@ -131,6 +131,10 @@ class _Maker:
                 return
             case ast.If() if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
                 return
+            case ast.Call(func=ast.Name(id="TypeVar")) | ast.keyword(arg="strict"):  # the second asserts, in `zip`
+                return
+            case ast.Call(func=ast.Name(id="cast"), args=[_, value]):  # the first names a type
+                self.walk(value, place)
             case _:
                 self._edit(node, place)
                 for child in ast.iter_child_nodes(node):

@@ -3,17 +3,18 @@
 Importing pytest, Readback and the tests costs a hundred times what most tests cost, so it is done once:
 
 - *warm*: one pytest session collects everything, runs it once (it has to pass; which test enters which function
-  of the domain is noted), and then forks for each mutant of a function: the child swaps the function's
-  code and runs the tests that enter it, until one fails.
+  of the domain is noted, and which import), and then forks for each mutant of a function: the child swaps
+  the function's code and runs the tests that enter it, until one fails.
 - *cold*: what an import computes (tables, vocabularies, defaults, a test's list of cases) is already bound
   in a warm process. There a child is forked before Readback was imported, and imports it with the change.
-  What survives warm is tried cold too, if its function is entered while something is imported.
+  What survives warm is tried cold too, where an import enters its function, with the files whose import that is.
 
 A child gets an allowance of processor time, not of seconds: a busy machine neither kills nor saves a mutant.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import importlib
@@ -24,12 +25,12 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -111,7 +112,85 @@ class _WithoutShrinking:
 
 # --- warm ---
 
-_AT_IMPORT = "while something is imported"
+_EVERYWHERE = "while something of Readback is imported"
+_NOTE = "__entered__"
+
+
+class _Entries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports the domain so that each function says when it is entered, and notes by whom.
+
+    A tracer would be called for every call of everything, which costs several times what the tests cost.
+    """
+
+    def __init__(self) -> None:
+        self.by: dict[tuple[str, str], dict[str, None]] = {}
+        """A module's function -> the tests that enter it."""
+        self.at_import: dict[tuple[str, str], dict[str, None]] = {}
+        """A module's function -> the files of tests whose import enters it, or `_EVERYWHERE`."""
+        self.test: str | None = None
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> Any:
+        package, _, module = fullname.rpartition(".")
+        if package != PACKAGE:
+            return None
+        return importlib.util.spec_from_file_location(fullname, DOMAIN / f"{module}.py", loader=self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        name, path = module.__name__.rpartition(".")[2], str(module.__file__)
+        tree = _Saying(name).visit(ast.parse(Path(path).read_bytes()))
+        module.__dict__[_NOTE] = self.note
+        exec(compile(ast.fix_missing_locations(tree), path, "exec"), module.__dict__)
+
+    def note(self, module: str, scope: str) -> None:
+        if self.test is not None:
+            self.by.setdefault((module, scope), {})[self.test] = None
+        else:
+            self.at_import.setdefault((module, scope), {}).update(dict.fromkeys(_importing()))
+
+
+class _Saying(ast.NodeTransformer):
+    """Puts a call of `_NOTE` before everything that a function does, under its outermost function's name."""
+
+    def __init__(self, module: str) -> None:
+        self.module, self.scope = module, ""
+        self.names: tuple[str, ...] = ()
+
+    def _call(self) -> ast.Call:
+        return ast.Call(ast.Name(_NOTE, ast.Load()), [ast.Constant(self.module), ast.Constant(self.scope)], [])
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outside, self.names = self.names, (*self.names, node.name)
+        self.generic_visit(node)
+        self.names = outside
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outside, self.scope = self.scope, self.scope or ".".join((*self.names, node.name))
+        node.body = [self.visit(one) for one in node.body]
+        node.body.insert(int(ast.get_docstring(node) is not None), ast.Expr(self._call()))
+        self.scope = outside
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self.generic_visit(node)
+        if self.scope:
+            node.body = ast.BoolOp(ast.Or(), [self._call(), node.body])
+        return node
+
+
+def _importing() -> list[str]:
+    """The files of tests that are being imported, unless one of Readback's own is: that is everybody's."""
+    frame = inspect.currentframe()
+    files = []
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            file = Path(frame.f_code.co_filename)
+            if file.is_relative_to(ROOT / "src") or file.name == "conftest.py":
+                return [_EVERYWHERE]
+            if file.is_relative_to(ROOT / "tests"):
+                files.append(file.relative_to(ROOT).as_posix())
+        frame = frame.f_back
+    return files or [_EVERYWHERE]
 
 
 class Warm(_WithoutShrinking):
@@ -119,7 +198,7 @@ class Warm(_WithoutShrinking):
 
     def __init__(self, mutants: Sequence[Mutant], sources: Mapping[str, bytes], out: int) -> None:
         self.mutants, self.sources, self.out = mutants, sources, out
-        self.entered: dict[tuple[str, str], dict[str, None]] = {}
+        self.entries = _Entries()
         self.seconds: dict[str, float] = {}
         self.killers: dict[tuple[str, str], list[str]] = {}
         self.uncollected: list[str] = []
@@ -130,11 +209,6 @@ class Warm(_WithoutShrinking):
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.uncollected.append(f"{report.nodeid}: {str(report.longrepr).strip().splitlines()[-1]}")
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Iterator[None]:
-        with _noting(self.entered, _AT_IMPORT):
-            return (yield)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
@@ -150,8 +224,12 @@ class Warm(_WithoutShrinking):
         gc.freeze()
         for mutant in self.mutants:
             status, killer = self._try(mutant, items)
-            again = status in (COLD, BROKEN) or (status == SURVIVED and _AT_IMPORT in self.tests_of(mutant))
-            if not again:
+            importers = self.entries.at_import.get((mutant.module, mutant.scope), {})
+            if status in (COLD, BROKEN):
+                self.tell(again=mutant.id, files=[])
+            elif status == SURVIVED and importers:
+                self.tell(again=mutant.id, files=[] if _EVERYWHERE in importers else list(importers))
+            else:
                 self.tell(id=mutant.id, status=status, file=files.get(killer, ""), test=killer)
         return True
 
@@ -160,22 +238,22 @@ class Warm(_WithoutShrinking):
         red: list[str] = []
         for index, item in enumerate(items):
             following = items[index + 1] if index + 1 < len(items) else None
+            self.entries.test = item.nodeid
             began = time.process_time()
-            with _noting(self.entered, item.nodeid):
-                reports = runtestprotocol(item, log=False, nextitem=following)
+            reports = runtestprotocol(item, log=False, nextitem=following)
             self.seconds[item.nodeid] = time.process_time() - began
             if any(report.failed for report in reports):
                 red.append(item.nodeid)
         return red
 
     def tests_of(self, mutant: Mutant) -> Iterable[str]:
-        """The tests that enter the mutant's function; `_AT_IMPORT` stands for an import."""
-        return self.entered.get((mutant.module, mutant.scope), ())
+        """The tests that enter the mutant's function."""
+        return self.entries.by.get((mutant.module, mutant.scope), ())
 
     def _try(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> tuple[int, str]:
         where = (mutant.module, mutant.scope)
         known = self.killers.setdefault(where, [])
-        rest = sorted(set(self.tests_of(mutant)) - {*known, _AT_IMPORT}, key=lambda one: (self.seconds[one], one))
+        rest = sorted(set(self.tests_of(mutant)) - {*known}, key=lambda one: (self.seconds[one], one))
         chosen = [items[name] for name in (*known, *rest)]
         reader, writer = os.pipe()
         allowance = sum(self.seconds[item.nodeid] for item in chosen)
@@ -203,34 +281,16 @@ def _run_warm(mutant: Mutant, source: bytes, items: list[pytest.Item], writer: i
     return SURVIVED
 
 
+_Remembering = type(lru_cache(int))
+
+
 def _forget() -> None:
     """Empty what was remembered of results while the code was whole."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("readback", "tests")):
             for value in list(vars(module).values()):
-                clear = getattr(value, "cache_clear", None)
-                if callable(clear):
-                    clear()
-
-
-@contextlib.contextmanager
-def _noting(entered: dict[tuple[str, str], dict[str, None]], test: str) -> Iterator[None]:
-    home = str(DOMAIN) + os.sep
-
-    def note(frame: FrameType, _event: str, _argument: object) -> None:
-        code = frame.f_code
-        if code.co_filename.startswith(home):
-            scope = code.co_qualname.split(".<locals>")[0]
-            entered.setdefault((Path(code.co_filename).stem, scope), {})[test] = None
-
-    before = sys.gettrace()
-    sys.settrace(note)
-    threading.settrace(note)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-        threading.settrace(None)  # type: ignore[arg-type]
+                if isinstance(value, _Remembering):
+                    value.cache_clear()
 
 
 def _swap(mutant: Mutant, source: bytes) -> bool:
@@ -288,7 +348,9 @@ def warm(
         try:
             os.close(reader)
             silently()
-            pytest.main(arguments, plugins=[Warm(mutants, sources, writer)])
+            session = Warm(mutants, sources, writer)
+            sys.meta_path.insert(0, session.entries)
+            pytest.main(arguments, plugins=[session])
         finally:
             os._exit(0)
     os.close(writer)
