@@ -118,3 +118,38 @@ def test_a_reversal_stands_under_what_it_reverses() -> None:
     assert [(i.action_id, i.rule) for i in belief.not_done] == [(told.id, Planning.REFRESH_AND_REPLAN)]
     assert belief.verified == ()
     assert len(belief.entries) == 2
+
+
+@pytest.mark.requirement("BELIEF-from-ledger")
+def test_a_sagas_steps_stand_under_it() -> None:
+    desk, runtime = Desk(), VirtualRuntime()
+    ship = ship_of(desk, deadline="1h", within="30m", execute={"honours_key": True})
+    with opened(runtime=runtime, run="r") as rb:
+        first = ship(order_id="o-1", carrier="dhl").as_step("first", pivot=True)
+        second = ship(order_id="o-2", carrier="dhl").as_step("second", after=("first",))
+        done = rb.saga([first, second], name="trip", operation="trip 1")
+        belief = rb.belief()
+        (group,) = belief.groups
+        assert (group.id, group.name, group.rule) == (done.id, "trip", Planning.CONTINUE)
+        assert [belief.of(each) in belief.verified for each in group.steps] == [True, True]
+        assert f'saga "trip": reconciled_success. Rule: continue. Saga "{done.id}"' in belief.for_model()
+        assert belief.of(done.id) is None, "a saga is no action"
+
+
+@pytest.mark.requirement("BELIEF-outcomes-only", "TRUTH-hold-attestation")
+def test_an_attestation_makes_no_fact() -> None:
+    desk, runtime = Desk(), VirtualRuntime()
+    ship = ship_of(desk)
+    with opened(runtime=runtime, run="r") as rb:
+        desk.instead = lambda ctx: desk.order("o-9").update(stamp=ctx.stamp, status="shipped", version=1)
+        held = rb.run(ship(order_id="o-1", carrier="dhl"), operation="one")
+        assert [each.rule for each in rb.belief().unresolved] == [Planning.FROZEN]
+        assert [each.subject for each in rb.belief().frozen] == ["resource:order/o-1"]
+        version = rb.review(held.id).version
+        rb.resolve(held.id, "attest_done", expect_version=version, who="human:ana", reason="seen in the shop")
+        belief = rb.belief()
+    assert belief.verified == ()
+    assert [(each.rule, each.why) for each in belief.unresolved] == [
+        (Planning.DO_NOT_REPEAT, "A person attested that it was done; that is no verification.")
+    ]
+    assert "A person attested that it was done; that is not a verification." in belief.for_model()

@@ -22,6 +22,7 @@ from readback.domain.belief_entry import Fact, FrozenSubject, Group, Item
 from readback.domain.belief_text import FACT_VALUES_MAX_BYTES, MODEL_BYTES_MIN, PERSON_LINES_MAX
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, InvariantError, OversizeError, UsageError
+from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.planning import GUIDANCE, PLANNING, Planning, PlanningCase, plan_next
@@ -78,6 +79,8 @@ EVERY: tuple[Outcome, ...] = (
     outcome(13, S.ROLLED_BACK),
     outcome(14, S.FAILED, attempts=0, observation=None, code="precondition"),
     outcome(15, S.RECONCILED_SUCCESS, contested=True),
+    outcome(16, S.REVIEW_REQUIRED, resolution=Resolution.ATTESTED_DONE),
+    outcome(17, S.UNKNOWN, resolution=Resolution.ATTESTED_NOT_DONE, may_repeat=True),
 )
 SAGA = Group("01saga01", "trip", S.PENDING, P.WAIT, ("01act0003", "01act0004"))
 HELD = FrozenSubject("resource:order/6", "wrong_target")
@@ -140,6 +143,7 @@ def every_case() -> list[PlanningCase]:
 def test_there_is_a_rule_for_every_case_and_a_case_for_every_rule() -> None:
     used = {plan_next(case) for case in every_case()}
     used.add(plan_next(PlanningCase(S.RECONCILED_SUCCESS, standing=False)))
+    used |= {plan_next(PlanningCase(S.UNKNOWN, attested=each)) for each in Resolution}
     assert used == set(PLANNING)
     assert {rule.rule for rule in PLANNING} == set(Planning) == set(GUIDANCE)
 
@@ -170,6 +174,8 @@ def test_nothing_but_a_standing_success_may_be_continued_from() -> None:
         (PlanningCase(S.COMPENSATION_FAILED), P.ESCALATE),
         (PlanningCase(S.REVIEW_REQUIRED), P.ESCALATE),
         (PlanningCase(S.COMPENSATED), P.REFRESH_AND_REPLAN),
+        (PlanningCase(S.UNKNOWN, attested=Resolution.ATTESTED_DONE), P.DO_NOT_REPEAT),
+        (PlanningCase(S.REVIEW_REQUIRED, attested=Resolution.ATTESTED_NOT_DONE), P.REPAIR_OR_STOP),
     ],
 )
 def test_the_specifications_rule_follows_each_verified_state(case: PlanningCase, rule: Planning) -> None:
@@ -242,8 +248,8 @@ def test_the_order_in_which_outcomes_come_does_not_matter() -> None:
 def test_everything_stands_in_one_place() -> None:
     belief = CASES["every-kind"]
     assert [each.action_id[-2:] for each in belief.verified] == ["01", "02"]
-    assert [each.action_id[-2:] for each in belief.unresolved] == ["03", "04", "05", "06", "07", "08", "15"]
-    assert [each.action_id[-2:] for each in belief.not_done] == ["09", "10", "11", "13", "14"]
+    assert [each.action_id[-2:] for each in belief.unresolved] == ["03", "04", "05", "06", "07", "08", "15", "16"]
+    assert [each.action_id[-2:] for each in belief.not_done] == ["09", "10", "11", "13", "14", "17"]
     assert [each.action_id[-2:] for each in belief.under(P.FROZEN)] == ["06"]
     found = belief.of("01act0012")
     assert isinstance(found, Fact), "a reversal is known, and stands under what it reverses"

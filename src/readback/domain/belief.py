@@ -161,6 +161,7 @@ def entry_of(outcome: Outcome) -> Entry:
             discrepancy=outcome.discrepancy,
             hold=outcome.hold,
             code=outcome.code,
+            attested=outcome.resolution,
         )
     )
     if chosen.rule is Planning.CONTINUE:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.idempotency import Resolution
 from readback.domain.state import State
 
 FROZEN: Final = "frozen"
@@ -59,6 +60,7 @@ class PlanningCase:
     discrepancy: Discrepancy | None = None
     hold: str = ""
     code: str = ""
+    attested: Resolution = Resolution.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class PlanningRule:
     contested: bool | None = None
     attempted: bool | None = None
     frozen: bool | None = None
+    attested: Resolution | None = None
     ours: bool = False
 
     def fits(self, case: PlanningCase) -> bool:
@@ -84,6 +87,7 @@ class PlanningRule:
             and self.contested in (None, case.contested)
             and self.attempted in (None, case.attempted)
             and self.frozen in (None, frozen)
+            and self.attested in (None, case.attested)
         )
 
 
@@ -109,6 +113,18 @@ def _rule(rule: Planning, why: str, *states: State, ours: bool = False) -> Plann
 
 PLANNING: Final = (
     PlanningRule(_P.DO_NOT_REPEAT, "A later reading contradicts what was found before.", contested=True, ours=True),
+    PlanningRule(
+        _P.DO_NOT_REPEAT,
+        "A person attested that it was done; that is no verification.",
+        attested=Resolution.ATTESTED_DONE,
+        ours=True,
+    ),
+    PlanningRule(
+        _P.REPAIR_OR_STOP,
+        "A person attested that it was not done.",
+        attested=Resolution.ATTESTED_NOT_DONE,
+        ours=True,
+    ),
     PlanningRule(
         _P.FROZEN, "Wrong target or tenant drift: an incident.", _UNDONE, discrepancy=_D.WRONG_TARGET_MODIFIED
     ),
