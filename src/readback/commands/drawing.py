@@ -40,6 +40,7 @@ def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
     section(console, "Readings", _readings(picture["readings"]))
     section(console, "Discrepancy", facts(_discrepancy(picture["discrepancy"])))
     section(console, "Decision", facts(_decision(picture["decision"])))
+    section(console, "Approval", facts(_approval(picture["approval"])))
     section(console, f"Lifecycle, from {picture['events'][0]['at']}", _lifecycle(picture["events"]))
     section(console, "Record", facts(_record(outcome, picture)))
     section(console, "What the model may be told", Text(safe_lines(picture["said"]["model"])))
@@ -71,6 +72,21 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Table:
         if said:
             table.add_row(Text(name, style="dim"), Text(said))
     return table
+
+
+def _approval(found: Picture) -> list[tuple[str, str]]:
+    if not found["required"]:
+        return []
+    people = "1 person" if found["people"] == 1 else f"{found['people']} people"
+    return [
+        ("approval", safe(found["approval_id"])),
+        ("needs", people),
+        ("signed by", safe(", ".join(found["signed_by"]) or "nobody yet")),
+        ("denied by", safe(found["denied_by"])),
+        ("bytes, SHA-256", safe(found["payload_hash"])),
+        ("until", safe(found["expires_at"])),
+        ("policy", safe(found["policy_version"][:HASH_SHOWN])),
+    ]
 
 
 def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:

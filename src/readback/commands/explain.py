@@ -10,19 +10,23 @@ from typing import Any
 import click
 
 from readback.canon import Json
-from readback.commands import options
+from readback.commands import options, saga
 from readback.commands.meanings import CODES, MEANINGS, WHY_OPEN
 from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import console, mark, moment, print_json, safe, value
 from readback.config import Settings
+from readback.domain.approval import HOLD
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
+from readback.domain.saga_outcome import SagaOutcome
 from readback.domain.verdict import Attribution, Verdict
 
 Picture = dict[str, Any]
 VALUES_SHOWN_MAX = 8
+APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
+"""What a person may do about it who may approve."""
 
 
 @click.command("explain")
@@ -36,7 +40,10 @@ def explain(action: str, url: str | None, tenant: str | None, principal: str | N
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         outcome, picture = outcome_and_picture(session, action)
-    told = explained(outcome, picture, settings)
+    if isinstance(outcome, SagaOutcome):
+        told = saga.explained(outcome, picture, settings)
+    else:
+        told = explained(outcome, picture, settings)
     if as_json:
         print_json(told)
         return 0
@@ -57,7 +64,8 @@ def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[st
     """The sentences, as data."""
     meaning = MEANINGS[outcome.state]
     where, work = again_with(settings), again_with(settings, contracts=True)
-    commands: list[Json] = [line.format(id=outcome.id, where=where, work=work) for line in meaning.commands]
+    lines = (*APPROVE, *meaning.commands) if outcome.hold == HOLD else meaning.commands
+    commands: list[Json] = [line.format(id=outcome.id, where=where, work=work) for line in lines]
     return {
         "id": outcome.id,
         "state": outcome.state.value,
@@ -137,8 +145,11 @@ def _decision(found: Picture | None) -> list[str]:
 
 def _now(outcome: Outcome, picture: Picture, advice: str) -> list[str]:
     said = [advice]
-    if outcome.code == "approval.required":
-        said = ["Run it from Python with `break_glass` and a reason, or leave it; an approval cannot be given here."]
+    asked = picture["approval"]
+    if outcome.hold == HOLD:
+        people = "an approver" if asked["people"] == 1 else f"{asked['people']} approvers"
+        signed = f" Signed so far by {safe(', '.join(asked['signed_by']))}." if asked["signed_by"] else ""
+        said = [f"Wait until {people} decided, or cancel it; it ends by itself at {asked['expires_at']}.{signed}"]
     if outcome.may_repeat:
         said.append("The operation may be asked for again under its id: nothing of this attempt exists or can appear.")
     elif not outcome.verified:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon import Json, parse_json
+from readback.commands import saga
 from readback.commands.terminal import moment
 from readback.domain.action import Action
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
@@ -15,6 +16,7 @@ from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
 from readback.domain.recovery import RecoveryTable
+from readback.domain.saga_outcome import SagaOutcome
 from readback.domain.state import status
 from readback.domain.verdict import Level
 from readback.ports.store import LedgerStore, StoredEvent
@@ -41,6 +43,8 @@ def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, di
     finally:
         driver.close()
     assert not isinstance(outcome, Parked)
+    if isinstance(outcome, SagaOutcome):
+        return outcome, saga.picture(session, outcome)
     return outcome, picture(session, outcome)
 
 
@@ -73,6 +77,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
         "context": {name: first.get(name) for name in ("schema", "wrapper", "break_glass")} | action.context,
         "contract": _object(_evidence(store, action.tenant, action.contract_ref)),
         "contract_hash": action.contract_hash,
+        "approval": _approval(action),
         "times": _times(action),
         "lease": _lease(session, outcome.id),
         "events": _events(stored, opened),
@@ -168,6 +173,27 @@ def _key(store: LedgerStore, action: Action) -> dict[str, Json]:
         "status": record.status if record is not None else None,
         "holder": record.action_id if record is not None else None,
         "expires_us": record.expires_us if record is not None else None,
+    }
+
+
+def _approval(action: Action) -> dict[str, Json]:
+    """The ledger schema's approval, and what is beside it; null where none was asked for."""
+    asked = action.approval
+    if asked is None:
+        return {"required": False, "approval_id": None, "approver_id": None, "payload_hash": None, "expires_at": None}
+    return {
+        "required": True,
+        "approval_id": asked.id,
+        "approver_id": ", ".join(one.approver for one in asked.signed) or None,
+        "payload_hash": asked.payload,
+        "expires_at": moment(asked.expires_us),
+        "expires_us": asked.expires_us,
+        "nonce": asked.nonce,
+        "policy_version": asked.policy,
+        "people": asked.people,
+        "signed_by": [one.approver for one in asked.signed],
+        "denied_by": asked.denied_by,
+        "used": asked.used,
     }
 
 

@@ -142,7 +142,15 @@ WHY_OPEN: Final = MappingProxyType(
 
 CODES: Final = MappingProxyType(
     {
-        "approval.required": "A critical mutation waits for an approval, and nobody has given one; nothing was called.",
+        "approval.required": "It waits for an approval; nothing was called.",
+        "approval.denied": "An approver denied it, so nothing was called.",
+        "approval.expired": "Nobody had approved it when its time had passed, so it was not called.",
+        "approval.forged": "A recorded approval does not bear its approver's signature, so it was not called.",
+        "approval.mismatch": "What would have been called is not what was approved, so it was not called.",
+        "approval.policy-changed": "The list of approvers had changed, so it was not called.",
+        "approval.replayed": "A recorded approval was made for another request, so it was not called.",
+        "approval.self": "Whoever asked for it had approved it, so it was not called.",
+        "approval.unknown-approver": "Somebody had approved it who may not, by the operator's list; it was not called.",
         "source.unavailable": "The system of record could not be read beforehand, so nothing was called.",
         "reader.out-of-scope": "The reader brought another target's record beforehand, so nothing was called.",
         "version.unknown": "The target's version could not be told, so nothing was called.",

@@ -4,6 +4,8 @@
 key = "ed25519:..."
 tenants = ["acme"]
 contracts = ["pay_*"]
+
+Somebody who may approve no more stays there with `tenants = []`: what was approved before can still be checked.
 """
 
 from __future__ import annotations
