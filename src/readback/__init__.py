@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from readback.domain.kind import Kind
     from readback.domain.observation import Observation, ObservationStatus
     from readback.domain.outcome import JudgedPostcondition, Outcome
+    from readback.domain.limits import TenantLimits
     from readback.domain.planning import Planning
     from readback.domain.reading import Lookup, Reading
     from readback.domain.saga_outcome import SagaOutcome, StepOutcome
@@ -64,6 +65,7 @@ _HOMES = {
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
     "StepOutcome": "readback.domain.saga_outcome",
+    "TenantLimits": "readback.domain.limits",
     "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
     "Why": "readback.domain.verdict",
@@ -103,6 +105,7 @@ __all__ = [
     "SideEffect",
     "State",
     "StepOutcome",
+    "TenantLimits",
     "UnusedProposalWarning",
     "Verdict",
     "Why",
