@@ -41,14 +41,24 @@ Line = tuple[Any, ...]
 
 def rows(finding: Finding, label: str, *lines: Line) -> tuple[Row, ...]:
     """Lines are (id, action, rationale, conditions...); a number is a row of the specification, a name ours."""
-    own = finding.value.replace("_", " ").capitalize()
     return tuple(
-        Row(f"REC-{key:02d}", finding, when or (ALWAYS,), action, label, why, ours=False)
-        if isinstance(key, int)
-        else Row(f"RB-{key}", finding, when or (ALWAYS,), action, own, why, ours=True)
-        for key, action, why, *rest in lines
-        for when in (tuple(rest),)
+        row
+        for line in lines
+        for row in (
+            (_row(f"REC-{line[0]:02d}", finding, label, line),) if isinstance(line[0], int) else own_rows(finding, line)
+        )
     )
+
+
+def own_rows(finding: Finding, *lines: Line) -> tuple[Row, ...]:
+    """The same, of ours alone: they stand under the finding's name."""
+    label = finding.value.replace("_", " ").capitalize()
+    return tuple(_row(f"RB-{line[0]}", finding, label, line, ours=True) for line in lines)
+
+
+def _row(row_id: str, finding: Finding, label: str, line: Line, *, ours: bool = False) -> Row:
+    _, action, why, *when = line
+    return Row(row_id, finding, tuple(when) or (ALWAYS,), action, label, why, ours)
 
 
 def look_again(name: str) -> tuple[Line, Line]:

@@ -25,34 +25,31 @@ from readback.domain.recovery_line import (
     WRITES,
     YES,
     look_again,
-    rows,
+    own_rows,
 )
 
 _F, _A = Finding, RecoveryAction
 
 OWN_ROWS: Final = (
-    *rows(_F.VERIFIED, "", ("verified", _A.ACCEPT, "Every postcondition holds over the authoritative state.")),
-    *rows(
+    *own_rows(_F.VERIFIED, ("verified", _A.ACCEPT, "Every postcondition holds over the authoritative state.")),
+    *own_rows(
         _F.NO_OP_ALLOWED,
-        "",
         (
             "no-op-allowed",
             _A.RECORD_NO_OP,
             "The state is as intended, and the contract permits that nothing had to change.",
         ),
     ),
-    *rows(
+    *own_rows(
         _F.FAILED_BEFORE_EFFECT,
-        "",
         (
             "failed-before-effect",
             _A.FAIL,
             "Provably nothing was dispatched: there is nothing to verify and nothing to reverse.",
         ),
     ),
-    *rows(
+    *own_rows(
         _F.NO_OP_FAILURE,
-        "",
         *look_again("no-op"),
         ("no-op-late", _A.KEEP_UNKNOWN, "Nothing has changed yet, but an effect may still land.", *NOT_DEAD),
         (
@@ -63,17 +60,15 @@ OWN_ROWS: Final = (
         ),
         ("no-op-elsewhere", _A.HOLD_AND_ESCALATE, "Nothing changed here, and nobody could look elsewhere."),
     ),
-    *rows(
+    *own_rows(
         _F.TARGET_MISSING,
-        "",
         *look_again("missing"),
         ("missing-late", _A.KEEP_UNKNOWN, "The target is missing, but an effect may still land.", *NOT_DEAD),
         ("missing", _A.FAIL, "There is no such target: it fails, and says so.", {"effect_shown": NO}),
         ("missing-shown", _A.HOLD_AND_ESCALATE, "The target is missing and a reading shows an effect: both cannot be."),
     ),
-    *rows(
+    *own_rows(
         _F.REFUTED_DEAD,
-        "",
         ("refuted-stale", _A.FORCE_STRONG_READ, "Only a strong reading refutes.", STALE),
         ("refuted-late", _A.KEEP_UNKNOWN, "It is not dead yet: absence is not failure.", *NOT_DEAD),
         (
@@ -90,9 +85,8 @@ OWN_ROWS: Final = (
         ),
         ("refuted", _A.FAIL, "There is no effect and none can follow."),
     ),
-    *rows(
+    *own_rows(
         _F.VALUE_MISMATCH,
-        "",
         *look_again("value"),
         (
             "value-reverse",
@@ -106,9 +100,8 @@ OWN_ROWS: Final = (
             "The values are wrong, and it is irreversible, of high impact, or not shown to be ours.",
         ),
     ),
-    *rows(
+    *own_rows(
         _F.COMPENSATION_REQUIRED,
-        "",
         (
             "required-reverse",
             _A.BACKWARD_COMPENSATION,
@@ -124,15 +117,13 @@ OWN_ROWS: Final = (
         ("required-nothing", _A.FAIL, "There is nothing to reverse and nothing can follow.", GONE),
         ("required-hold", _A.HOLD_AND_ESCALATE, "It has to be reversed and no rule may do that alone."),
     ),
-    *rows(
+    *own_rows(
         _F.PROPAGATION_DELAY,
-        "",
         ("propagation-in-window", _A.RETRY_VERIFICATION, "It is committed, and what depends on it lags.", IN_WINDOW),
         ("propagation-late", _A.HOLD_PENDING, "It is kept pending and looked at more slowly, until the deadline."),
     ),
-    *rows(
+    *own_rows(
         _F.UNKNOWN,
-        "",
         *look_again("unknown"),
         (
             "unknown-record",
@@ -143,9 +134,8 @@ OWN_ROWS: Final = (
         ("unknown-high", _A.HOLD_AND_ESCALATE, "Unknown and of high impact: a person decides.", {"side_effect": HIGH}),
         ("unknown", _A.KEEP_UNKNOWN, "It stays unknown, and blocks a second execution."),
     ),
-    *rows(
+    *own_rows(
         _F.VERIFIER_ERROR,
-        "",
         (
             "verifier-before",
             _A.FAIL_CLOSED,
