@@ -14,6 +14,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.domain import errors, errors_drill
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
+from readback.domain.limits import TenantLimits
 from readback.domain.observation_signs import ObservationStatus
 from readback.ports.predicates import ROOTS
 from readback.sdk import systems
@@ -247,13 +249,19 @@ def _environment() -> Iterator[str]:
         ("`READBACK_TENANT`", "`tenant`", "whose actions", f"`{config.TENANT_DEFAULT}`"),
         ("`READBACK_PRINCIPAL`", "`principal`", "who acts", f"`{config.PRINCIPAL_DEFAULT}`"),
         ("`READBACK_CONTRACTS`", "`contracts`", "modules with contracts, apart by commas; a list in files", "none"),
+        ("`READBACK_SCOPES`", "`scopes`", "the permission scopes held, apart by commas; a list in files", "none"),
+        ("", "`[limits]`, `[limits.TENANT]`", "what tenants may take: " + _tenant_limits(), "no limit"),
         ("`READBACK_DEBUG`", "", "the whole trace of an unexpected error", "off"),
     ]
     yield table(("variable", "in files", "says", "default"), rows)
 
 
+def _tenant_limits() -> str:
+    return ", ".join(f"`{each.name}`" for each in fields(TenantLimits))
+
+
 LIMITED = (
-    "canon.limits", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
+    "canon.limits", "domain.belief_text", "lifecycle.feedback_findings", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
     "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
     "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
     "adapters.executor_sql",

@@ -126,6 +126,12 @@ KEYS: Final[dict[str, Key]] = {
         "one is never forgotten.",
     ),
     "principals": Key("list of patterns", "anyone", "Who may run it, such as `agent:*`."),
+    "scopes": Key(
+        "list of names",
+        "none",
+        "Permission scopes of which the client has to hold all (`Readback.open(scopes=...)`); else nothing is done. A "
+        "compensation, and a step of a saga, was admitted with what it belongs to.",
+    ),
     "redact": Key(
         "list of paths such as `requested.card`",
         "none",
@@ -335,6 +341,20 @@ LIMITS: Final[dict[str, str]] = {
     "domain.reporting.TOLD_VALUE_MAX_CHARACTERS": "One told value.",
     "domain.reporting.POINTER_MAX_CHARACTERS": "One pointer in a text for the model.",
     "domain.reporting.PARTS_MAX": "Parts that are named of a partial outcome.",
+    "domain.belief_text.NAME_MAX_CHARACTERS": "A target, an operation or a run's name in the text of a run.",
+    "domain.belief_text.REASON_MAX_CHARACTERS": "The reason of a freeze in the text of a run.",
+    "domain.belief_text.PERSON_LINES_MAX": "Settled results in the text of a run for a person; the newest ones.",
+    "lifecycle.feedback_findings.UNDETERMINED_PERMILLE_MAX": "Actions without a verdict, per thousand that ended.",
+    "lifecycle.feedback_findings.CLAIMED_REFUTED_PERMILLE_MAX": "Refuted claims of a tool, per thousand.",
+    "lifecycle.feedback_findings.ACKNOWLEDGED_REFUTED_PERMILLE_MAX": "What a tool accepted and was refuted, per "
+    "thousand.",
+    "lifecycle.feedback_findings.LOST_PERMILLE_MAX": "Calls without an answer, per thousand.",
+    "lifecycle.feedback_findings.SOURCE_FAULTS_PERMILLE_MAX": "Readings that failed, per thousand of a source.",
+    "lifecycle.feedback_findings.OUTAGE_PERMILLE_MAX": "Actions refused since their source was down, per thousand.",
+    "lifecycle.feedback_findings.DISCREPANCY_PERMILLE_MAX": "Actions that differ from what was intended, per thousand.",
+    "lifecycle.feedback_findings.VERDICT_P95_MAX_US": "First look to verdict, of all but one in twenty.",
+    "lifecycle.feedback_findings.COMPENSATION_FAILED_MAX": "Failed compensations of a contract.",
+    "lifecycle.feedback_findings.WITHHELD_MAX": "Readings by a source of another tenant's or target's record.",
     "contracts.options.NAME_MAX_CHARS": "Names and versions of contracts.",
     "contracts.options.ENTRIES_MAX": "Entries of one key of a contract.",
     "contracts.options.REASON_MAX_CHARS": "The reason of `unverifiable`.",
