@@ -261,7 +261,8 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.belief_text", "lifecycle.feedback_findings", "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
+    "canon.limits", "domain.belief_text", "lifecycle.feedback_findings",
+    "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
     "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
     "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
     "adapters.executor_sql",

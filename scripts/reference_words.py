@@ -352,7 +352,7 @@ LIMITS: Final[dict[str, str]] = {
     "lifecycle.feedback_findings.SOURCE_FAULTS_PERMILLE_MAX": "Readings that failed, per thousand of a source.",
     "lifecycle.feedback_findings.OUTAGE_PERMILLE_MAX": "Actions refused since their source was down, per thousand.",
     "lifecycle.feedback_findings.DISCREPANCY_PERMILLE_MAX": "Actions that differ from what was intended, per thousand.",
-    "lifecycle.feedback_findings.VERDICT_P95_MAX_US": "First look to verdict, of all but one in twenty.",
+    "lifecycle.feedback_findings.VERDICT_MAX_US": "First look to verdict, of all but one in twenty.",
     "lifecycle.feedback_findings.COMPENSATION_FAILED_MAX": "Failed compensations of a contract.",
     "lifecycle.feedback_findings.WITHHELD_MAX": "Readings by a source of another tenant's or target's record.",
     "contracts.options.NAME_MAX_CHARS": "Names and versions of contracts.",

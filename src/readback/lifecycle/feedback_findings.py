@@ -28,7 +28,7 @@ SILENT_PERMILLE_MAX: Final = 500
 SOURCE_FAULTS_PERMILLE_MAX: Final = 20
 OUTAGE_PERMILLE_MAX: Final = 20
 DISCREPANCY_PERMILLE_MAX: Final = 50
-VERDICT_P95_MAX_US: Final = 60_000_000
+VERDICT_MAX_US: Final = 60_000_000
 COMPENSATION_FAILED_MAX: Final = 0
 WITHHELD_MAX: Final = 0
 HARMLESS: Final = frozenset(
@@ -97,10 +97,10 @@ def _contract(name: str, one: ContractFeedback) -> Iterator[Poor]:
         remedy = "Look at them in review; correct the compensation's contract."
         yield poor("compensations", said, remedy, one.compensations_failed, one.compensations)
     slow = one.settled_after.percentile_us(95)
-    if one.settled_after.count >= SEEN_MIN and slow > VERDICT_P95_MAX_US:
+    if one.settled_after.count >= SEEN_MIN and slow > VERDICT_MAX_US:
         said = f"one verdict in twenty takes more than {slow // 1_000_000} s from the first look"
         remedy = "Read from a path that lags less, or honour the write's commit token."
-        yield poor("slow", said, remedy, slow, VERDICT_P95_MAX_US)
+        yield poor("slow", said, remedy, slow, VERDICT_MAX_US)
 
 
 def _tool(name: str, one: ToolFeedback) -> Iterator[Poor]:
