@@ -322,7 +322,7 @@ _UNCONNECTED_NAMES: Final = frozenset(
 
 def _raised(exc: BaseException, connect_proves: bool) -> Observation:
     names = {kind.__name__ for kind in type(exc).__mro__}
-    said = guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))[1] or ""
+    _, said = guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))
     detail = f"The call raised {type(exc).__name__}" + (f": {said}" if said else ".")
     if isinstance(exc, NotDispatchedError) or (connect_proves and names & _UNCONNECTED_NAMES):
         return replace(_make(_O.NOT_DISPATCHED, "not-dispatched", detail), dispatched=False)

@@ -52,10 +52,10 @@ class Sign:
 
 def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
     """Text from outside as one bounded line without control, format or direction characters."""
-    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+    if len(text) <= limit and text.isprintable() and "  " not in text:
         return text.strip()
     head = text[: 4 * limit]
-    plain = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in head)
+    plain = "".join(" " if unicodedata.category(c)[0] in ("C", "Z") else c for c in head)
     line = " ".join(plain.split())
     return line if len(line) <= limit and len(head) == len(text) else line[: limit - 1] + "…"
 
@@ -153,7 +153,7 @@ def _value_signs(value: Json, level: int) -> Iterator[Sign]:
         yield Sign(_O.ERROR, "returned.false", "The tool returned false.")
     elif isinstance(value, dict) and level <= NESTING_MAX_LEVELS:
         yield from _object_signs({_plain_key(key): part for key, part in value.items()}, level)
-    elif isinstance(value, list) and level <= NESTING_MAX_LEVELS:
+    elif isinstance(value, list):
         yield from _list_signs(value, level)
 
 
@@ -167,8 +167,7 @@ def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
     yield from _error_signs(fields)
     yield from _status_signs(fields)
     for name in _WRAPPERS:
-        if name in fields and not isinstance(fields[name], str):
-            yield from (_value_signs(fields[name], level + 1) if fields[name] is not False else ())
+        yield from _value_signs(fields.get(name), level + 1)
     for name in ("results", "content"):
         part = fields.get(name)
         if isinstance(part, list):
