@@ -13,7 +13,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT, Installed
 
-CORE_MAX = 10  # direct dependencies of the core stay under this
+CORE_MAX = 10
+"""Direct dependencies of the core: each new one has to push another out."""
 
 
 def _names(wheel: Path) -> set[str]:
@@ -58,7 +59,7 @@ def test_the_core_stays_small(wheel: Path) -> None:
         (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
         metadata = HeaderParser().parsestr(archive.read(name).decode())
     core = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
-    assert 0 < len(core) < CORE_MAX, core
+    assert 0 < len(core) <= CORE_MAX, core
     assert metadata["Requires-Python"] == ">=3.11"
 
 
