@@ -15,6 +15,7 @@ import pytest
 from readback import bootstrap
 from readback.lifecycle.audit import AuditReport, Fault, audit
 from tests.cli.conftest import CONTRACTS, Desk
+from tests.lifecycle.trip import S, Trip
 
 Value = str | int | bytes | None
 
@@ -55,7 +56,21 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         desk("resume", "--contracts", CONTRACTS, "--json")
         desk.ship("missing", order_id="o-99", how="lie", code=3)
         _decide(desk)
+        _sagas(desk)
         yield desk.ledger
+
+
+def _sagas(desk: Desk) -> None:
+    """One that is verified, one that was reversed, and one that waits."""
+    store = bootstrap.store(f"sqlite:///{desk.ledger}")
+    trip = Trip(store=store, runtime=desk.runtime)
+    trip.run(operation="verified")
+    trip.world.faults["car"] = "refused"
+    trip.run(trip.steps("t-2"), operation="reversed")
+    trip.work()
+    trip.world.faults["car"] = "late"
+    trip.driver.drive(trip.begin(trip.steps("t-3"), "waiting"), desk.runtime.now_us() + S)
+    store.close()
 
 
 def _decide(desk: Desk) -> None:
@@ -174,9 +189,9 @@ def rowids(path: Path, table: str) -> list[int]:
 def test_the_ledger_is_sound_before_it_is_touched(ledger: Path) -> None:
     report = checked(ledger)
     assert report.faults == []
-    assert report.actions == 15
+    assert report.actions == 31
     assert report.events > 100
-    assert report.keys == 14
+    assert report.keys == 27
 
 
 @pytest.mark.requirement("PRINCIPLE-replayable-evidence", "L22")

@@ -22,6 +22,7 @@ from readback.lifecycle import attend, saga_attend
 from readback.lifecycle.audit import audit
 from readback.lifecycle.plan import Scope
 from readback.lifecycle.saga_run import fold_saga
+from readback.ports.store import LedgerStore
 from readback.sdk.action import ActionDefinition, action
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep, from_step
@@ -180,7 +181,7 @@ AFTER: Final[dict[str, Any]] = {"execute": {"timeout": "1s", "honours_key": True
 class Trip:
     """One process with a ledger. `die` ends it; the next one goes on with the same ledger and the same world."""
 
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: LedgerStore = field(default_factory=MemoryStore)
     runtime: VirtualRuntime = field(default_factory=VirtualRuntime)
     world: World = field(init=False)
     keyed: bool = False

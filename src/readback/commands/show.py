@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import click
 
+from readback.canon import Json
 from readback.commands import options
 from readback.commands.opening import reading, settings_of
 from readback.commands.terminal import console, print_json
+from readback.domain.outcome import Outcome
+from readback.domain.saga_outcome import SagaOutcome
+
+
+def draw_any(outcome: Outcome, picture: dict[str, Json]) -> None:
+    """An action by itself, or a saga as a tree of its steps."""
+    from readback.commands import saga
+    from readback.commands.drawing import draw
+
+    if isinstance(outcome, SagaOutcome):
+        saga.draw(outcome, picture, console())
+    else:
+        draw(outcome, picture, console())
 
 
 @click.command("show")
@@ -16,7 +30,8 @@ from readback.commands.terminal import console, print_json
 def show(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
     """Show one action by its id or its stamp: what was intended, requested, observed and read, and what follows.
 
-    It needs no contracts: everything comes from the ledger. Values are bounded; --json has them whole.
+    A saga, by its id, is shown as a tree of its steps. It needs no contracts: everything
+    comes from the ledger. Values are bounded; --json has them whole.
     """
     from readback.commands.gathering import outcome_and_picture
 
@@ -26,7 +41,5 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
         if as_json:
             print_json(picture)
         else:
-            from readback.commands.drawing import draw
-
-            draw(outcome, picture, console())
+            draw_any(outcome, picture)
     return 0

@@ -74,29 +74,37 @@ def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
 
 def _steps(store: LedgerStore, saga: Saga, opened: list[Opened]) -> Iterator[str]:
     """Each link of an entry to an action, followed."""
+    latest: dict[tuple[str, str], str] = {}
     for one in opened:
         event = one.event
         if event.kind is not EventKind.SAGA_STEP or not event.data.get("action"):
             continue
         action_id, step = str(event.data["action"]), str(event.data["step"])
+        what = str(event.data["what"])
+        announced = _ANNOUNCED_BY.get(what, what)
+        if latest.setdefault((step, announced), action_id) != action_id and announced != what:
+            yield f"Saga {saga.id} names action {action_id} for step {step!r}, and announced another one."
+        latest[step, announced] = action_id
         try:
             events = store.events(action_id)
             action = fold(events)
+            effect = fold(store.events(latest.get((step, "begins"), ""))) if announced == "reverses" else None
         except ReadbackError:
             continue  # said of the action itself
-        what = str(event.data["what"])
         if action is None:
-            latest = saga.steps[step]
-            if action_id not in (latest.action_id, latest.undo_id) or what in ("ended", "reversed"):
+            if what in ("ended", "reversed"):
                 yield f"Saga {saga.id} names action {action_id} for step {step!r}, which is not there."
             continue  # announced, and not begun yet
-        yield from _link(store, saga, step, what, action)
+        yield from _link(saga, step, what, action, effect)
         head = event.data.get("head")
         if head and head not in [each.leaf.hex() for each in events]:
             yield f"Saga {saga.id} saw action {action_id} end in an entry that it does not have."
 
 
-def _link(store: LedgerStore, saga: Saga, step: str, what: str, action: Action) -> Iterator[str]:
+_ANNOUNCED_BY = {"ended": "begins", "reversed": "reverses"}
+
+
+def _link(saga: Saga, step: str, what: str, action: Action, effect: Action | None) -> Iterator[str]:
     if action.tenant != saga.tenant:
         yield f"Saga {saga.id} names action {action.id}, which is another tenant's."
     if what in ("begins", "ended"):
@@ -104,7 +112,6 @@ def _link(store: LedgerStore, saga: Saga, step: str, what: str, action: Action) 
         if not mine or action.operation != f"{saga.operation}/{step}":
             yield f"Saga {saga.id} names action {action.id} for step {step!r}, which says otherwise."
         return
-    effect = fold(store.events(saga.steps[step].action_id))
     if effect is None or action.context.get("reverses") != effect.stamp:
         yield f"Saga {saga.id} names action {action.id} as the reversal of step {step!r}, which says otherwise."
 

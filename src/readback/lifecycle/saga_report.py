@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 
 from readback.domain.action import Action
 from readback.domain.outcome import Outcome
+from readback.domain.recovery import DEFAULT_TABLE
 from readback.domain.saga import Heading, Saga, StepTerms
 from readback.domain.saga_moves import Standing, has_effect, standing_of
 from readback.domain.saga_outcome import SagaOutcome, StepOutcome
@@ -29,6 +30,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
     steps: dict[str, StepOutcome] = {}
     for terms in saga.terms:
         steps[terms.name] = yield from _step(saga, terms, family)
+    row = DEFAULT_TABLE.row(saga.row)
     success = saga.state is State.RECONCILED_SUCCESS
     begun = any(step.outcome is not None and step.outcome.attempts for step in steps.values())
     return SagaOutcome(
@@ -52,6 +54,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         parts_done=tuple(n for n, s in steps.items() if s.word is StepWord.COMPLETED),
         parts_open=tuple(n for n, s in steps.items() if s.word not in _CLOSED),
         row=saga.row,
+        recovery=row.action.value if row is not None else "",
         code=saga.reason if saga.state is not State.RECONCILED_SUCCESS else "",
         detail=saga.detail,
         hold=saga.hold,

@@ -1,0 +1,223 @@
+"""A saga at the shell: its picture as data, as a tree of steps, and in plain sentences. From the ledger alone.
+
+Called by `show` and `explain` for ids that are sagas'. Nothing is inferred here: each sentence names a recorded state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from readback.canon import Json
+from readback.commands.meanings import MEANINGS
+from readback.commands.opening import again_with
+from readback.commands.telling import headline, mark_of, plain
+from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
+from readback.config import Settings
+from readback.domain.events import open_envelope
+from readback.domain.idempotency import key_text
+from readback.domain.recovery import RecoveryTable
+from readback.domain.saga import Heading, Saga
+from readback.domain.saga_outcome import SagaOutcome, StepOutcome
+from readback.domain.saga_reporting import STEP_TEXT, StepWord
+from readback.domain.state import status
+from readback.lifecycle.saga_run import fold_saga
+from readback.sdk.session import Session
+
+Picture = dict[str, Any]
+MARKS: Final = {
+    StepWord.COMPLETED: OK,
+    StepWord.LEFT: OK,
+    StepWord.REVERSED: OK,
+    StepWord.FAILED: BAD,
+    StepWord.NOT_REVERSED: BAD,
+    StepWord.NOT_BEGUN: NONE,
+}
+HEADINGS: Final = {
+    Heading.ONWARD: "Its steps are begun as soon as what they wait for is verified.",
+    Heading.BACKWARD: "It turned back: nothing more is begun, and what has an effect is reversed, the last first.",
+    Heading.FORWARD: "It is past its pivot: what is missing is completed, under the same keys.",
+}
+REASONS: Final = {
+    "step_failed": "A step failed for good.",
+    "cancelled": "It was cancelled.",
+    "step_stuck": "Only a person can say what became of a step; nothing is guessed.",
+    "forward_exhausted": "A step after the pivot was tried as often as it may be.",
+    "compensation_failed": "The reversal of a step failed, or was refuted.",
+    "reversal_held": "The recovery table does not let it be reversed without a person.",
+    "contract.changed": "A contract of it is another one than it began with.",
+}
+
+
+def picture(session: Session, outcome: SagaOutcome) -> dict[str, Json]:
+    """Everything that the ledger knows of a saga."""
+    stored = session.store.events(outcome.id)
+    saga = fold_saga(stored)
+    assert saga is not None
+    opened = [open_envelope(each.envelope) for each in stored]
+    row = status(outcome.state, attempted=outcome.attempts > 0)
+    record = session.store.key(saga.tenant, saga.key_hash)
+    events: list[Json] = [
+        {
+            "seq": entry.seq,
+            "version": entry.version,
+            "kind": one.event.kind.value,
+            "at_us": one.event.at_us,
+            "at": moment(one.event.at_us),
+            "path": [state.value for state in one.event.path],
+            "data": one.event.data,
+            "refs": dict(one.event.refs),
+            "previous": one.previous,
+            "leaf": entry.leaf.hex(),
+        }
+        for entry, one in zip(stored, opened, strict=True)
+    ]
+    return {
+        "outcome": outcome.as_json(),
+        "said": {"user": outcome.message, "model": outcome.for_model()},
+        "steps": [_step(step) for step in outcome.steps.values()],
+        "decision": _decision(saga, session.engine.table),
+        "status": {
+            "execution": row.execution.value,
+            "verification": row.verification.value,
+            "reconciliation": row.reconciliation.value,
+        },
+        "key": {
+            "text": key_text(saga.key_hash),
+            "hash": saga.key_hash,
+            "request_hash": saga.request_hash,
+            "status": record.status if record is not None else None,
+            "holder": record.action_id if record is not None else None,
+        },
+        "context": saga.context,
+        "times": {"begun_us": saga.created_us, "ended_us": saga.ended_us, "due_us": saga.due_us},
+        "events": events,
+    }
+
+
+def _step(step: StepOutcome) -> Json:
+    return {
+        **step.as_json(),
+        "outcome": None if step.outcome is None else step.outcome.as_json(),
+        "reversal": None if step.compensation is None else step.compensation.as_json(),
+    }
+
+
+def _decision(saga: Saga, table: RecoveryTable) -> Json:
+    row = table.row(saga.row)
+    if not saga.row or row is None:
+        return {"row": saga.row} if saga.row else None
+    return {"row": row.id, "action": row.action.value, "rationale": row.rationale, "ours": row.ours}
+
+
+# --- drawn ---
+
+
+def draw(outcome: SagaOutcome, shown: Picture, console: Any) -> None:
+    """The saga as a tree: each step with its action and its reversal."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from readback.commands.drawing import facts, safe_lines, section
+
+    tree = Tree(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
+    for step in outcome.steps.values():
+        branch = tree.add(Text.assemble(mark(MARKS.get(step.word, OPEN)), f" {_step_line(step)}"))
+        if step.outcome is not None:
+            branch.add(Text(f"action {step.outcome.id}: {plain(step.outcome.state)}{_review(step)}"))
+        if step.code:
+            branch.add(Text(f"not begun ({safe(step.code)}): {safe(step.detail)}"))
+        if step.compensation is not None:
+            branch.add(Text(f"reversal {step.compensation.id}: {plain(step.compensation.state)}"))
+    console.print(tree)
+    console.print(Text(f"  {outcome.message}"))
+    console.print(facts(_summary(outcome)))
+    section(console, "What the model may be told", Text(safe_lines(shown["said"]["model"])))
+
+
+def _step_line(step: StepOutcome) -> str:
+    tries = f", begun {step.tries} times under one key" if step.tries > 1 else ""
+    after = f", after {safe(', '.join(step.after))}" if step.after else ""
+    where = ", the pivot" if step.region == "pivot" else ""
+    return f"{safe(step.name)}: {STEP_TEXT[step.word].lower()} ({safe(step.contract)}{where}{after}{tries})"
+
+
+def _review(step: StepOutcome) -> str:
+    assert step.outcome is not None
+    return f" ({safe(step.outcome.review)})" if step.outcome.review else ""
+
+
+def _summary(outcome: SagaOutcome) -> list[tuple[str, str]]:
+    return [
+        ("state", plain(outcome.state)),
+        ("heading", outcome.heading),
+        ("because", safe(outcome.because)),
+        ("row", outcome.row),
+        ("repetition", "allowed" if outcome.may_repeat else "not allowed"),
+        ("code", safe(outcome.code)),
+        ("detail", safe(outcome.detail)),
+        ("due", moment(outcome.due_us) if outcome.due_us is not None else ""),
+        ("hold", safe(outcome.hold)),
+        ("review", safe(outcome.review)),
+        ("incident", safe(outcome.incident)),
+        ("operation", safe(outcome.operation)),
+        ("ledger entry", outcome.ledger_entry),
+    ]
+
+
+# --- explained ---
+
+
+def explained(outcome: SagaOutcome, shown: Picture, settings: Settings) -> dict[str, Json]:
+    """The sentences, as data."""
+    meaning = MEANINGS[outcome.state]
+    where, work = again_with(settings), again_with(settings, contracts=True)
+    commands: list[Json] = [line.format(id=outcome.id, where=where, work=work) for line in meaning.commands]
+    commands += [f"readback explain {step.outcome.id}{where}" for step in _open(outcome) if step.outcome is not None]
+    return {
+        "id": outcome.id,
+        "state": outcome.state.value,
+        "verdict": outcome.verdict.value,
+        "row": outcome.row,
+        "may_repeat": outcome.may_repeat,
+        "message": outcome.message,
+        "why": [*_why(outcome, shown)],
+        "now": [meaning.now, *_now(outcome), f"A user may be told only: {outcome.message}"],
+        "commands": commands,
+        "exit_code": outcome.exit_code,
+    }
+
+
+def _open(outcome: SagaOutcome) -> list[StepOutcome]:
+    return [step for step in outcome.steps.values() if MARKS.get(step.word, OPEN) is OPEN]
+
+
+def _why(outcome: SagaOutcome, shown: Picture) -> list[str]:
+    began = moment(shown["times"]["begun_us"])
+    said = [f"Saga {safe(outcome.name)} of {len(outcome.steps)} steps was begun at {began}."]
+    said.append(HEADINGS[Heading(outcome.heading)])
+    if outcome.code in REASONS:
+        at = f" The step is {safe(outcome.because)}." if outcome.because else ""
+        said.append(REASONS[outcome.code] + at)
+    said += [f"Step {_step_line(step)}." for step in outcome.steps.values()]
+    decision = shown["decision"]
+    if decision and "rationale" in decision:
+        whose = "of ours" if decision["ours"] else "of the specification"
+        said.append(f"Row {decision['row']} {whose} decided: {plain(decision['action'])}. {decision['rationale']}")
+    return said
+
+
+def _now(outcome: SagaOutcome) -> list[str]:
+    said = []
+    if not outcome.verified:
+        said.append(
+            "The operation may be asked for again under its id: nothing of it exists or can appear."
+            if outcome.may_repeat
+            else "Repeating it is not allowed; the same operation answers with this outcome and executes nothing."
+        )
+    if outcome.due_us is not None:
+        said.append(f"It is looked at again at {moment(outcome.due_us)}, by whoever runs then.")
+    if outcome.hold:
+        said.append(f"It is held: {safe(outcome.hold)}.")
+    if outcome.incident:
+        said.append(f"An incident was opened: {safe(outcome.incident)}.")
+    return said

@@ -1,0 +1,147 @@
+"""A saga's ledger changed by hand: each link and each column is found out, also where every entry was sealed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.events import Event, open_envelope, seal
+from readback.lifecycle.audit import audit
+from readback.ports.store import StoredEvent
+from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.trip import Trip
+
+
+@pytest.fixture
+def trip() -> Trip:
+    """A saga that was reversed."""
+    one = Trip()
+    one.world.faults["charge"] = "refused"
+    one.run()
+    one.work()
+    assert audit(one.store).ok
+    return one
+
+
+def content(trip: Trip) -> object:
+    assert isinstance(trip.store, MemoryStore)
+    return trip.store._content
+
+
+def forge(trip: Trip, stream: str, change: Callable[[Event], Event]) -> None:
+    """Every entry of a stream sealed anew, so that all hashes are right."""
+    held = trip.store._content  # type: ignore[attr-defined]
+    head, made = "", []
+    for stored in held.events[stream]:
+        opened = open_envelope(stored.envelope)
+        envelope, leaf = seal(change(opened.event), stream, opened.tenant, opened.version, head)
+        head = leaf.hex()
+        made.append(replace(stored, envelope=envelope, leaf=leaf))
+    held.events[stream] = made
+    by_seq: dict[int, StoredEvent] = {each.seq: each for each in made}
+    held.log[:] = [by_seq.get(each.seq, each) for each in held.log]
+
+
+def codes(trip: Trip) -> set[str]:
+    return {fault.code for fault in audit(trip.store).faults}
+
+
+def data(event: Event, **new: Json) -> Event:
+    return replace(event, data={**event.data, **new})
+
+
+@pytest.mark.requirement("L22")
+@pytest.mark.parametrize(
+    ("what", "key", "value", "code"),
+    [
+        ("begins", "action", "01kdvdna0000000000000000xx", "saga.step"),
+        ("ended", "head", "00" * 32, "saga.step"),
+        ("ended", "state", "failed", ""),
+        ("reverses", "action", "01kdvdna0000000000000000xx", "saga.step"),
+        ("reversed", "head", "00" * 32, "saga.step"),
+        ("begins", "step", "hotel", "saga.step"),
+    ],
+)
+def test_a_forged_link_to_an_action_is_found(trip: Trip, what: str, key: str, value: str, code: str) -> None:
+    done: list[bool] = []
+
+    def change(event: Event) -> Event:
+        if event.data.get("what") == what and event.data.get("step") != "hotel" and not done:
+            done.append(True)
+            return data(event, **{key: value})
+        return event
+
+    forge(trip, trip.saga_ids()[0], change)
+    assert done
+    if code:
+        assert code in codes(trip)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("operation", "another", "action.identity"),
+        ("name", "another", "action.identity"),
+        ("stamp", "rb-x", "action.identity"),
+        ("key_hash", "00" * 32, "action.identity"),
+        ("request_hash", "00" * 32, "action.identity"),
+        ("principal", "somebody", "projection.column"),
+    ],
+)
+def test_a_forged_beginning_is_found(trip: Trip, key: str, value: str, code: str) -> None:
+    def change(event: Event) -> Event:
+        return data(event, **{key: value}) if "steps" in event.data else event
+
+    forge(trip, trip.saga_ids()[0], change)
+    assert code in codes(trip)
+
+
+def test_terms_that_are_not_those_of_the_definition_are_found(trip: Trip) -> None:
+    def change(event: Event) -> Event:
+        steps = event.data.get("steps")
+        if not isinstance(steps, list) or not isinstance(steps[0], dict):
+            return event
+        return data(event, steps=[{**steps[0], "region": "after"}, *steps[1:]])
+
+    forge(trip, trip.saga_ids()[0], change)
+    assert "action.identity" in codes(trip)
+
+
+def test_an_action_that_a_saga_never_announced_is_found(trip: Trip) -> None:
+    action_id = trip.get(trip.saga_ids()[0]).steps["flight"].outcome
+    assert action_id is not None
+
+    def change(event: Event) -> Event:
+        context = event.data.get("context")
+        return data(event, context={**context, "saga": "nobody"}) if isinstance(context, dict) else event
+
+    forge(trip, action_id.id, change)
+    assert {"saga.member", "saga.step"} <= codes(trip)
+
+
+def test_an_action_that_is_gone_is_missed(trip: Trip) -> None:
+    outcome = trip.get(trip.saga_ids()[0]).steps["flight"].outcome
+    assert outcome is not None
+    held = trip.store._content  # type: ignore[attr-defined]
+    del held.actions[outcome.id], held.events[outcome.id]
+    assert "saga.step" in codes(trip)
+
+
+def test_a_record_of_the_key_that_says_otherwise_is_found(trip: Trip) -> None:
+    saga = trip.saga(trip.saga_ids()[0])
+    held = trip.store._content  # type: ignore[attr-defined]
+    at = (saga.tenant, saga.key_hash)
+    held.keys[at] = replace(held.keys[at], status="COMPLETED")
+    assert "key" in codes(trip)
+    del held.keys[at]
+    assert "key" in codes(trip)
+
+
+def test_a_stream_that_begins_as_no_saga_is_none(trip: Trip) -> None:
+    saga_id = trip.saga_ids()[0]
+    held = trip.store._content  # type: ignore[attr-defined]
+    held.events[saga_id] = held.events[saga_id][1:]
+    assert not audit(trip.store).ok
