@@ -1,0 +1,83 @@
+"""Sagas at the shell: listed, shown as a tree, explained, and gone on with by whoever has the contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from readback import bootstrap
+from readback.ports.store import LedgerStore
+from tests.cli.conftest import Desk
+from tests.lifecycle.trip import TENANT, S, Trip
+
+
+@pytest.fixture
+def store(desk: Desk) -> Iterator[LedgerStore]:
+    opened = bootstrap.store(f"sqlite:///{desk.ledger}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def trip(desk: Desk, store: LedgerStore) -> Trip:
+    return Trip(store=store, runtime=desk.runtime)
+
+
+def test_a_saga_is_listed_beside_its_actions(desk: Desk, trip: Trip) -> None:
+    told = trip.run()
+    rows = desk("list", "--tenant", TENANT, "--json", code=0).json
+    saga = next(row for row in rows if row["id"] == told.id)
+    assert (saga["contract"], saga["state"], saga["operation"]) == ("saga:trip", "reconciled_success", "op-1")
+    assert len(rows) == 6
+    assert "saga:trip" in desk("list", "--tenant", TENANT, code=0).out
+
+
+def test_show_draws_every_step_with_its_action_and_its_reversal(desk: Desk, trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    trip.work()
+    shown = desk("show", told.id, "--tenant", TENANT, code=0).out
+    assert "COMPENSATED  saga:trip on op-1" in shown
+    for line in (
+        "flight: reversed, verified (flight)",
+        "car: reversed, verified (car, after flight, hotel)",
+        "charge: failed (charge, the pivot, after car)",
+        "ticket: not begun (ticket, after charge)",
+    ):
+        assert line in shown
+    picture = desk("show", told.id, "--tenant", TENANT, "--json", code=0).json
+    assert picture["outcome"]["kind"] == "saga"
+    assert [step["word"] for step in picture["steps"]] == ["reversed", "reversed", "reversed", "failed", "not_begun"]
+    assert picture["steps"][0]["reversal"]["verified"] is True
+    assert picture["key"]["status"] == "COMPENSATED"
+    assert picture["decision"]["row"] == "REC-09"
+    assert [event["kind"] for event in picture["events"]][-1] == "saga_ended"
+
+
+def test_explain_says_which_way_it_went_and_why(desk: Desk, trip: Trip) -> None:
+    trip.world.faults["ticket"] = "refused"
+    told = trip.run()
+    trip.work(200_000)
+    said = desk("explain", told.id, "--tenant", TENANT, code=0).out
+    assert "It is past its pivot" in said
+    assert "was tried as often as it may be. The step is ticket." in said
+    assert "begun 5 times under one key" in said
+    assert "A user may be told only: The action partially completed" in said
+    data = desk("explain", told.id, "--tenant", TENANT, "--json", code=0).json
+    assert data["state"] == "review_required"
+    assert any("readback show" in line for line in data["commands"])
+
+
+def test_resume_without_the_contracts_leaves_a_saga_as_it_is(desk: Desk, trip: Trip) -> None:
+    trip.world.faults["car"] = "late"
+    trip.driver.drive(trip.begin(), desk.runtime.now_us() + S)
+    saga_id = trip.saga_ids()[0]
+    version = trip.saga(saga_id).version
+    desk.runtime.advance(3_600)
+    answer = desk("resume", "--tenant", TENANT, "--contracts", "tests.cli.shop", "--json")
+    assert saga_id in [each["action"] for each in answer.json["errors"]]
+    assert trip.saga(saga_id).version == version
+    trip.work()
+    assert trip.get(saga_id).verified
+    assert desk("ledger", "verify", code=0).code == 0
