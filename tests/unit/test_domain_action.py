@@ -10,6 +10,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action import Action, Judgement
+from readback.domain.approval_record import Asked
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import Resolution
@@ -50,6 +51,7 @@ NEW: dict[str, Any] = {
     **fields(
         compensation_id="", rollback_done=False, commit_open=False, cancelled=False, contested=False, hold="", code=""
     ),
+    **fields(approval=None, gated=False, key_kept_us=30 * 24 * 3600 * 1_000_000),
     **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, break_glass=""),
     **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
     **fields(verified_us=0, reconciled_us=0, commit_open=False),
@@ -68,9 +70,21 @@ def busy(state: State = S.PENDING) -> Action:
     action.review, action.incident = "earlier review", "earlier incident"
     action.incidents, action.frozen = ("inc-act-1-2",), ("resource:a", "tool:b")
     action.resolution, action.decision = "attested_done", "verify_again"
+    action.approval = Asked("ap-1", "n-1", "p0", "policy-1", 900, 800, 2)
     action.created_us, action.updated_us, action.validated_us = 11, 12, 13
     action.executed_us, action.verified_us, action.reconciled_us = 14, 15, 16
     return action
+
+
+ASKED: dict[str, Any] = {
+    **fields(id="ap-1", nonce="n-1", payload="p0", policy="policy-1", expires_us=900, span_us=800, people=2),
+    **fields(signed=[], denied_by="", used=False),
+}
+ASKING: dict[str, Json] = {
+    **fields(approval="ap-2", nonce="n-2", payload="p1", policy="policy-1", expires=900, span=800, people=2),
+    **fields(hold="approval", code="approval.required", detail="It waits.", due=900),
+}
+SIGNING: dict[str, Json] = {"approval": "ap-1", "approver": "alice", "key": "k-a"}
 
 
 def judged(**changes: Json) -> dict[str, Json]:
@@ -291,7 +305,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         ),
         {
             **fields(state=S.COMPENSATION_FAILED, compensation_id="act-9", due_us=None, review="by hand"),
-            **fields(incident="it did", reconciled_us=100),
+            **fields(incident="it did", reconciled_us=100, decision=""),
         },
     ),
     "contested": (S.RECONCILED_SUCCESS, Event(K.CONTESTED, 100), {"contested": True}),
@@ -321,12 +335,42 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
             **fields(reserved=True),
         },
     ),
+    "reversal ordered": (
+        S.REVIEW_REQUIRED,
+        Event(K.RESOLVED, 100, (S.COMPENSATING,), resolved(decision="compensate", due=100)),
+        {
+            **fields(state=S.COMPENSATING, decision="compensate", resolution="", review="", hold="", due_us=100),
+            **fields(compensation_id=""),
+        },
+    ),
     "a success denied": (
         S.RECONCILED_SUCCESS,
         Event(K.RESOLVED, 100, (), resolved(decision="attest_not_done", contests=True)),
         {
             **fields(decision="attest_not_done", resolution="", contested=True, review="", hold="", due_us=None),
             **fields(reconciled_us=100),
+        },
+    ),
+    "approval asked for anew": (
+        S.VALIDATED,
+        Event(K.APPROVAL_REQUESTED, 100, (), ASKING, {"approval": "p1"}),
+        {
+            **fields(approval={**ASKED, "id": "ap-2", "nonce": "n-2", "payload": "p1"}, hold="approval"),
+            **fields(review="approval", code="approval.required", due_us=900),
+            **fields(judgement={**NOTHING_JUDGED, "detail": "It waits."}),
+        },
+    ),
+    "the first of two approved": (
+        S.VALIDATED,
+        Event(K.APPROVED, 100, (), {**SIGNING, "due": 900}, {"token": "t0"}),
+        {"approval": {**ASKED, "signed": [{"approver": "alice", "key_id": "k-a", "ref": "t0"}]}, "due_us": 900},
+    ),
+    "denied": (
+        S.VALIDATED,
+        Event(K.DENIED, 100, (S.FAILED,), {**SIGNING, "code": "approval.denied", "detail": "No."}, {"token": "t0"}),
+        {
+            **fields(state=S.FAILED, approval={**ASKED, "denied_by": "alice"}, code="approval.denied", due_us=None),
+            **fields(reconciled_us=100, judgement={**NOTHING_JUDGED, "detail": "No."}),
         },
     ),
     "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),
@@ -340,7 +384,30 @@ def test_an_event_records_this_and_nothing_else(name: str) -> None:
 
 
 def test_every_kind_of_event_is_told_here() -> None:
-    assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED} == set(K)
+    of_sagas = {kind for kind in K if kind.value.startswith("saga_")}
+    assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED} == set(K) - of_sagas
+
+
+def test_what_was_not_asked_for_can_be_neither_approved_nor_denied() -> None:
+    for kind in (K.APPROVED, K.DENIED):
+        action = busy(S.VALIDATED)
+        with pytest.raises(StoreCorruptError, match="was not asked for"):
+            action.apply(Event(kind, 100, (), {**SIGNING, "approval": "ap-0", "due": 1}, {"token": "t0"}), "ff")
+
+
+def test_what_waits_for_an_approval_is_released_by_whatever_ends_the_waiting() -> None:
+    for event in (
+        Event(K.ATTEMPTED, 101, (S.EXECUTING,), {"attempt": 1, "timeout": 50, "approval": ["ap-2"]}),
+        Event(K.REJECTED, 101, (S.FAILED,), {}),
+        Event(K.CANCELLED, 101, (S.FAILED,)),
+    ):
+        action = busy(S.VALIDATED)
+        action.attempts = 0
+        fold(action, Event(K.APPROVAL_REQUESTED, 100, (), ASKING, {"approval": "p1"}))
+        fold(action, event)
+        assert (action.hold, action.review, action.judgement.detail) == ("", "", "")
+        assert action.approval is not None
+        assert action.approval.used is (event.kind is K.ATTEMPTED)
 
 
 def test_another_word_settles_what_a_reading_had_contested() -> None:

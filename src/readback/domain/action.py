@@ -308,6 +308,8 @@ def _resolved(a: Action, e: Event) -> None:
     a.reserved = a.reserved or bool(d["reserved"])
     due = d["due"]
     a.due_us = due if isinstance(due, int) else None
+    if a.state is State.COMPENSATING:
+        a.compensation_id = ""  # ordered: another one is begun, unless the key of the one before says otherwise
     if a.state in states.TERMINAL:
         a.reconciled_us = e.at_us
 
@@ -341,8 +343,8 @@ def _approval_requested(a: Action, e: Event) -> None:
 
 
 def _approved(a: Action, e: Event) -> None:
-    if a.approval is None or e.data["approval"] != a.approval.id:
-        raise StoreCorruptError(f"Action {a.id} holds an approval that was not asked for.")
+    _answers(a, e)
+    assert a.approval is not None
     a.approval.signed.append(signed(e))
     a.due_us = _int(e.data["due"])
     if a.approval.complete:
@@ -350,12 +352,18 @@ def _approved(a: Action, e: Event) -> None:
 
 
 def _denied(a: Action, e: Event) -> None:
-    if a.approval is None or e.data["approval"] != a.approval.id:
-        raise StoreCorruptError(f"Action {a.id} holds a denial of what was not asked for.")
+    _answers(a, e)
+    assert a.approval is not None
     a.approval.denied_by = signed(e).approver
     _released(a)
     a.code, a.judgement.detail = str(e.data["code"]), str(e.data["detail"])
     a.reconciled_us, a.due_us = e.at_us, None
+
+
+def _answers(a: Action, e: Event) -> None:
+    named = e.data["approval"]
+    if a.approval is None or named != a.approval.id:
+        raise StoreCorruptError(f"Action {a.id} holds a {e.kind.value} approval that was not asked for.")
 
 
 def _released(a: Action) -> None:

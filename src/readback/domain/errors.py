@@ -5,7 +5,7 @@
     ├── InputError (2)                  the caller's: nothing is recorded but the rejection
     │   ├── ArgumentError, OversizeError, ProposalError, UsageError, NotFoundError
     │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError
-    │   ├── LimitError: InFlightLimitError, EvidenceLimitError; MissingScopeError
+    │   ├── LimitError: InFlightLimitError, EvidenceLimitError; MissingScopeError, ApprovalError
     │   └── HeaderInjectionError, SandboxEscapeError
     ├── HonestyError (2, a TypeError)   an outcome or a proposal was asked for a truth value
     ├── ContractError (5)               the contract author's: found at load, before anything runs

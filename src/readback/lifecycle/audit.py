@@ -299,6 +299,9 @@ def _request(store: LedgerStore, action: Action) -> Iterator[str]:
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
     if not isinstance(requested, dict) or _redacted(requested):
         return
+    if action.kind not in set(Kind):
+        yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
+        return
     if request_hash(Kind(action.kind), action.target, given) != action.request_hash:
         yield f"Action {action.id} has another request than its request hash says."
 
