@@ -91,6 +91,7 @@ DESCRIBED: dict[str, Json] = {
     "deadline_us": 2,
     "late_window_us": None,
     "key_fields": ["order"],
+    "key_kept_us": 30 * 24 * 3600 * 1_000_000,
     "principals": ["agent"],
     "redact": ["card"],
     "tell": ["carrier"],

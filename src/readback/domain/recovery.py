@@ -54,6 +54,7 @@ _TRIGGER_OF: Final[Mapping[Finding, ReviewTrigger]] = MappingProxyType(
         _F.AUTHORITY_MISMATCH: ReviewTrigger.MISMATCH,
         _F.VALUE_MISMATCH: ReviewTrigger.MISMATCH,
         _F.NO_OP_FAILURE: ReviewTrigger.MISMATCH,
+        _F.REFUTED_DEAD: ReviewTrigger.MISMATCH,
         _F.HIDDEN_SIDE_EFFECT: ReviewTrigger.MISMATCH,
         _F.PARTIAL_SUCCESS: ReviewTrigger.PARTIAL,
         _F.STALE_STATE: ReviewTrigger.STALE,

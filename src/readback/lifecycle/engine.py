@@ -310,7 +310,7 @@ class Engine:
         self, run: Run, when: Timing, decision: Decision, now_us: int
     ) -> Generator[Step, Answer, Ended | None]:
         """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
-        shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision.result)
+        shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
         if news:
             run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
         due = late_due(run.action, when, now_us) if decision.late and not shown else None

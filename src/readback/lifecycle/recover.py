@@ -214,10 +214,13 @@ def decided(action: Action, result: Reconciliation) -> bool:
     return bool(action.resolution) and not agrees
 
 
-def contradicts(action: Action, result: Reconciliation) -> bool:
-    """Whether a reading says something else than what is on record, or than what a person attested."""
+def contradicts(action: Action, decision: Decision) -> bool:
+    """Whether a reading says something else than what is on record, or than what a person attested. What was not done
+    yet may still be done: only once nothing can follow any more a reading denies the word that it was.
+    """
+    result = decision.result
     if action.attested is Resolution.ATTESTED_DONE:
-        return result.verdict is Verdict.REFUTED
+        return result.verdict is Verdict.REFUTED and decision.dead
     return result.effect_shown and not action.judgement.effect_shown
 
 
