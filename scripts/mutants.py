@@ -97,17 +97,21 @@ class Run:
         return pytest_arguments(files, DESELECTED, self.base / "tests")
 
     def files_for(self, module: str) -> list[str]:
-        """Cold files, the likeliest first: those that name the module, or where none does, what imports it."""
+        """Cold files, the likeliest first: those that name the module, then those that name what imports it."""
         killers = self.killers.setdefault(module, Counter())
         texts = {file: with_helpers(ROOT / file) for file in self.green["cost"]}
-        names = {module}
-        while not any(names_any(text, names) for text in texts.values()):
+        near: dict[str, int] = {}
+        names, depth = {module}, 0
+        while True:
+            for file, text in texts.items():
+                if file not in near and names_any(text, names):
+                    near[file] = depth
             importers = {name for name, text in self.sources.items() if names_any(text.decode(), names)}
-            if importers <= names:
-                return list(texts)
-            names |= importers
-        near = [file for file, text in texts.items() if names_any(text, names)]
-        return sorted(near, key=lambda file: (-killers[file], f"test_{module}" not in file, self.green["cost"][file]))
+            if (near and depth) or importers <= names:
+                break
+            names, depth = names | importers, depth + 1
+        cost = self.green["cost"]
+        return sorted(near, key=lambda one: (-killers[one], near[one], f"test_{module}" not in one, cost[one]))
 
 
 @lru_cache
