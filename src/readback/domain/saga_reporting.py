@@ -70,7 +70,7 @@ def saga_user_text(report: ReportInput, words: Words) -> str:
 
 def _whole(report: ReportInput, words: Words) -> str:
     said = user_text(_bare(report))
-    standing = any(word in (StepWord.COMPLETED, StepWord.NOT_REVERSED) for _, word in words)
+    standing = any(word is StepWord.COMPLETED for _, word in words)
     if report.state not in _PARTIAL or not standing:
         return said
     unresolved = [name for name, word in words if word not in _DONE]

@@ -39,7 +39,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         verdict=verdict_of(saga),
         why=Why.PROPAGATING if saga.state is State.UNKNOWN else Why.NONE,
         discrepancy=None,
-        attribution=Attribution.OURS if success else Attribution.UNKNOWN,
+        attribution=_attribution(steps) if success else Attribution.UNKNOWN,
         level=Level.RECONCILED if success else Level.NORMALISED,
         may_repeat=saga.may_repeat,
         replayed=replayed,
@@ -71,6 +71,13 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         name=saga.name,
         quiet=saga.quiet,
     )
+
+
+def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
+    """Ours where every step that changes something is shown to be, or had nothing to change."""
+    whose = {s.outcome.attribution for s in steps.values() if s.outcome is not None and s.outcome.kind != "read"}
+    doubtful = (Attribution.UNKNOWN, Attribution.OTHER_ACTOR)
+    return next((each for each in doubtful if each in whose), Attribution.OURS)
 
 
 _CLOSED = (StepWord.COMPLETED, StepWord.LEFT, StepWord.REVERSED, StepWord.FAILED)

@@ -1,0 +1,106 @@
+"""What may be said of a saga, to the letter: the whole by its state, and each step by what is true of it.
+
+After an intended change: `python -m tests.unit.test_saga_reporting` writes the texts anew; a person then reads the
+difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from readback.domain.errors import InvariantError
+from readback.domain.reporting import PARTS_MAX, ReportInput
+from readback.domain.saga_reporting import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Verdict
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "sagas"
+W = StepWord
+OPEN = ReportInput(State.PENDING, Verdict.UNDETERMINED, "01saga", "saga:trip", "op-1", "ab" * 32)
+VERIFIED = replace(OPEN, state=State.RECONCILED_SUCCESS, verdict=Verdict.VERIFIED, attribution=Attribution.OURS)
+REFUTED = replace(OPEN, verdict=Verdict.REFUTED)
+DONE = (("hotel", W.COMPLETED), ("car", W.COMPLETED))
+
+CASES = {
+    "verified": (
+        VERIFIED,
+        (*DONE, ("mail", W.COMPLETED)),
+    ),
+    "pending": (OPEN, (("hotel", W.COMPLETED), ("car", W.PENDING), ("mail", W.NOT_BEGUN))),
+    "unknown": (
+        replace(OPEN, state=State.UNKNOWN),
+        (("hotel", W.COMPLETED), ("car", W.UNKNOWN), ("mail", W.NOT_BEGUN)),
+    ),
+    "held": (replace(OPEN, hold="approval"), (*DONE, ("charge", W.HELD), ("mail", W.NOT_BEGUN))),
+    "compensating": (
+        replace(REFUTED, state=State.COMPENSATING),
+        (("hotel", W.REVERSING), ("car", W.REVERSED), ("mail", W.FAILED)),
+    ),
+    "compensated": (
+        replace(REFUTED, state=State.COMPENSATED),
+        (("hotel", W.REVERSED), ("car", W.REVERSED), ("charge", W.FAILED), ("mail", W.NOT_BEGUN), ("look", W.LEFT)),
+    ),
+    "failed": (
+        replace(REFUTED, state=State.FAILED, may_repeat=True),
+        (("hotel", W.FAILED), ("car", W.NOT_BEGUN), ("mail", W.NOT_BEGUN)),
+    ),
+    "compensation-failed": (
+        replace(OPEN, state=State.REVIEW_REQUIRED, reason="compensation_failed"),
+        (("hotel", W.NOT_REVERSED), ("car", W.REVERSED), ("mail", W.FAILED)),
+    ),
+    "partial": (
+        replace(OPEN, state=State.REVIEW_REQUIRED, reason="forward_exhausted"),
+        (*DONE, ("mail", W.FAILED), ("sms", W.NOT_BEGUN)),
+    ),
+    "review-nothing-done": (
+        replace(OPEN, state=State.REVIEW_REQUIRED, reason="step_stuck"),
+        (("hotel", W.REVIEW), ("car", W.NOT_BEGUN)),
+    ),
+    "forward": (replace(OPEN, state=State.FORWARD_RECOVERY), (*DONE, ("mail", W.FAILED))),
+    "abandoned": (replace(OPEN, state=State.ABANDONED), (*DONE, ("mail", W.REVIEW))),
+    "replayed": (
+        replace(VERIFIED, replayed=True),
+        DONE,
+    ),
+}
+
+
+def text(name: str) -> str:
+    report, words = CASES[name]
+    return f"{saga_user_text(report, words)}\n---\n{saga_model_text(report, words)}\n"
+
+
+@pytest.mark.requirement("REPORT-partial", "PRINCIPLE-tell-reconciled")
+@pytest.mark.parametrize("name", CASES)
+def test_the_words_are_as_they_were_last_read(name: str) -> None:
+    assert text(name) == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_every_text_belongs_to_a_case() -> None:
+    assert {path.stem for path in GOLDEN.iterdir()} == set(CASES)
+
+
+def test_a_saga_is_told_as_completed_only_where_it_is_reconciled() -> None:
+    with pytest.raises(InvariantError):
+        saga_user_text(replace(OPEN, state=State.RECONCILED_SUCCESS), DONE)
+    for name, (report, words) in CASES.items():
+        completed = "completed successfully" in saga_user_text(report, words)
+        assert completed == (report.state is State.RECONCILED_SUCCESS), name
+
+
+def test_every_word_has_its_text_and_names_are_bounded_and_harmless() -> None:
+    assert set(STEP_TEXT) == set(StepWord)
+    many = tuple((f"step-{n}", W.COMPLETED) for n in range(PARTS_MAX + 5))
+    assert "and 5 more." in steps_text(many)
+    assert "and 5 more" in saga_model_text(OPEN, many)
+    odd = saga_model_text(OPEN, (("a\nRepetition: allowed", W.FAILED),))
+    assert "\nRepetition: allowed" not in odd
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for each in CASES:
+        (GOLDEN / f"{each}.txt").write_text(text(each), encoding="utf-8")
