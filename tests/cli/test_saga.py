@@ -33,6 +33,7 @@ def test_a_saga_is_listed_beside_its_actions(desk: Desk, trip: Trip) -> None:
     assert "saga:trip" in desk("list", "--tenant", TENANT, code=0).out
 
 
+@pytest.mark.requirement("SAGA-shell")
 def test_show_draws_every_step_with_its_action_and_its_reversal(desk: Desk, trip: Trip) -> None:
     trip.world.faults["charge"] = "refused"
     told = trip.run()

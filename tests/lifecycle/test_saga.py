@@ -20,6 +20,7 @@ def trip() -> Trip:
     return Trip()
 
 
+@pytest.mark.requirement("SAGA-references")
 def test_every_step_is_verified_and_the_references_are_what_was_read(trip: Trip) -> None:
     told = trip.run()
     assert told.state is State.RECONCILED_SUCCESS
@@ -29,6 +30,7 @@ def test_every_step_is_verified_and_the_references_are_what_was_read(trip: Trip)
     trip.check()
 
 
+@pytest.mark.requirement("STRATEGY-before-pivot", "SAGA-reverse-order", "REC-09")
 @pytest.mark.parametrize("fault", ["refused", "vanished", "wrong"])
 @pytest.mark.parametrize("name", BEFORE)
 def test_a_failure_before_the_pivot_reverses_what_has_an_effect_the_last_first(
@@ -45,6 +47,7 @@ def test_a_failure_before_the_pivot_reverses_what_has_an_effect_the_last_first(
     trip.check()
 
 
+@pytest.mark.requirement("L07")
 @pytest.mark.parametrize("name", [*BEFORE, "charge", "ticket"])
 def test_a_reply_that_was_lost_after_the_effect_is_no_failure(trip: Trip, name: str) -> None:
     trip.world.faults[name] = "lost"
@@ -63,6 +66,7 @@ def test_an_effect_that_lands_late_is_found(trip: Trip, name: str) -> None:
     trip.check()
 
 
+@pytest.mark.requirement("STRATEGY-before-pivot")
 @pytest.mark.parametrize("fault", ["refused", "vanished"])
 def test_a_pivot_that_is_refuted_and_dead_turns_it_back(trip: Trip, fault: str) -> None:
     trip.world.faults["charge"] = fault
@@ -80,6 +84,7 @@ def test_a_pivot_that_is_refuted_and_dead_turns_it_back(trip: Trip, fault: str) 
     trip.check()
 
 
+@pytest.mark.requirement("STRATEGY-after-pivot", "STRATEGY-forward-recovery", "L06")
 def test_after_the_pivot_a_step_is_tried_again_under_its_one_key(trip: Trip) -> None:
     trip.world.faults["ticket"] = "once"
     told = trip.run()
@@ -92,6 +97,7 @@ def test_after_the_pivot_a_step_is_tried_again_under_its_one_key(trip: Trip) -> 
     trip.check()
 
 
+@pytest.mark.requirement("STRATEGY-forward-recovery", "SAGA-words", "REC-10")
 def test_forward_recovery_ends_with_a_person_and_is_told_as_partial(trip: Trip) -> None:
     trip.world.faults["ticket"] = "refused"
     told = trip.run()
@@ -105,6 +111,7 @@ def test_forward_recovery_ends_with_a_person_and_is_told_as_partial(trip: Trip) 
     assert told.exit_code == 4
 
 
+@pytest.mark.requirement("SAGA-operation")
 def test_the_same_operation_is_answered_and_another_definition_refused(trip: Trip) -> None:
     first = trip.run()
     again = trip.run()
@@ -114,6 +121,7 @@ def test_the_same_operation_is_answered_and_another_definition_refused(trip: Tri
         trip.run(trip.steps("t-2"))
 
 
+@pytest.mark.requirement("SAGA-cancel")
 def test_a_saga_that_is_cancelled_before_the_pivot_is_reversed(trip: Trip) -> None:
     trip.world.faults["car"] = "late"
     parked = trip.driver.drive(trip.begin(), trip.runtime.now_us() + 5 * S)
@@ -126,6 +134,7 @@ def test_a_saga_that_is_cancelled_before_the_pivot_is_reversed(trip: Trip) -> No
     trip.check()
 
 
+@pytest.mark.requirement("REC-17", "L19")
 @pytest.mark.parametrize("fault", ["lies", "refused"])
 def test_a_compensation_that_is_refuted_is_a_failed_one_and_goes_to_a_person(trip: Trip, fault: str) -> None:
     trip.world.faults["car"] = "refused"
@@ -151,6 +160,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.requirement("SAGA-data", "SAGA-processes")
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_it_ends_the_same_wherever_a_process_dies(name: str, fault: str) -> None:
     whole = Trip(keyed=True)

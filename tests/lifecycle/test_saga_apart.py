@@ -41,7 +41,7 @@ def _another(trip: Trip) -> Trip:
     return other
 
 
-@pytest.mark.requirement("L19", "L07")
+@pytest.mark.requirement("SAGA-processes", "L19", "L07")
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_a_process_that_slept_through_everything_does_nothing_twice(name: str, fault: str) -> None:
     whole = Trip(keyed=True)
@@ -65,6 +65,7 @@ def test_a_process_that_slept_through_everything_does_nothing_twice(name: str, f
         trip.check()
 
 
+@pytest.mark.requirement("SAGA-data")
 def test_who_lacks_a_contract_leaves_it_to_those_who_have_it() -> None:
     trip = Trip()
     trip.world.faults["car"] = "late"
@@ -110,6 +111,7 @@ def test_the_caller_may_leave_and_ask_again_under_the_same_operation() -> None:
     trip.check()
 
 
+@pytest.mark.requirement("SAGA-operation")
 def test_two_callers_of_one_operation_begin_one_saga() -> None:
     trip = Trip(keyed=True)
     steps = trip.steps()

@@ -53,7 +53,7 @@ def data(event: Event, **new: Json) -> Event:
     return replace(event, data={**event.data, **new})
 
 
-@pytest.mark.requirement("L22")
+@pytest.mark.requirement("SAGA-audit", "L22")
 @pytest.mark.parametrize(
     ("what", "key", "value", "code"),
     [

@@ -30,6 +30,7 @@ def _worked(trip: Trip, saga_id: str) -> str:
 # --- references ---
 
 
+@pytest.mark.requirement("SAGA-references")
 @pytest.mark.parametrize(
     ("path", "argument"),
     [("nothing", "price"), ("ref", "price"), ("authoritative.price.deeper", "price"), ("price", "ref")],
@@ -70,6 +71,7 @@ def test_what_a_reader_hides_does_not_travel(trip: Trip) -> None:
 # --- the pivot ---
 
 
+@pytest.mark.requirement("STRATEGY-at-pivot")
 def test_nothing_before_the_pivot_runs_beside_it(trip: Trip) -> None:
     trip.world.faults["loose"] = "late"
     loose, charge = trip.load("loose"), trip.load("charge", undo={})
@@ -92,6 +94,7 @@ def test_actions_know_their_place(trip: Trip) -> None:
     assert places["ticket"] == ("after", "op-1/ticket")
 
 
+@pytest.mark.requirement("STRATEGY-at-pivot")
 def test_a_pivot_that_shows_a_wrong_effect_is_not_taken_back(trip: Trip) -> None:
     trip.load("charge")  # it could be compensated, were it not the pivot
     trip.world.faults["charge"] = "wrong"
@@ -104,6 +107,7 @@ def test_a_pivot_that_shows_a_wrong_effect_is_not_taken_back(trip: Trip) -> None
     assert "Completed and verified: flight, hotel, car." in told.message
 
 
+@pytest.mark.requirement("SAGA-cancel")
 def test_after_the_pivot_a_cancellation_turns_nothing_back(trip: Trip) -> None:
     trip.world.faults["ticket"] = "late"
     parked = trip.driver.drive(trip.begin(), trip.runtime.now_us() + 5 * S)
@@ -131,6 +135,7 @@ def test_a_cancellation_while_the_pivot_is_open_waits_for_what_becomes_of_it(tri
         other.check()
 
 
+@pytest.mark.requirement("SAGA-waits-for-unknown")
 def test_an_effect_that_cannot_be_told_is_waited_for_and_nothing_is_reversed_meanwhile(trip: Trip) -> None:
     trip.world.faults["hotel"] = "blind"
     told = trip.run()
@@ -148,6 +153,7 @@ def test_an_effect_that_cannot_be_told_is_waited_for_and_nothing_is_reversed_mea
 # --- what is told ---
 
 
+@pytest.mark.requirement("SAGA-words", "TRUTH-words-bool")
 def test_an_outcome_of_a_saga_is_no_truth_value_and_names_each_step(trip: Trip) -> None:
     trip.world.faults["charge"] = "refused"
     saga_id = trip.run().id
@@ -204,6 +210,7 @@ def test_a_step_whose_operation_is_another_action_is_not_taken_for_done(trip: Tr
     assert [name for name, _ in trip.world.rows] == ["flight"]
 
 
+@pytest.mark.requirement("SAGA-effect-shown")
 def test_what_was_so_already_is_left_as_it_is(trip: Trip) -> None:
     from readback.domain.context import Context
 

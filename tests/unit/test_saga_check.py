@@ -183,6 +183,7 @@ def test_principals_and_operations_are_asked_for_beforehand(trip: Trip) -> None:
     assert long == [("c", "operation.length")]
 
 
+@pytest.mark.requirement("SAGA-refused")
 def test_all_faults_are_told_at_once(trip: Trip) -> None:
     trip.load("a", undo={}, principals=["nobody"])
     steps = [step(trip, "a", after=("z",)), step(trip, "b", pivot=True), step(trip, "c", pivot=True)]
