@@ -35,11 +35,11 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     if bears_stamp(case, judged) or judged.taken.reading.created_after_dispatch:
         return Attribution.OURS
     before, other = case.before, bears_other_mark(judged)
-    same = before is not None and before.taken.ran and not has_changed(before, judged)
-    if effect_known(case) and not (violated and (other or same)):
+    same = before if before is not None and before.taken.ran and not has_changed(before, judged) else None
+    if effect_known(case) and not (violated and (other or same is not None)):
         return Attribution.OURS
-    if same and before is not None:
-        held = bool(before.ensure) and all(e.truth is Truth.HOLDS for e in before.ensure)
+    if same is not None:
+        held = bool(same.ensure) and all(e.truth is Truth.HOLDS for e in same.ensure)
         return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
     if other:
         return Attribution.OTHER_ACTOR

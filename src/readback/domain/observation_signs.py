@@ -55,7 +55,7 @@ def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
     if len(text) <= limit and text.isprintable() and "  " not in text:
         return text.strip()
     head = text[: 4 * limit]
-    plain = "".join(" " if unicodedata.category(c)[0] in ("C", "Z") else c for c in head)
+    plain = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in head)
     line = " ".join(plain.split())
     return line if len(line) <= limit and len(head) == len(text) else line[: limit - 1] + "…"
 
@@ -178,7 +178,7 @@ def _flag_signs(fields: dict[str, Json]) -> Iterator[Sign]:
     for name in _OK_FLAGS:
         if name in fields and _is_no(fields[name]):
             yield Sign(_O.ERROR, f"flag.{name}-false", f"The answer says {name}: false.")
-    counted = any(type(fields.get(name)) is int and _is_yes(fields[name]) for name in _OK_FLAGS)
+    counted = any(type(fields.get(name)) is int for name in _OK_FLAGS)
     for name in _FAIL_FLAGS:
         if name in fields and _is_yes(fields[name]):
             some = counted and type(fields[name]) is int
@@ -200,7 +200,7 @@ def _is_yes(value: Json) -> bool:
 def _error_signs(fields: dict[str, Json]) -> Iterator[Sign]:
     for name in _ERROR_FIELDS:
         value = fields.get(name)
-        if value is None or not _is_yes(value):
+        if not _is_yes(value):
             continue
         partly = name == "errors" and any(_is_yes(fields.get(part)) for part in ("data", "results", "result"))
         status = _O.PARTIAL if partly else _O.ERROR

@@ -89,7 +89,7 @@ def _numbered(result: Reconciliation, place: int) -> Reconciliation:
 
 
 def _misplaced(case: Case) -> Reconciliation | None:
-    stamped = [j for j in case.checks if j.taken.ran and bears_stamp(case, j)]
+    stamped = [j for j in case.checks if bears_stamp(case, j)]
     for judged in (*(case.found or ()), *stamped):
         if is_effect(judged) and judged.in_scope is Truth.VIOLATED:
             return Reconciliation(
