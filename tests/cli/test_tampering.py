@@ -252,7 +252,10 @@ def test_a_key_that_was_made_up_is_found(ledger: Path) -> None:
     ],
 )
 def test_a_freeze_or_an_incident_that_no_entry_tells_of_is_found(ledger: Path, sql: str) -> None:
-    tamper(ledger, lambda connection: connection.execute(sql) and None)
+    def change(connection: apsw.Connection) -> None:
+        connection.execute(sql)
+
+    tamper(ledger, change)
     assert {fault.code for fault in checked(ledger).faults} == {"control"}
 
 

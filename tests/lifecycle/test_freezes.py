@@ -89,8 +89,8 @@ def test_a_contract_says_what_is_frozen_beside_its_target(
 def test_a_read_touches_nothing_and_is_not_refused(house: House) -> None:
     house.run(wrong_target(house, freeze=["tenant"]))
     house.shop.tool = lambda ctx, args: {"status": "ok"}
-    read: dict[str, Any] = {"kind": "read", "side_effect": "read_only", "ensure": {"there": "authoritative != null"}, "name": "see"}
-    assert house.run(house.action(**read), "op-2").verified
+    ensure = {"there": "authoritative != null"}
+    assert house.run(house.action(kind="read", side_effect="read_only", ensure=ensure, name="see"), "op-2").verified
 
 
 def test_several_actions_freeze_one_subject_and_the_last_one_frees_it(house: House) -> None:

@@ -110,8 +110,8 @@ MEANINGS: Final = MappingProxyType(
         ),
         _S.REVIEW_REQUIRED: Meaning(
             "No automatic path is safe: a person has to decide. Its key blocks a second execution.",
-            "Compare the readings with the system of record, and settle the matter there; do not repeat the action.",
-            (_SHOW, "readback list --state review_required{where}"),
+            "Compare the readings with the system of record, and decide; do not repeat the action.",
+            ("readback review show {id}{where}", "readback review list{where}"),
         ),
         _S.ABANDONED: Meaning(
             "It was stopped by a person, with its discrepancy on record.",
@@ -157,6 +157,7 @@ CODES: Final = MappingProxyType(
         "version.stale": "The target has moved on since it was planned, so nothing was called.",
         "precondition": "A precondition of the contract did not hold, so nothing was called.",
         "cancelled": "It was cancelled before it was executed.",
+        "frozen": "What it would act on is frozen since something severe happened there, so nothing was called.",
         "contract.changed": (
             "Its contract has changed since it began, so nobody could go on with it by the terms that it began with."
         ),

@@ -17,8 +17,6 @@ from readback.commands.telling import lines, plain
 from readback.commands.terminal import console, moment, note, print_json, safe
 from readback.domain.review import Decision, resolution_bytes
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle import review as reviewing
 from readback.ports.store import StoredProjection
 from readback.sdk import reviewing as reviews
 from readback.sdk.driver_steps import Parked
@@ -129,12 +127,12 @@ def resolve(
         )
         driver = SyncDriver(session.store, session.runtime, session.herald)
         try:
-            driver.drive(reviewing.resolve(session.engine, order, session.scope.tenant, session.plan_of))
-            outcome = driver.drive(attend.look(action_id, session.scope.tenant))
+            driver.drive(reviews.resolving(session, order))
+            outcome = driver.drive(session.look(action_id))
         finally:
             driver.close()
         assert not isinstance(outcome, Parked)
-        waits = outcome.due_us is not None and session.plan_of(outcome.contract) is None
+        waits = outcome.due_us is not None and registry is None
     if as_json:
         print_json({"decision": decision, "outcome": outcome.as_json()})
         return 0

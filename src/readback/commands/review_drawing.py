@@ -30,6 +30,7 @@ def draw(packet: ReviewPacket, console: Console, where: str) -> None:
     section(console, "Postconditions", postconditions(ensure) if isinstance(ensure, list) else None)
     found = body.get("identity")
     section(console, "Identity of what was read", identity(found) if isinstance(found, list) else None)
+    section(console, "Steps", _steps(body.get("steps")))
     section(console, "Decision", facts(_decision(body["decision"])))
     section(console, "So far", _history(body.get("history")))
     section(console, "What may be decided", _choices(packet))
@@ -78,6 +79,16 @@ def _decision(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("decided", plain(found["action"])),
         ("because", safe(found["rationale"])),
     ]
+
+
+def _steps(found: Any) -> Any:
+    """A saga's steps, where it is one."""
+    table = grid("step", "region", "state", "action", "reversal", "")
+    for each in found if isinstance(found, list) else []:
+        undone = f"{each['reversal']} {plain(each['reversal_state'])}".strip()
+        texts = (each["step"], each["region"], plain(each["state"]), each["action"], undone, each["detail"])
+        table.add_row(*(Text(safe(text)) for text in texts))
+    return table
 
 
 def _history(found: Any) -> Any:

@@ -147,6 +147,8 @@ class Standing:
     forward: bool = False
     resolution: Resolution = Resolution.NONE
     loaded: bool | None = None
+    workflow: bool = False
+    """It is a saga: what its steps came to is decided about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ _KEEP: Final = "Records your word that it was done after all: the operation may 
 WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
 ENDED: Final = "It has ended; there is nothing left to go on with."
 NOT_EXECUTED: Final = "It was never executed."
+OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
 
 
@@ -234,6 +237,8 @@ def _barred(decision: Decision, standing: Standing) -> str:
     match decision:
         case Decision.ABANDON:
             return ""
+        case Decision.ATTEST_DONE | Decision.ATTEST_NOT_DONE | Decision.REOPEN if standing.workflow:
+            return OF_STEPS
         case Decision.REOPEN:
             return _barred_reopen(standing)
         case Decision.GO_FORWARD:

@@ -16,6 +16,7 @@ from readback.canon import Json, payload_bytes, sha256_hex
 from readback.domain import state as states
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
+from readback.domain.incident import incident_id
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -168,6 +169,8 @@ class Saga:
     detail: str = ""
     review: str = ""
     incident: str = ""
+    incidents: tuple[str, ...] = ()
+    """Ids of the incidents that it opened."""
     free: bool = False
     """It ended without any effect, and none can follow: its operation may be run again."""
     due_us: int | None = None
@@ -279,6 +282,8 @@ def _ended(s: Saga, e: Event) -> None:
     s.reason, s.detail = str(d["reason"]) or s.reason, str(d["detail"])
     s.row = str(d["row"]) or s.row
     s.review, s.incident = str(d["review"]), str(d["incident"]) or s.incident
+    if "severity" in d:
+        s.incidents += (incident_id(s.id, s.version),)
     s.free = bool(d["free"])
     s.quiet, s.hold, s.looks = True, "", 0
     s.ended_us = e.at_us

@@ -8,7 +8,7 @@ makes an action verified: only a reading does.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from readback.canon import Json, parse_json
@@ -74,14 +74,14 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     """
     action = yield from _of_version(order, tenant)
     yield from _check(action, order, plans)
-    leased = yield from _lease(action, order.expect_version)
+    lease = yield from leased(action.id, order.expect_version)
     reserve, replaces = None, ""
     if order.decision is Decision.REOPEN:
-        reserve, replaces = yield from _reserved(action, leased.now_us)
+        reserve, replaces = yield from _reserved(action, lease.now_us)
     entries = Entries(action, action.version)
-    entries.add(EventKind.RESOLVED, leased.now_us, path_of(order.decision, action.state), _data(action, order, leased))
-    assert leased.fence is not None
-    committed = yield Commit(entries.append(leased.fence, reserve=reserve, replaces=replaces))
+    entries.add(EventKind.RESOLVED, lease.now_us, path_of(order.decision, action.state), _data(action, order, lease))
+    assert lease.fence is not None
+    committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
     assert isinstance(committed, Committed)
     match committed.result:
         case Appended():
@@ -89,7 +89,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         case KeyTaken(record):
             raise _key_taken(record.action_id)
         case _:
-            raise _stale(order, action.version)
+            raise stale(order, action.version)
     if order.decision in ACTS and plans(action.contract) is not None:
         # Durable and due: a crash from here on leaves it to whoever resumes it.
         yield from Relay(attend.go_on(engine, order.action_id, tenant, plans), may_wait=False)
@@ -101,15 +101,15 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
         action = yield from attend.find(action_id, tenant)
         if subject not in action.frozen:
             raise NotFoundError(f"Action {action_id} does not freeze {subject!r} (any more).")
-        _check_person(action, order)
-        leased = yield from _lease(action, 0)
-        if leased.version != action.version:
+        check_person(replace(order, action_id=action_id), action.principal, critical=needs_signature(action))
+        lease = yield from leased(action.id, 0)
+        if lease.version != action.version:
             continue
         entries = Entries(action, action.version)
         data: dict[str, Json] = {"lift": [subject], "who": order.who, "reason": order.reason}
-        entries.add(EventKind.LIFTED, leased.now_us, (), {**data, "signed_by": order.signed_by})
-        assert leased.fence is not None
-        committed = yield Commit(entries.append(leased.fence))
+        entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by})
+        assert lease.fence is not None
+        committed = yield Commit(entries.append(lease.fence))
         assert isinstance(committed, Committed)
         if isinstance(committed.result, Appended):
             return
@@ -123,36 +123,41 @@ def _of_version(order: Order, tenant: str) -> Generator[Step, Answer, Action]:
     # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
     again = order.decision is Decision.REOPEN and action.resolution == Resolution.ATTESTED_NOT_DONE
     if not action.review and not again:
-        raise ReviewError(f"There is nothing to decide about action {action.id} (any more).", code="review.resolved")
+        raise undecided(order)
     if action.version != order.expect_version:
-        raise _stale(order, action.version)
+        raise stale(order, action.version)
     return action
 
 
 def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
-    _check_person(action, order)
+    check_person(order, action.principal, critical=needs_signature(action))
     plan = plans(action.contract)
     loaded = None if plan is None else plan.contract.hash == action.contract_hash
     contract = yield from _load(action.tenant, action.contract_ref)
     request = yield from _load(action.tenant, action.request_ref)
-    found = choice(order.decision, standing_of(action, contract, request, loaded=loaded))
+    refuse(order, standing_of(action, contract, request, loaded=loaded))
+
+
+def refuse(order: Order, standing: Standing) -> None:
+    """Raises ReviewError where the decision cannot be taken."""
+    found = choice(order.decision, standing)
     if found.why_not:
         raise ReviewError(
-            f"{order.decision.value} is not possible for action {action.id}: {found.why_not}",
+            f"{order.decision.value} is not possible for action {order.action_id}: {found.why_not}",
             code="review.not-offered",
-            details={"action": action.id, "decision": order.decision.value},
+            details={"action": order.action_id, "decision": order.decision.value},
         )
 
 
-def _check_person(action: Action, order: Order) -> None:
+def check_person(order: Order, principal: str, *, critical: bool) -> None:
     """Nobody decides about what he did himself, and about a critical mutation only who has an approver's key."""
-    if is_principal(order.who, action.principal):
+    if is_principal(order.who, principal):
         raise ReviewError(
-            f"{order.who!r} ran action {action.id}; somebody else has to decide about it.", code="review.self"
+            f"{order.who!r} ran action {order.action_id}; somebody else has to decide about it.", code="review.self"
         )
-    if needs_signature(action) and not order.signed_by:
+    if critical and not order.signed_by:
         raise ReviewError(
-            f"Action {action.id} is a critical mutation: the decision has to be signed by an approver's key.",
+            f"Action {order.action_id} is a critical mutation: the decision has to be signed by an approver's key.",
             remedy="Sign it with the key of an approver whom the operator's settings list.",
             code="review.signature",
         )
@@ -182,33 +187,33 @@ def standing_of(
     )
 
 
-def _lease(action: Action, version: int) -> Generator[Step, Answer, Leased]:
-    """The lease; whoever works on the action right now is waited for."""
+def leased(action_id: str, version: int) -> Generator[Step, Answer, Leased]:
+    """The lease; whoever works on it right now is waited for. Raises ReviewError where it is at another version."""
     for _ in range(LOOKS_MAX):
         begun = yield Begin()
         assert isinstance(begun, Begun)
-        leased = yield Lease(action.id, begun.now_us + LEASE_US, version)
-        assert isinstance(leased, Leased)
-        if leased.fence is not None:
-            return leased
-        if version and leased.version != version:
+        lease = yield Lease(action_id, begun.now_us + LEASE_US, version)
+        assert isinstance(lease, Leased)
+        if lease.fence is not None:
+            return lease
+        if version and lease.version != version:
             raise ReviewError(
-                f"Action {action.id} was moved on meanwhile: it is at version {leased.version} now.",
+                f"Action {action_id} was moved on meanwhile: it is at version {lease.version} now.",
                 remedy="Look at it again, and decide about what it is now.",
                 code="review.stale",
             )
-        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)
-    raise ReviewError(f"Action {action.id} is being worked on all the time; try again.", code="review.stale")
+        yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+    raise ReviewError(f"Action {action_id} is being worked on all the time; try again.", code="review.stale")
 
 
 # --- what is recorded ---
 
 
-def _data(action: Action, order: Order, leased: Leased) -> dict[str, Json]:
+def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
     decision = order.decision
     contests = decision is Decision.ATTEST_NOT_DONE and action.state is State.RECONCILED_SUCCESS
     kept = action.resolution if decision is Decision.REOPEN else RESOLUTION_OF[decision].value
-    due: Json = leased.now_us if decision in ACTS else action.due_us
+    due: Json = lease.now_us if decision in ACTS else action.due_us
     return {
         "decision": decision.value,
         "resolution": "" if contests else kept,
@@ -238,7 +243,13 @@ def _reserved(action: Action, now_us: int) -> Generator[Step, Answer, tuple[KeyR
     return mine, replaces
 
 
-def _stale(order: Order, version: int) -> ReviewError:
+def undecided(order: Order) -> ReviewError:
+    """There is nothing to decide."""
+    return ReviewError(f"There is nothing to decide about action {order.action_id} (any more).", code="review.resolved")
+
+
+def stale(order: Order, version: int) -> ReviewError:
+    """It is not what was looked at."""
     return ReviewError(
         f"Action {order.action_id} is at version {version}, and version {order.expect_version} was decided about.",
         remedy="Look at it again, and decide about what it is now.",

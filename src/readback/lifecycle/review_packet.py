@@ -50,7 +50,7 @@ def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable
         "postconditions": ensure,
         "identity": judged.get("identity"),
         "readings": [_reading(one) for one in opened if one.event.kind is EventKind.READ],
-        "history": [_history(one) for one in opened],
+        "history": [history(one) for one in opened],
         "decided": [{"at_us": o.event.at_us, **o.event.data} for o in opened if o.event.kind in _DECIDED],
     }
     head = {**_head(action), "decision": _decision(action, table), **_around(store, action)}
@@ -142,7 +142,8 @@ def _reading(one: Opened) -> dict[str, Json]:
     return {"at_us": one.event.at_us, "digest": one.event.refs.get("reading", ""), **one.event.data}
 
 
-def _history(one: Opened) -> dict[str, Json]:
+def history(one: Opened) -> dict[str, Json]:
+    """One entry in a line."""
     event = one.event
     return {
         "version": one.version,

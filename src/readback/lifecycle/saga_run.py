@@ -104,6 +104,7 @@ class SagaRun:
             self._replaces,
             settled_key(saga),
             incidents=tuple(self._control.incidents),
+            closes=tuple(self._control.closes),
             in_flight_max=self.in_flight_max,
         )
 

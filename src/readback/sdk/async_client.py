@@ -262,7 +262,7 @@ class AsyncReadback:
         order = reviewing.resolution(
             s, id_or_stamp, decision, expect_version=expect_version, who=who, reason=reason, signature=signature
         )
-        await self._drive(review.resolve(s.engine, order, s.scope.tenant, s.plan_of))
+        await self._drive(reviewing.resolving(s, order))
         return await self.get(order.action_id)
 
     def freezes(self) -> tuple[Freeze, ...]:

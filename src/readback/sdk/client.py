@@ -263,7 +263,7 @@ class Readback:
         order = reviewing.resolution(
             s, id_or_stamp, decision, expect_version=expect_version, who=who, reason=reason, signature=signature
         )
-        self._drive(review.resolve(s.engine, order, s.scope.tenant, s.plan_of))
+        self._drive(reviewing.resolving(s, order))
         return self.get(order.action_id)
 
     def freezes(self) -> tuple[Freeze, ...]:

@@ -5,7 +5,7 @@ It reads through the session's store; what has to be recorded is handed to lifec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
@@ -13,8 +13,11 @@ from readback.domain.approval import SIGNATURE_BYTES, is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.packet import ReviewPacket
 from readback.domain.review import Decision, lift_bytes, resolution_bytes
+from readback.lifecycle import review, saga_review
 from readback.lifecycle.review import Order, needs_signature
 from readback.lifecycle.review_packet import packet
+from readback.lifecycle.saga_review import saga_packet
+from readback.lifecycle.steps import Answer, Step
 from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjection
 from readback.sdk.session import Session, check_id
 
@@ -28,9 +31,17 @@ def queue(session: Session, limit: int = PAGE_MAX) -> list[StoredProjection]:
 
 
 def review_packet(session: Session, id_or_stamp: str) -> ReviewPacket:
-    """What there is to decide about an action. Raises NotFoundError."""
+    """What there is to decide about an action or a saga. Raises NotFoundError."""
     action_id = session.action_id(id_or_stamp)
+    if session.is_saga(action_id):
+        return saga_packet(session.store, action_id, session.scope.tenant, session.plan_of)
     return packet(session.store, action_id, session.scope.tenant, session.engine.table, session.plan_of)
+
+
+def resolving(session: Session, order: Order) -> Generator[Step, Answer, None]:
+    """The work that records the decision and what it entails, for whoever has a driver."""
+    work = saga_review.resolve if session.is_saga(order.action_id) else review.resolve
+    return work(session.engine, order, session.scope.tenant, session.plan_of)
 
 
 def resolution(
@@ -59,7 +70,8 @@ def resolution(
         return order
     tenant = session.scope.tenant
     message = resolution_bytes(action_id, tenant, expect_version, decided.value, who, reason)
-    contracts = [session.fold(action_id).contract]
+    stored = session.store.projection(action_id)
+    contracts = [stored.projection.contract] if stored is not None else []
     return replace(order, signed_by=_signer(session, who, message, signature, contracts))
 
 
