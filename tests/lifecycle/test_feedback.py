@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.domain.reading import Reading
-from readback.lifecycle.feedback import Feedback, feedback_of
+from readback.lifecycle.feedback import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
 from readback.lifecycle.feedback_findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
 from readback.lifecycle.spread import Spread
 from readback.sdk.action import ActionDefinition
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import House
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "feedback.json"
@@ -226,6 +227,35 @@ def test_what_began_before_the_entries_that_are_read_is_left_out() -> None:
     part = feedback_of(house.store.scan(second - 1))
     assert part.contracts["ship"].actions == whole.contracts["ship"].actions - 1
     assert feedback_of(house.store.scan(second)).contracts["ship"].actions == whole.contracts["ship"].actions - 2
+
+
+def test_a_call_that_nobody_lived_to_see_the_end_of_counts_as_lost() -> None:
+    whole, house = House(), House()
+    whole.run(whole.action())
+    made = house.action()
+    house.driver.vanish_at = whole.driver.done.index("Dispatch")
+    with suppress(Vanishes):
+        house.run(made)
+    assert house.shop.calls == [], "the attempt is durable, and the process dies before the call"
+    house.die()
+    house.work(3600)
+    feedback = feedback_of(house.store.scan())
+    assert feedback.tools["ship"].answers == {"none": 1}
+    assert feedback.contracts["ship"].executed == 1
+
+
+@pytest.mark.parametrize(
+    ("feedback", "wanted"),
+    [
+        (Feedback(contracts={"c": ContractFeedback(actions=20, outages=1)}), "outages"),
+        (Feedback(tools={"c": ToolFeedback(acknowledged=20, acknowledged_refuted=2)}), "acknowledged"),
+        (Feedback(sources={"s": SourceFeedback(readings=1, withheld=1)}), "out-of-scope"),
+    ],
+)
+def test_each_threshold_names_what_is_over_it(feedback: Feedback, wanted: str) -> None:
+    (found,) = poor_in(feedback)
+    assert found.code == wanted
+    assert found.remedy
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200), st.integers(1, 100))
