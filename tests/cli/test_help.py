@@ -21,6 +21,15 @@ PAGES = {
     "readback": (),
     "ledger-verify": ("ledger", "verify"),
     "drill-key": ("drill", "key"),
+    "keys-create": ("keys", "create"),
+    "keys-list": ("keys", "list"),
+    "keys-show": ("keys", "show"),
+    "review-list": ("review", "list"),
+    "review-show": ("review", "show"),
+    "review-resolve": ("review", "resolve"),
+    "freezes-lift": ("freezes", "lift"),
+    "incidents-list": ("incidents", "list"),
+    "keys-sign": ("keys", "sign"),
     **{name: (name,) for name in COMMANDS},
 }
 

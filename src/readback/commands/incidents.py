@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from readback.canon import Json
@@ -10,6 +12,8 @@ from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.terminal import console, moment, note, print_json, safe
 from readback.ports.store import Incident
 from readback.sdk import reviewing as reviews
+
+SECONDS: Final = len("2026-01-01 00:00:00")
 
 
 @click.group("incidents")
@@ -83,9 +87,9 @@ def _draw(found: list[Incident]) -> None:
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in ("id", "severity", "cause", "seen", "opened", "told", "state"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
     for one in found:
         state = "closed" if one.closed_us else "open"
-        opened, told = moment(one.opened_us), moment(one.told_us)
+        opened, told = moment(one.opened_us)[:SECONDS], "yes" if one.told_us else "not yet"
         table.add_row(one.id, one.severity, Text(safe(one.cause, 120)), str(one.seen), opened, told, state)
     console().print(table)
