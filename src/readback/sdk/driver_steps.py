@@ -63,18 +63,7 @@ SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
 Ask = (
-    Load
-    | LoadKey
-    | LoadCounts
-    | LoadAction
-    | LoadActions
-    | LoadSaga
-    | LoadFreeze
-    | Pace
-    | Weigh
-    | Stir
-    | Lease
-    | Begin
+    Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | LoadFreeze | Pace | Weigh | Stir | Lease | Begin
 )
 
 
