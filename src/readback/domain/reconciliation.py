@@ -268,7 +268,7 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
         return _beside(case, judged, whose) or _success(whose)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
-    if kind.compares_before and whose is Attribution.ALREADY_SO:
+    if whose is Attribution.ALREADY_SO:
         if case.contract.noop is Noop.ALLOW:
             return _no_op()
         return _violated_finally(case, judged, Attribution.ALREADY_SO)
@@ -277,9 +277,7 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
 
 def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     """Everything holds: is it settled, or has it still to prove that it stays so and stays single?"""
-    if not case.stable:
-        return _open(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
-    if case.look_due:
+    if not case.stable or case.look_due:
         return _open(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
     return _success(whose)
 
@@ -334,11 +332,9 @@ def _beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | 
 
 
 def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
-    failed = _terminally_failed(case, judged)
-    if not failed and not (case.window_closed and judged.taken.strong):
-        stale = not judged.taken.strong
+    if not judged.taken.strong and not _terminally_failed(case, judged):
         opened = _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
-        return replace(opened, maybe_stale=stale)
+        return replace(opened, maybe_stale=True)
     absent = judged.presence is Presence.ABSENT
     return _violated_finally(case, judged, Attribution.UNKNOWN if absent else attribute(case, judged, violated=True))
 
@@ -347,7 +343,7 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     if not case.window_closed and not _terminally_failed(case, judged):
         return _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = _parts(case, judged)
-    shown = whose is Attribution.OURS and judged.presence is Presence.PRESENT
+    shown = whose is Attribution.OURS
     if done and undone:
         partial = _refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
         return replace(partial, parts_done=done, parts_open=undone)
@@ -389,7 +385,7 @@ def _never_was_ours(case: Case, judged: Judged) -> bool:
 
 def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
     groups = case.contract.groups
-    if len(groups) < 2 or judged.presence is not Presence.PRESENT:
+    if judged.presence is not Presence.PRESENT:
         return (), ()
     held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups}
     return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
@@ -404,7 +400,7 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
         return judgements[0]
     verified = [r for r in judgements if r.verdict is Verdict.VERIFIED]
     refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
-    violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
+    violated = [r for r in judgements if any(e.truth is Truth.VIOLATED for e in r.ensure)]
     if len(verified) >= needed and not refuted and not violated:
         return verified[0]
     if len(refuted) >= needed and not verified:

@@ -1,0 +1,146 @@
+"""Reconciliation where two of its steps meet: what a condition adds that the one beside it does not say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.contract import Noop
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.predicate import Evaluation, Postcondition
+from readback.domain.reading import Fault, Role
+from readback.domain.side_effect import Consistency, SideEffect
+from readback.domain.verdict import Attribution, Verdict, Why
+from tests.unit.cases_given import (
+    BEFORE,
+    BEFORE_GONE,
+    BEFORE_SO,
+    HOLDS,
+    LANDED,
+    OLD,
+    STAMP,
+    VIOLATED,
+    contract,
+    gone,
+    grouped,
+    judged,
+    result,
+)
+
+
+def test_a_search_that_did_not_run_finds_nothing_in_the_wrong_place() -> None:
+    failed = judged(HOLDS, role=Role.FIND, stamp=STAMP, scope=VIOLATED, fault=Fault.TIMEOUT)
+    assert result(judged(HOLDS), found=(failed,)).finding is not Finding.WRONG_TARGET
+    assert result(judged(HOLDS), found=(replace(failed, taken=judged().taken),)).finding is Finding.WRONG_TARGET
+
+
+def test_a_reading_before_that_did_not_run_does_not_say_that_the_target_was_missing() -> None:
+    removed = contract(Kind.DELETE)
+    unread = replace(BEFORE_GONE, taken=replace(BEFORE_GONE.taken, fault=Fault.UNREACHABLE))
+    assert result(gone(HOLDS, complete=True), of=removed, before=unread).verdict is Verdict.VERIFIED
+    missing = result(gone(HOLDS, complete=True), of=removed, before=BEFORE_GONE)
+    assert (missing.verdict, missing.finding) == (Verdict.REFUTED, Finding.TARGET_MISSING)
+
+
+@pytest.mark.parametrize(
+    ("kind", "side_effect", "believed"),
+    [
+        (Kind.SET, SideEffect.READ_ONLY, True),
+        (Kind.SET, SideEffect.LOW_RISK_INTERNAL, False),
+        (Kind.READ, SideEffect.READ_ONLY, True),
+        (Kind.READ, SideEffect.LOW_RISK_INTERNAL, True),
+    ],
+    ids=["a class that asks for none", "stored", "read", "read of a class that stores"],
+)
+def test_a_reading_that_may_be_older_is_believed_only_where_nothing_was_to_change_or_little_hangs_on_it(
+    kind: Kind, side_effect: SideEffect, believed: bool
+) -> None:
+    weaker = judged(HOLDS, consistency=Consistency.SESSION)
+    seen = result(weaker, of=contract(kind, side_effect))
+    assert (seen.verdict is Verdict.VERIFIED) is believed
+    assert (seen.why is Why.STALE) is not believed
+
+
+def test_a_read_has_nothing_to_settle_and_a_write_has() -> None:
+    read = contract(Kind.READ, SideEffect.READ_ONLY)
+    for unsettled in ({"stable": False}, {"look_due": True}):
+        assert result(judged(HOLDS), of=read, **unsettled).verdict is Verdict.VERIFIED
+        seen = result(judged(HOLDS, stamp=STAMP), **unsettled)
+        assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.SETTLING)
+        assert (seen.finding, seen.discrepancy) == (Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
+
+
+def test_a_refused_no_op_says_that_it_was_so_already() -> None:
+    seen = result(judged(HOLDS, version=1), of=contract(noop=Noop.REFUSE), before=BEFORE_SO)
+    assert (seen.verdict, seen.attribution) == (Verdict.REFUTED, Attribution.ALREADY_SO)
+
+
+def test_a_new_object_that_nobody_signed_is_nobodys_where_there_was_none_before() -> None:
+    created = contract(Kind.CREATE)
+    seen = result(judged(HOLDS), of=created, before=BEFORE_GONE)
+    assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.UNATTRIBUTED)
+
+
+def test_an_object_of_ours_where_there_was_none_before_is_what_was_to_be_created() -> None:
+    seen = result(judged(HOLDS, stamp=STAMP), of=contract(Kind.CREATE), before=BEFORE_GONE)
+    assert (seen.verdict, seen.attribution) == (Verdict.VERIFIED, Attribution.OURS)
+
+
+def test_an_older_object_that_another_changed_is_not_the_one_that_we_created_elsewhere() -> None:
+    others = judged(HOLDS, stamp="somebody", version=2)
+    seen = result(others, of=contract(Kind.CREATE), before=BEFORE, lookup=LANDED)
+    assert seen.finding is not Finding.WRONG_TARGET
+    ours = result(judged(HOLDS, stamp=STAMP, version=2), of=contract(Kind.CREATE), before=BEFORE)
+    assert ours.finding is Finding.WRONG_TARGET
+
+
+def test_a_frame_that_the_record_no_longer_shows_is_the_verifiers_fault() -> None:
+    hidden: Json = {**OLD, "iban": {"$redacted": "x"}}
+    before = judged(VIOLATED, role=Role.BEFORE, value=hidden, version=1)
+    after = judged(HOLDS, stamp=STAMP, version=2, value={"id": "o-17", "status": "shipped", "iban": "y"})
+    seen = result(after, of=contract(may_change=("status",)), before=before)
+    assert (seen.verdict, seen.why, seen.finding) == (Verdict.UNDETERMINED, Why.INCOMPLETE, Finding.VERIFIER_ERROR)
+    assert "iban" in seen.detail
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_strong_violation_is_final_only_when_the_window_has_closed(closed: bool) -> None:
+    seen = result(judged(VIOLATED), window_closed=closed)
+    assert not seen.maybe_stale
+    if closed:
+        assert seen.verdict is Verdict.REFUTED
+    else:
+        assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.PROPAGATING)
+        assert (seen.finding, seen.discrepancy) == (Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_weak_violation_is_never_final(closed: bool) -> None:
+    weak = judged(VIOLATED, consistency=Consistency.SESSION, stamp=STAMP)
+    seen = result(weak, window_closed=closed)
+    assert (seen.verdict, seen.why, seen.maybe_stale) == (Verdict.UNDETERMINED, Why.PROPAGATING, True)
+
+
+def test_groups_that_are_all_done_beside_a_violation_are_no_partial_success() -> None:
+    of = contract(ensure=(*grouped("a", "b"), Postcondition("rest", "false")))
+    reading = judged(HOLDS, HOLDS, groups=("a", "b"))
+    whole = replace(reading, ensure=(*reading.ensure, Evaluation("rest", VIOLATED, "x")))
+    assert result(whole, of=of).finding is Finding.VALUE_MISMATCH
+    partly = judged(HOLDS, VIOLATED, groups=("a", "b"))
+    seen = result(partly, of=of)
+    assert (seen.finding, seen.parts_done, seen.parts_open) == (Finding.PARTIAL_SUCCESS, ("a",), ("b",))
+
+
+def test_one_group_alone_has_no_parts() -> None:
+    seen = result(judged(VIOLATED, groups=("a",)), of=contract(ensure=grouped("a")))
+    assert (seen.finding, seen.parts_done, seen.parts_open) == (Finding.VALUE_MISMATCH, (), ())
+
+
+def test_a_value_that_another_wrote_over_is_stale_whether_or_not_anybody_searched() -> None:
+    others = judged(VIOLATED, stamp="somebody", version=2)
+    for found in (None, ()):
+        assert result(others, before=BEFORE, found=found).finding is Finding.STALE_STATE
