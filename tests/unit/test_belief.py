@@ -59,6 +59,7 @@ def outcome(number: int, state: State, **changes: Any) -> Outcome:
         observation=SENT,
         authoritative={"secret": "not told"},
         kind="set",
+        trace="4bf92f35" if number in (1, 3) else "",
     )
     return replace(plain, **changes)
 
@@ -338,9 +339,9 @@ def test_a_person_reads_every_open_item_and_the_newest_settled_ones() -> None:
 def test_no_value_from_outside_gets_out_of_its_quotes(target: str, run: str, told: dict[str, Json]) -> None:
     text = believe(run, [outcome(1, S.RECONCILED_SUCCESS, target=target, told=told)]).for_model(32_000)
     assert text.isascii()
-    heads = ("[task state]", "Verified", "- ", "Rules:", "Tell the user only:")
+    heads = ("[task state]", "Verified", "- ", "Rules:", "Pointers:", "Tell the user only:")
     assert all(line.startswith(heads) for line in text.splitlines())
-    assert len(text.splitlines()) == 6
+    assert len(text.splitlines()) == 7
 
 
 def test_a_belief_has_no_truth_value() -> None:

@@ -24,6 +24,8 @@ FACT_VALUES_MAX_BYTES: Final = 1_024
 NAME_MAX_CHARACTERS: Final = 96
 REASON_MAX_CHARACTERS: Final = 120
 PERSON_LINES_MAX: Final = 50
+TRACES_MAX: Final = 3
+"""Traces that the text of a run points to."""
 
 _LEAD: Final = "Only what is listed here is known; anything else is not known to be done."
 
@@ -50,7 +52,10 @@ def for_model(
         _block("Frozen", [f"- {quoted(f.subject)}: {quoted(f.reason, REASON_MAX_CHARACTERS)}" for f in frozen]),
     ]
     fixed = head + [line for block in blocks for line in block]
-    tail = [f"Tell the user only: {quoted(counted + _told_user(unresolved))}"]
+    tail = [
+        *_pointers((*unresolved, *verified, *not_done)),
+        f"Tell the user only: {quoted(counted + _told_user(unresolved))}",
+    ]
     open_rules = {item.rule for item in unresolved} | {group.rule for group in groups}
     open_rules |= {Planning.FROZEN} if frozen else set()
     size = 0
@@ -91,6 +96,12 @@ def _told_user(unresolved: Sequence[Item]) -> str:
 def _steps(groups: Sequence[Group]) -> dict[str, str]:
     """The saga of each step, by the step's action."""
     return {action_id: group.id for group in groups for action_id in group.steps}
+
+
+def _pointers(entries: Sequence[Entry]) -> list[str]:
+    """The traces of the run; an action's id finds its ledger entries."""
+    traces = sorted({each.trace for each in entries if each.trace})[:TRACES_MAX]
+    return [f"Pointers: trace {', '.join(quoted(each, NAME_MAX_CHARACTERS) for each in traces)}"] if traces else []
 
 
 def _block(title: str, lines: Sequence[str]) -> list[str]:
