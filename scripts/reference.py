@@ -22,7 +22,7 @@ import click
 import readback
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
-from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
+from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
 from readback.domain import errors, errors_drill
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
@@ -140,6 +140,7 @@ def _methods(of: type) -> Iterator[tuple[str, str]]:
 
 def _keys() -> Iterator[str]:
     expected = {*OPTION_KEYS, *(f"execute.{key}" for key in EXECUTE_KEYS)}
+    expected |= {f"approval.{key}" for key in APPROVAL_KEYS}
     if set(KEYS) != expected:
         raise SystemExit(f"scripts/reference_words.py differs from the keys there are: {sorted(set(KEYS) ^ expected)}")
     yield prose(
@@ -261,7 +262,7 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.belief_text", "lifecycle.feedback_findings",
+    "canon.limits", "domain.approval", "domain.approver_list", "domain.belief_text", "lifecycle.feedback_findings",
     "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
     "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
     "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",

@@ -110,6 +110,13 @@ CASES: dict[str, ReportInput] = {
     "failed-stale": report(S.FAILED, discrepancy=D.STALE_STATE, attribution=Attribution.OTHER_ACTOR),
     "failed-contested": report(S.FAILED, may_repeat=True, contested=True),
     "validated-approval": report(S.VALIDATED, hold="approval"),
+    "failed-approval-denied": report(S.FAILED, verdict=Verdict.NOT_CHECKED, attempted=False, reason="approval.denied"),
+    "failed-approval-expired": report(
+        S.FAILED, verdict=Verdict.NOT_CHECKED, attempted=False, reason="approval.expired", may_repeat=True
+    ),
+    "failed-approval-not-valid": report(
+        S.FAILED, verdict=Verdict.NOT_CHECKED, attempted=False, reason="approval.mismatch"
+    ),
     "validated-deferred": report(S.VALIDATED, hold="deferred"),
     "validated-frozen": report(S.VALIDATED, hold="frozen"),
     "pending-unobserved": report(S.PENDING, observed=False),

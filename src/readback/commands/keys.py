@@ -30,7 +30,7 @@ def keys() -> None:
     """Keys of those who may approve."""
 
 
-@keys.command("create")
+@keys.command("create", short_help="Make a key in a new file.")
 @KEY_OPTION
 @options.as_json
 def create(key: str | None, as_json: bool) -> int:
@@ -47,7 +47,7 @@ def create(key: str | None, as_json: bool) -> int:
     return _tell(path, made.public_key, as_json=as_json)
 
 
-@keys.command("show")
+@keys.command("show", short_help="Print the public half of a key.")
 @KEY_OPTION
 @options.as_json
 def show_key(key: str | None, as_json: bool) -> int:
@@ -58,7 +58,7 @@ def show_key(key: str | None, as_json: bool) -> int:
     return _tell(path, opened.public_key, as_json=as_json)
 
 
-@keys.command("list")
+@keys.command("list", short_help="List those who may approve.")
 @options.as_json
 def list_keys(as_json: bool) -> int:
     """List those who may approve, by the settings in force here."""
@@ -85,7 +85,7 @@ def list_keys(as_json: bool) -> int:
     return 0
 
 
-@keys.command("sign")
+@keys.command("sign", short_help="Sign away from the ledger.")
 @click.argument("bound", metavar="BYTES")
 @KEY_OPTION
 @click.option("--approver", metavar="NAME", required=True, help="The name under which the operator lists your key.")
