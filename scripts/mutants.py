@@ -97,19 +97,18 @@ class Run:
         return pytest_arguments(files, DESELECTED, self.base / "tests")
 
     def files_for(self, module: str) -> list[str]:
-        """Cold files, the likeliest first: those that name the module, then those that name what imports it."""
+        """Cold files, the likeliest first: those that name the module, then what imports it, and so on."""
         killers = self.killers.setdefault(module, Counter())
         texts = {file: with_helpers(ROOT / file) for file in self.green["cost"]}
         near: dict[str, int] = {}
-        names, depth = {module}, 0
-        while True:
+        names, wider, depth = set[str](), {module}, 0
+        while wider > names:
+            names = wider
             for file, text in texts.items():
                 if file not in near and names_any(text, names):
                     near[file] = depth
-            importers = {name for name, text in self.sources.items() if names_any(text.decode(), names)}
-            if (near and depth) or importers <= names:
-                break
-            names, depth = names | importers, depth + 1
+            wider = names | {name for name, text in self.sources.items() if names_any(text.decode(), names)}
+            depth += 1
         cost = self.green["cost"]
         return sorted(near, key=lambda one: (-killers[one], near[one], f"test_{module}" not in one, cost[one]))
 
