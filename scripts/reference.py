@@ -117,12 +117,20 @@ def _outcome() -> Iterator[str]:
     called = [f"{name}()" if inspect.isfunction(vars(outcome)[name]) else name for name in own]
     for title, name, listed in (
         ("What an `Outcome` says:", "Outcome", [*outcome.__slots__, *called]),
+        ("What a `SagaOutcome` says beside that:", "SagaOutcome", readback.SagaOutcome.__slots__),
+        ("What a `StepOutcome`, one of its `steps`, says:", "StepOutcome", _own(readback.StepOutcome)),
         ("What a `Context`, the first parameter of each function of a contract, says:", "Context", Context.__slots__),
     ):
         # In the order of the words, which is that of use, and not of the class.
         known = meanings(name, listed)
         yield f"{title}\n"
         yield table(("name", "meaning"), [(f"`.{word}`", known[word]) for word in WORDS[name]])
+
+
+def _own(of: type) -> list[str]:
+    """The names that a class itself has, methods with parentheses."""
+    named = [name for name in vars(of) if not name.startswith("_")]
+    return [f"{name}()" if inspect.isfunction(vars(of)[name]) else name for name in named]
 
 
 def _methods(of: type) -> Iterator[tuple[str, str]]:
@@ -264,7 +272,8 @@ def _tenant_limits() -> str:
 LIMITED = (
     "canon.limits", "domain.approval", "domain.approver_list", "domain.belief_text", "lifecycle.feedback_findings",
     "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
-    "contracts.templates", "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
+    "contracts.templates", "domain.saga", "domain.saga_moves",
+    "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
     "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
     "adapters.executor_sql",
 )  # fmt: skip

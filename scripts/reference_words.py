@@ -245,6 +245,28 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "COMPENSATED": "Its effect was reversed; a new intention needs a new operation.",
         "EXPIRED": "A settled record that is older than it is kept for: the operation is new again.",
     },
+    "SagaOutcome": {
+        "steps": "Each step by name, in the order in which they were given.",
+        "name": "The saga's name.",
+        "heading": "Which way it goes: onward, backward or forward.",
+        "because": "The step for which it turned, or on which it waits.",
+        "quiet": "It waits for a person, an approval, or for what stays unknown.",
+    },
+    "StepOutcome": {
+        "name": "The step's name.",
+        "word": "What may be said of it: completed, left, reversed, reversing, not_reversed, failed, unknown, review, "
+        "held, pending or not_begun.",
+        "outcome": "The outcome of its action; None where it was not begun.",
+        "compensation": "The outcome of its reversal; None where there is none.",
+        "state": "The state of its action; None where it was not begun.",
+        "contract": "The contract's name.",
+        "region": "Where it stands to the pivot: before, pivot or after.",
+        "after": "The steps that it comes after.",
+        "tries": "How often it was begun under its one key.",
+        "code": "Why it could not even be proposed.",
+        "detail": "The same in one line.",
+        "as_json()": "Its part of the saga's outcome as plain data.",
+    },
     "Outcome": {
         "id": "The action's id in the ledger.",
         "verified": "True only when reconciled as success.",
@@ -343,6 +365,12 @@ ROOT_MEANINGS: Final[dict[str, str]] = {
 }
 
 LIMITS: Final[dict[str, str]] = {
+    "domain.saga_moves.HELD_FIRST_US": "When a saga that is held looks again, at first.",
+    "domain.saga_moves.HELD_MAX_US": "The same, at most.",
+    "domain.saga_moves.REVIEW_FIRST_US": "When a saga that waits for a person looks again, at first.",
+    "domain.saga_moves.REVIEW_MAX_US": "The same, at most.",
+    "domain.saga_moves.FORWARD_FIRST_US": "How long a step after the pivot waits for its second try.",
+    "domain.saga_moves.FORWARD_MAX_US": "The same between two tries, at most.",
     "canon.limits.KEY_MAX_BYTES": "One key of an object.",
     "canon.limits.STRING_MAX_BYTES": "One text.",
     "canon.limits.EXPRESSION_MAX_BYTES": "One expression.",

@@ -23,6 +23,7 @@ from readback.domain.state import State
 KIND: Final = "saga"
 """What a saga's projection has where an action's has its kind of operation."""
 STEPS_MAX: Final = 64
+"""Steps of one saga."""
 _REQUEST_DOMAIN: Final = "readback/saga/1"
 CLOSED: Final = frozenset({State.RECONCILED_SUCCESS, State.FAILED, State.COMPENSATED, State.ABANDONED})
 """The states of a saga that nothing leaves: what had to be done was done, or a person stopped it."""
