@@ -54,6 +54,7 @@ def test_what_was_sealed_is_read_back_in_its_place() -> None:
     "envelope",
     [
         raw(format=2),
+        raw(more=1),
         raw(format=0),
         raw(format=...),
         b"[]",

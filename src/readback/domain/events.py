@@ -116,7 +116,7 @@ def open_envelope(envelope: bytes) -> Opened:
             {k: _text(v) for k, v in _dict(raw["refs"]).items()},
         )
         return Opened(event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"]))
-    except (KeyError, ValueError, TypeError) as wrong:
+    except (ValueError, TypeError) as wrong:
         raise StoreCorruptError(f"A ledger entry cannot be read: {wrong}.") from wrong
 
 
