@@ -9,12 +9,16 @@ import pytest
 from readback.domain.errors import NotVerifiedError
 from readback.domain.events import EventKind
 from readback.domain.reading import Reading
+from readback.domain.review import Decision
+from readback.domain.saga_outcome import SagaOutcome
 from readback.domain.saga_reporting import StepWord
 from readback.domain.state import State
+from readback.lifecycle import review, saga_review
 from readback.lifecycle.audit import audit
+from readback.lifecycle.review import Order
 from readback.sdk.step import from_step
 from readback.testing.driver_virtual import Parked
-from tests.lifecycle.trip import AFTER, DAY, TERMS, S, Trip
+from tests.lifecycle.trip import AFTER, DAY, TENANT, TERMS, S, Trip
 
 
 @pytest.fixture
@@ -148,6 +152,68 @@ def test_an_effect_that_cannot_be_told_is_waited_for_and_nothing_is_reversed_mea
     assert (told.because, told.code) == ("hotel", "step_stuck")
     assert trip.world.undone == []
     trip.world.faults.clear()
+
+
+# --- a person's word ---
+
+
+def _decide(trip: Trip, action_id: str, decision: Decision) -> None:
+    stored = trip.store.projection(action_id)
+    assert stored is not None
+    order = Order(action_id, decision, stored.version, "human:eve", "Looked it up.")
+    s = trip.session
+    resolve = saga_review.resolve if stored.projection.kind == "saga" else review.resolve
+    trip.driver.drive(resolve(s.engine, order, TENANT, s.plan_of))
+
+
+@pytest.fixture
+def stuck(trip: Trip) -> tuple[Trip, str, str]:
+    """A saga that waits for a person, since nobody could read what became of a step."""
+    trip.world.faults["hotel"] = "blind"
+    saga_id = trip.run().id
+    trip.work(30 * DAY)
+    told = trip.get(saga_id)
+    assert told.state is State.REVIEW_REQUIRED
+    outcome = told.steps["hotel"].outcome
+    assert outcome is not None
+    trip.world.faults.clear()
+    return trip, saga_id, outcome.id
+
+
+@pytest.mark.requirement("SAGA-waits-for-unknown")
+def test_a_step_that_is_read_again_at_last_lets_its_saga_go_on(stuck: tuple[Trip, str, str]) -> None:
+    trip, saga_id, hotel = stuck
+    _decide(trip, hotel, Decision.VERIFY_AGAIN)
+    told = trip.driver.drive(trip.session.stay(saga_id))
+    assert isinstance(told, SagaOutcome)
+    assert told.verified, told.message
+    assert trip.world.calls.count("hotel") == 1
+    trip.check()
+
+
+@pytest.mark.requirement("SAGA-waits-for-unknown", "SAGA-effect-shown")
+def test_a_step_that_a_person_says_was_not_done_turns_its_saga_back(stuck: tuple[Trip, str, str]) -> None:
+    trip, saga_id, hotel = stuck
+    del trip.world.rows["hotel", "t-1"]
+    _decide(trip, hotel, Decision.ATTEST_NOT_DONE)
+    trip.work()
+    told = trip.get(saga_id)
+    assert told.state is State.COMPENSATED
+    assert trip.world.undone == ["flight"]
+    assert told.steps["hotel"].word is StepWord.FAILED
+    trip.check()
+
+
+def test_a_step_that_a_person_says_was_done_is_not_taken_for_verified(stuck: tuple[Trip, str, str]) -> None:
+    trip, saga_id, hotel = stuck
+    _decide(trip, hotel, Decision.ATTEST_DONE)
+    trip.work(3 * DAY)
+    told = trip.get(saga_id)
+    assert told.state is State.REVIEW_REQUIRED
+    assert "car" not in trip.world.calls
+    _decide(trip, saga_id, Decision.ABANDON)
+    assert trip.get(saga_id).state is State.ABANDONED
+    trip.check()
 
 
 # --- what is told ---

@@ -38,6 +38,7 @@ from readback.lifecycle.steps import (
     Loaded,
     LoadKey,
     Step,
+    Stir,
     Wait,
 )
 from readback.ports.store import Appended, KeyRecord, KeyTaken
@@ -93,6 +94,8 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     if order.decision in ACTS and plans(action.contract) is not None:
         # Durable and due: a crash from here on leaves it to whoever resumes it.
         yield from Relay(attend.go_on(engine, order.action_id, tenant, plans), may_wait=False)
+    if action.context.get("saga"):
+        yield Stir(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
 
 
 def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:

@@ -11,6 +11,7 @@ from readback.canon import Json
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.saga import CLOSED, Saga
+from readback.domain.saga_moves import End, next_moves
 from readback.domain.saga_outcome import SagaOutcome
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle import attend, saga
@@ -20,7 +21,7 @@ from readback.lifecycle.plan import Scope
 from readback.lifecycle.resume import PlanOf
 from readback.lifecycle.saga_begin import SagaRequest
 from readback.lifecycle.saga_report import outcome_of_saga
-from readback.lifecycle.saga_run import LEASE_US, SagaRun, load_json, load_saga
+from readback.lifecycle.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
 from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
 from readback.ports.store import Appended
 
@@ -41,6 +42,8 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
         found = yield from find(saga_id, tenant)
         now_us = yield from _now()
         due = found.due_us is not None and found.due_us <= now_us
+        if settled(found) and not looked and not due and found.due_us is not None:
+            due = yield from _stirred(found, now_us)
         if settled(found) and (looked or not due):
             return (yield from outcome_of_saga(found, replayed=replayed))
         if due and missing(found, plans) is None:
@@ -52,6 +55,13 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
             return (yield from outcome_of_saga(found, replayed=replayed))
         later = found.due_us if found.due_us is not None else now_us
         yield Wait(saga_id, max(later, now_us + LOOK_AGAIN_US))
+
+
+def _stirred(found: Saga, now_us: int) -> Generator[Step, Answer, bool]:
+    """Whether what it waits for has happened: an approval was given, or a person has decided about a step."""
+    family = yield from load_family(found)
+    moves = next_moves(found, family, now_us)
+    return moves.works or moves.turn is not None or moves.end not in (None, End.REVIEW)
 
 
 def settled(found: Saga) -> bool:
@@ -90,7 +100,7 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
 def advance_step(
     engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
 ) -> Generator[Step, Answer, None]:
-    """Goes on with a due action of a saga, and has the saga looked at next if it is settled; nothing depends on that."""
+    """Goes on with a due action of a saga, and has the saga looked at if it is settled; nothing depends on that."""
     yield from attend.advance(engine, action_id, tenant, plans)
     action = yield from attend.find(action_id, tenant)
     if attend.settled(action):
