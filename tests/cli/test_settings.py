@@ -9,6 +9,7 @@ import pytest
 
 from readback.canon.digest import sha256_hex
 from readback.config import Settings, settings
+from readback.domain.approval import Approver
 from readback.domain.errors import SettingsError
 from tests.cli.conftest import Desk
 
@@ -99,6 +100,44 @@ def test_a_file_that_is_wrong_is_refused_and_named(own: Path, text: str, said: s
         settings()
     assert str(own) in caught.value.message
     assert caught.value.exit_code == 5
+
+
+KEY = "ed25519:" + "A" * 43 + "="
+ALICE = f'[approvers.alice]\nkey = "{KEY}"\ntenants = ["acme"]\n'
+
+
+@pytest.mark.requirement("TRUTH-hold-signed")
+def test_approvers_are_listed_in_the_users_own_file_and_not_in_the_working_folder(own: Path) -> None:
+    Path("readback.toml").write_text(ALICE.replace("alice", "eve"), encoding="utf-8")
+    assert settings().approvers == ()
+    own.write_text(ALICE, encoding="utf-8")
+    assert settings().approvers == (Approver("alice", KEY, ("acme",)),)
+
+
+def test_a_pinned_file_may_list_approvers(own: Path) -> None:
+    local = Path.cwd() / "readback.toml"
+    local.write_text(ALICE, encoding="utf-8")
+    pin(own, local)
+    assert [one.name for one in settings().approvers] == ["alice"]
+    local.write_text(ALICE.replace("alice", "eve"), encoding="utf-8")
+    assert settings().approvers == ()
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_a_list_of_approvers_that_others_may_write_is_refused(own: Path, mode: int) -> None:
+    own.write_text(ALICE, encoding="utf-8")
+    own.chmod(mode)
+    with pytest.raises(SettingsError, match="somebody else may write it"):
+        settings()
+    own.write_text('tenant = "mine"\n', encoding="utf-8")
+    assert settings().tenant == "mine"
+
+
+@pytest.mark.parametrize("text", ["approvers = 7", "[approvers]\nalice = 7", '[approvers.alice]\nkey = "x"'])
+def test_a_list_of_approvers_that_is_wrong_is_refused(own: Path, text: str) -> None:
+    own.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match="cannot be used"):
+        settings()
 
 
 def test_the_command_line_says_what_it_ignores(desk: Desk) -> None:

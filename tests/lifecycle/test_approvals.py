@@ -234,7 +234,12 @@ def test_an_approval_that_runs_out_while_the_world_is_read_is_not_used(house: Ho
     held = house.run(made)
     approve(house, held.id)
     house.driver._jump(house.folded(held.id).created_us + 3_599_500_000)
-    house.shop.eyes = lambda ctx, args: (house.driver._jump(house.runtime.now_us() + 800_000), house.shop.show(args))[1]
+
+    def slowly(ctx: Any, args: Any) -> object:
+        house.driver._jump(house.runtime.now_us() + 800_000)
+        return house.shop.show(args)
+
+    house.shop.eyes = slowly
     told = house.wait(held.id)
     assert told.code == "approval.expired"
     assert house.shop.calls == []

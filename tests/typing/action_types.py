@@ -120,6 +120,10 @@ def mistakes_of_who_writes_the_keys() -> None:
     action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], whithin="1s")  # type: ignore[call-arg]
     action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], within=10)  # type: ignore[arg-type]
     action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], execute={"retry": 1})  # type: ignore[typeddict-unknown-key]
+    action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], approval="required")
+    action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], approval={"people": 2})
+    action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], approval="maybe")  # type: ignore[arg-type]
+    action(kind="set", side_effect="read_only", target="t", ensure=keys["ensure"], approval={"who": 1})  # type: ignore[arg-type]
 
 
 def a_definition_is_generic_over_its_parameters(given: ActionDefinition[[str, int]]) -> None:

@@ -165,7 +165,8 @@ def test_a_token_of_another_thing_is_refused_by_name_though_it_is_signed(changes
 def test_a_token_that_was_edited_after_it_was_signed_is_refused(name: str) -> None:
     signed = sign()
     old = getattr(signed, name)
-    edited = replace(signed, **{name: old + 1 if isinstance(old, int) else old + "x"})
+    change: dict[str, Any] = {name: old + 1 if isinstance(old, int) else old + "x"}
+    edited = replace(signed, **change)
     assert code(check(edited)) in ("approval.forged", "approval.unknown-approver")
 
 
