@@ -28,6 +28,7 @@ from readback.domain.recovery_line import (
     UNSHOWN_NOT_DEAD,
     WRITES,
     YES,
+    own_rows,
     rows,
 )
 from readback.domain.recovery_row import Reversal
@@ -183,9 +184,8 @@ PRINTED_ROWS: Final = (
             {"side_effect": READ},
         ),
     ),
-    *rows(
+    *own_rows(
         _F.HIDDEN_SIDE_EFFECT,
-        "",
         (
             "hidden-effect-high",
             _A.FREEZE_AND_ALERT,
