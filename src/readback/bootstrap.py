@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from readback.adapters.source_http import HttpSource as HttpSource
     from readback.adapters.source_imap import ImapSource as ImapSource
     from readback.adapters.source_sql import SqlSource as SqlSource
+    from readback.ports.export import Links, Tiles
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
-    from readback.ports.signer import Signer
+    from readback.ports.signer import LogSigner, Signer
     from readback.ports.sink import IncidentSink
     from readback.ports.store import LedgerStore
 
@@ -30,14 +31,21 @@ __all__ = [
     "Settings",
     "approver_key",
     "create_approver_key",
+    "create_log_key",
     "fallback",
     "incident_fallback",
     "incident_sinks",
+    "keep_file",
+    "kept_file",
+    "links",
+    "log_key",
+    "new_tiles",
     "predicate_engine",
     "runtime",
     "settings",
     "store",
     "store_damage",
+    "tiles",
     "verify_signature",
 ]
 
@@ -159,6 +167,55 @@ def approver_key(path: Path, passphrase: str) -> Signer:
     from readback.adapters.signer_ed25519 import open_key
 
     return open_key(path, passphrase)
+
+
+def create_log_key(path: Path, name: str) -> LogSigner:
+    """A fresh key of a log in a new file of its owner's alone. `name` "" makes one. Raises SettingsError."""
+    from readback.adapters.signer_log import create_log_key
+
+    return create_log_key(path, name)
+
+
+def log_key(path: Path) -> LogSigner:
+    """The key of a log in a file. Raises SettingsError where others may read it, or it holds none."""
+    from readback.adapters.signer_log import open_log_key
+
+    return open_log_key(path)
+
+
+def new_tiles(folder: Path) -> Tiles:
+    """An empty folder for an exported log. Raises UsageError where it holds something."""
+    from readback.adapters.tiles_folder import new_folder
+
+    return new_folder(folder)
+
+
+def tiles(folder: Path) -> Tiles:
+    """The folder of an exported log. Raises UsageError where it is not there."""
+    from readback.adapters.tiles_folder import old_folder
+
+    return old_folder(folder)
+
+
+def links() -> Links:
+    """What the check of an exported log remembers, in flat memory."""
+    from readback.adapters.links_temporary import TemporaryLinks
+
+    return TemporaryLinks()
+
+
+def keep_file(path: Path, data: bytes) -> None:
+    """A file on the disk, whole or as it was before. Raises StoreError."""
+    from readback.adapters.tiles_folder import put
+
+    put(path, data)
+
+
+def kept_file(path: Path, bytes_max: int) -> bytes | None:
+    """What a plain file holds, or None where there is none. Raises LogFormatError for a larger one, else StoreError."""
+    from readback.adapters.tiles_folder import take
+
+    return take(path, bytes_max)
 
 
 predicates = predicate_engine

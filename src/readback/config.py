@@ -58,6 +58,8 @@ class Settings:
     """The permission scopes that this client holds, where a program names none."""
     limits: Limits = NO_LIMITS
     """What each tenant may take, by `[limits]` and `[limits.TENANT]`; only from files."""
+    signing_key_file: str = ""
+    """The file of the log's own key, with which checkpoints are signed; "" where nothing is signed here."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
@@ -70,7 +72,8 @@ def settings(
     contracts: tuple[str, ...] = (),
     recovery_table: str | None = None,
 ) -> Settings:
-    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE; _CONTRACTS, _SCOPES (by commas).
+    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE, _SIGNING_KEY_FILE;
+    _CONTRACTS, _SCOPES (by commas).
 
     Raises SettingsError for a file that is malformed or has an unknown key.
     """
@@ -84,6 +87,7 @@ def settings(
         "contracts": contracts or tuple(named) or None,
         "scopes": tuple(scopes) or None,
         "recovery_table": recovery_table if recovery_table is not None else environment.get("READBACK_TABLE") or None,
+        "signing_key_file": environment.get("READBACK_SIGNING_KEY_FILE") or None,
     }
     filed, pins = _filed()
     given = {name: value for name, value in said.items() if value is not None}
@@ -190,8 +194,9 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(limits, dict):
             raise SettingsError(f"The key {LIMITS!r} of {path} is not a table.", remedy=f"Write it as [{LIMITS}].")
         found[LIMITS] = limits_of(limits)
-    if found.get("recovery_table"):
-        found["recovery_table"] = str((path.parent / str(found["recovery_table"])).absolute())  # beside its file
+    for name in ("recovery_table", "signing_key_file"):
+        if found.get(name):
+            found[name] = str((path.parent / str(found[name])).absolute())  # beside its file
     return found
 
 

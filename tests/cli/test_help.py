@@ -20,6 +20,13 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "help"
 PAGES = {
     "readback": (),
     "ledger-verify": ("ledger", "verify"),
+    "ledger-checkpoint": ("ledger", "checkpoint"),
+    "ledger-prove": ("ledger", "prove"),
+    "ledger-verify-proof": ("ledger", "verify-proof"),
+    "ledger-export": ("ledger", "export"),
+    "ledger-verify-export": ("ledger", "verify-export"),
+    "ledger-keys": ("ledger", "keys"),
+    "ledger-keys-create": ("ledger", "keys", "create"),
     "drill-key": ("drill", "key"),
     "keys-create": ("keys", "create"),
     "keys-list": ("keys", "list"),

@@ -25,6 +25,7 @@ from readback.domain.errors import (
     VerifierError,
 )
 from readback.domain.errors_drill import DrillError
+from readback.ledger.fault import LogError
 
 
 def _tree(root: type[ReadbackError]) -> Iterator[type[ReadbackError]]:
@@ -78,6 +79,7 @@ def test_every_error_hangs_on_one_branch() -> None:
     branches = {
         CanonError,
         DrillError,
+        LogError,
         InputError,
         HonestyError,
         ContractError,

@@ -1,10 +1,8 @@
-"""`readback ledger verify`: the whole log recomputed. It opens the ledger read-only and repairs nothing."""
+"""`readback ledger`: its evidence; and `verify`, the whole log recomputed. Nothing here changes or repairs a ledger."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
@@ -12,27 +10,33 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
+from readback.commands.counting import counted
+from readback.commands.ledger_export import export, verify_export
+from readback.commands.ledger_keys import VERIFIER, log_keys, trusted
+from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
 from readback.lifecycle.audit import AuditReport, Fault, audit
+from readback.lifecycle.audit_heads import Heads
 from readback.sdk.approving import approvals_of
 
 EXIT_FAULT = 1
-PROGRESS_EVERY = 500
 _LEAF = re.compile("[0-9a-f]{64}")
 
 
 @click.group("ledger")
 def ledger() -> None:
-    """Check the ledger."""
+    """Check the ledger, sign its head, and prove what is in it."""
 
 
 @ledger.command("verify", short_help="Recompute the whole log, and compare.")
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
+@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
+@VERIFIER
 @options.as_json
-def verify(url: str | None, head: str | None, as_json: bool) -> int:
+def verify(url: str | None, head: str | None, kept: tuple[str, ...], key: str | None, as_json: bool) -> int:
     """Recompute every hash, fold every action again, and compare everything that follows from the entries.
 
     \b
@@ -40,15 +44,20 @@ def verify(url: str | None, head: str | None, as_json: bool) -> int:
     links of each action, its projection, its evidence's digests, its request
     and key, its idempotency record, and the store's own files.
 
-    Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end
-    looks sound from inside: keep the head that is printed somewhere else, and pass it as --head later.
+    Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end, or
+    written anew as a whole, looks sound from inside: keep what `ledger checkpoint` signs (or the head that is printed
+    here) somewhere else, and pass it as --checkpoint (or --head) later. Of several checkpoints, each has to be covered.
     """
-    kept = _head(head)
+    heads = None
+    if kept:
+        authority = trusted(key)
+        heads = Heads([kept_checkpoint(place, authority).checkpoint for place in kept])
     settings = settings_of(url)
+    known = approvals_of(settings.approvers) if settings.approvers else None
     store = bootstrap.store(settings.url, read_only=True)
     try:
-        with _progress(enabled=not as_json) as step:
-            report = audit(store, step, kept, approvals_of(settings.approvers) if settings.approvers else None)
+        with counted("reading the ledger", enabled=not as_json) as step:
+            report = audit(store, step, _head(head), known, heads)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:
         store.close()
@@ -105,21 +114,5 @@ def _tell(report: AuditReport, url: str) -> None:
         note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
 
 
-@contextmanager
-def _progress(*, enabled: bool) -> Iterator[Callable[[int], None]]:
-    """A counter on stderr where that is a terminal, and nothing where it is not."""
-    err = console(stderr=True) if enabled else None
-    if err is None or not err.is_terminal:
-        yield _quiet
-        return
-    with err.status("reading the ledger") as shown:
-
-        def step(done: int) -> None:
-            if done % PROGRESS_EVERY == 0:
-                shown.update(f"reading the ledger: {done} done")
-
-        yield step
-
-
-def _quiet(done: int) -> None:
-    """No terminal, no progress."""
+for each in (checkpoint, export, log_keys, prove, verify_export, verify_proof):
+    ledger.add_command(each)

@@ -4,7 +4,7 @@
     ├── CanonError (2)                  a value that cannot be written down exactly; see canon.fault
     ├── InputError (2)                  the caller's: nothing is recorded but the rejection
     │   ├── ArgumentError, OversizeError, ProposalError, UsageError, NotFoundError
-    │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError
+    │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError, SagaError
     │   ├── LimitError: InFlightLimitError, EvidenceLimitError; MissingScopeError, ApprovalError
     │   └── HeaderInjectionError, SandboxEscapeError
     ├── HonestyError (2, a TypeError)   an outcome or a proposal was asked for a truth value
@@ -25,6 +25,8 @@
     │   └── UnknownOutcomeError         the worst case: an effect may have landed, its record has not
     ├── NotVerifiedError (by state)     asked for by `raise_unless_verified`
     ├── DrillError (5, 1, 3)            of drills alone; see `errors_drill`
+    ├── LogError (1)                    what is to prove something, and does not; see ledger.fault
+    │   └── LogFormatError (2), LogProofError, LogSignatureError
     └── InvariantError (6)              ours: a bug, stopped before it could become a false report
 
 Who uses it: every room. The number is the command line's exit code. `code` is stable between releases.

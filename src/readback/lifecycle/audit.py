@@ -27,6 +27,7 @@ from readback.lifecycle import audit_saga
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
+from readback.lifecycle.audit_heads import Heads
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold
@@ -94,11 +95,12 @@ def audit(
     progress: Callable[[int], None] = nobody,
     kept: tuple[int, str] | None = None,
     approvals: Approvals | None = None,
+    heads: Heads | None = None,
 ) -> AuditReport:
     """Reads everything. `progress` is called with the number of entries and actions done.
 
     `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
-    `approvals`: who may approve, so that signatures are checked too.
+    `approvals`: who may approve, so that signatures are checked too. `heads`: signed checkpoints kept elsewhere.
     Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
     """
     report = AuditReport(approvals=approvals)
@@ -108,6 +110,8 @@ def audit(
     for stored in store.scan():  # 1
         report.add(check_entry(stored, report.head_seq))
         controls.read(stored)
+        if heads is not None:
+            heads.read(stored.leaf)
         if stored.version == 1 and store.projection(stored.action_id) is None:
             what = f"Action {stored.action_id} has entries and no projection."
             report.add([Fault("projection.missing", what, stored.seq, stored.action_id)])
@@ -119,6 +123,9 @@ def audit(
         report.truncation = f"checked against the head that was kept at entry {kept[0]}; not beyond it"
         if not met:
             report.add([Fault("log.head", f"Entry {kept[0]} with the leaf hash that was kept is not in the log.")])
+    if heads is not None:
+        report.truncation = heads.said()
+        report.add(Fault(code, what) for code, what in heads.faults())
     seen: dict[tuple[str, str], None] = {}
     for stored_projection in store.projections():
         folded += _audit_action(store, stored_projection, report, seen)

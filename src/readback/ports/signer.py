@@ -34,3 +34,21 @@ class Verifier(Protocol):
         False for everything else, what is no key or no signature included; it raises nothing for what it is given.
         """
         ...
+
+
+class LogSigner(Protocol):
+    """The key of a log, opened. Trusted to sign nothing by itself."""
+
+    @property
+    def name(self) -> str:
+        """The log's origin, which is the key's name."""
+        ...
+
+    @property
+    def raw_key(self) -> bytes:
+        """The public half, 32 bytes. It is the same each time."""
+        ...
+
+    def sign(self, message: bytes) -> bytes:
+        """The Ed25519 signature of exactly these bytes."""
+        ...

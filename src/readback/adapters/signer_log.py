@@ -1,0 +1,94 @@
+"""The log's own Ed25519 key, in a file that only its owner may read: what signs checkpoints.
+
+Chosen by bootstrap. The file holds the key as signed notes have it, name and all, without a passphrase: a service signs
+with it while nobody is there. So its mode is all that guards it, and is checked on each reading. `cryptography` is
+imported when a key is made or opened. It must not sign anything by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from readback.domain.errors import SettingsError
+from readback.ledger.fault import LogFormatError
+from readback.ledger.note import VerifierKey, parse_private, private_text
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+FILE_MAX_BYTES: Final = 4_096
+OWNER_ONLY: Final = 0o600
+OWN_NAME: Final = "readback.local/"
+"""What the name of a log begins with that was given none; eight digits of its key's hash make it one of its own."""
+
+
+class LogKey:
+    """Keeps `ports.signer.LogSigner`."""
+
+    __slots__ = ("_key", "name", "raw_key")
+
+    def __init__(self, name: str, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self.name = name
+        self.raw_key = key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
+
+
+def create_log_key(path: Path, name: str) -> LogKey:
+    """A fresh key in a new file. Raises SettingsError where the file is there, or the name is none."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes_raw()
+    try:
+        verifier = VerifierKey(name or OWN_NAME + sha256(public).hexdigest()[:8], public)
+    except LogFormatError as error:
+        raise _fault(error.message, "Name the log as a URL without its scheme, such as example.com/ledger.") from error
+    written = private_text(verifier, key.private_bytes_raw()) + "\n"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(path, "xb", opener=lambda place, flags: os.open(place, flags, OWNER_ONLY)) as file:
+            os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
+            file.write(written.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _fault(f"The key file {path} cannot be made: {error.strerror}.", "Name another file.") from error
+    return LogKey(verifier.name, key)
+
+
+def open_log_key(path: Path) -> LogKey:
+    """The key in a file. Raises SettingsError for one that others may read, and for what is no key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        name, key_id, seed = parse_private(_owners_text(path))
+        key = LogKey(name, Ed25519PrivateKey.from_private_bytes(seed))
+    except (LogFormatError, ValueError) as error:
+        raise _fault(f"The key file {path} holds no key of a log.", "Make one with `ledger keys create`.") from error
+    if VerifierKey(name, key.raw_key).key_id.hex() != key_id:
+        raise _fault(f"The key file {path} was changed: its id is not that of its key.", "Take it from your backup.")
+    return key
+
+
+def _owners_text(path: Path) -> str:
+    """The file's one line, where it is a plain file that nobody but its owner may read or write."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077 or found.st_uid != os.geteuid():
+                said = f"The key file {path} is not a plain file of yours with mode 0600."
+                raise _fault(said, f"Run: chmod 600 {path}; if others could read it, make a new key.")
+            return file.read(FILE_MAX_BYTES).decode("utf-8").removesuffix("\n")
+    except OSError as error:
+        raise _fault(f"The key file {path} cannot be read: {error.strerror}.", "Name it with --key-file.") from error
+
+
+def _fault(message: str, remedy: str) -> SettingsError:
+    return SettingsError(message, remedy=remedy, code="settings.signing-key")

@@ -1,0 +1,109 @@
+"""An exported log in a folder, and texts that are kept elsewhere: written beside and moved into place, whole or not.
+
+Chosen by bootstrap. A file that is too large, or no plain file, is refused before it is read. It must not believe what
+it reads: whoever calls hashes it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from readback.domain.errors import StoreError, StoreFullError, UsageError
+from readback.ledger.fault import LogFormatError
+
+BEING_WRITTEN: Final = ".being-written"
+FULL: Final = frozenset({28, 122})
+"""ENOSPC and EDQUOT."""
+
+
+class TilesFolder:
+    """Keeps `ports.export.Tiles`."""
+
+    __slots__ = ("_folder", "_made")
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: set[Path] = set()
+
+    def write(self, path: str, data: bytes) -> None:
+        place = self._folder / path
+        if place.parent not in self._made:
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritten(place, error) from error
+            self._made.add(place.parent)
+        put(place, data, synced=False)
+
+    def read(self, path: str, bytes_max: int) -> bytes | None:
+        return take(self._folder / path, bytes_max)
+
+
+def new_folder(folder: Path) -> TilesFolder:
+    """A folder of its owner's alone, made now or found empty. Raises UsageError where it holds something."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"The folder {folder} is not empty.", remedy="Name one that is empty, or not there.")
+    except OSError as error:
+        raise UsageError(f"The folder {folder} cannot be used: {error.strerror}.", remedy="Name another.") from error
+    return TilesFolder(folder)
+
+
+def old_folder(folder: Path) -> TilesFolder:
+    """A folder that is there. Raises UsageError where it is not."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}.", remedy="Name the folder of an exported log.")
+    return TilesFolder(folder)
+
+
+def put(place: Path, data: bytes, *, synced: bool = True) -> None:
+    """A whole file in place of what was there. `synced`: on the disk when this returns. Raises StoreError."""
+    beside = place.with_name(place.name + BEING_WRITTEN)
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        os.replace(beside, place)
+        if synced:
+            _sync_folder(place.parent)
+    except OSError as error:
+        raise _unwritten(place, error) from error
+
+
+def take(place: Path, bytes_max: int) -> bytes | None:
+    """A plain file's bytes, or None where there is none. Raises LogFormatError for a larger one, else StoreError."""
+    try:
+        with open(place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LogFormatError(f"{place} is no plain file.")
+            data = file.read(bytes_max + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except IsADirectoryError as error:
+        raise LogFormatError(f"{place} is a folder.") from error
+    except OSError as error:
+        raise StoreError(f"{place} cannot be read: {error.strerror}.", remedy="Look at its rights.") from error
+    if len(data) > bytes_max:
+        raise LogFormatError(f"{place} has more than {bytes_max} bytes.")
+    return data
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the name is on the disk too."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _unwritten(place: Path, error: OSError) -> StoreError:
+    kind = StoreFullError if error.errno in FULL else StoreError
+    said = "Free space there, or name another place." if kind is StoreFullError else "Name another place."
+    return kind(f"{place} cannot be written: {error.strerror}.", remedy=said)

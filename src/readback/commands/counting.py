@@ -1,0 +1,33 @@
+"""A count of what is read, on stderr, where that is a terminal.
+
+Used by the commands that read a whole log; silent in pipes, and with --json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from readback.commands.terminal import console
+
+PROGRESS_EVERY = 500
+
+
+@contextmanager
+def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
+    """Something to call with the number done; it is shown where somebody can see it."""
+    err = console(stderr=True) if enabled else None
+    if err is None or not err.is_terminal:
+        yield _quiet
+        return
+    with err.status(what) as shown:
+
+        def step(done: int) -> None:
+            if done % PROGRESS_EVERY == 0:
+                shown.update(f"{what}: {done} done")
+
+        yield step
+
+
+def _quiet(done: int) -> None:
+    """No terminal, no progress."""

@@ -1,0 +1,210 @@
+"""`readback ledger checkpoint`, `prove`, `verify-proof`: heads that are kept elsewhere, and the proof of one action.
+
+They open the ledger read-only. What they hand out was recomputed, and a proof was checked, before it leaves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json, parse_json
+from readback.commands import options
+from readback.commands.counting import counted
+from readback.commands.ledger_keys import KEY_FILE, VERIFIER, authority_of, signer, trusted
+from readback.commands.opening import settings_of
+from readback.commands.terminal import moment, note, print_json, safe, value
+from readback.domain.errors import NotFoundError, UsageError
+from readback.domain.events import Opened, open_envelope
+from readback.ledger.checkpoint import SignedCheckpoint, open_checkpoint
+from readback.ledger.fault import LogFormatError
+from readback.ledger.note import NOTE_MAX_BYTES
+from readback.ledger.tiles import CHECKPOINT, TILE_BYTES
+from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
+from readback.lifecycle import attest
+from readback.lifecycle.attest import Authority
+
+if TYPE_CHECKING:
+    from readback.ports.store import LedgerStore, StoredEvent
+
+URL = click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
+OUT = click.option("--out", metavar="FILE", help="Write it to this file, in place of what is there.")
+
+
+def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
+    """The checkpoint in a file, its signature checked. Raises UsageError, LogFormatError, LogSignatureError."""
+    data = bootstrap.kept_file(Path(place), NOTE_MAX_BYTES)
+    if data is None:
+        raise UsageError(f"There is no file {safe(place)}.", remedy="Name a checkpoint that was kept.")
+    return open_checkpoint(data, [authority.key], authority.check)
+
+
+@click.command("checkpoint", short_help="Sign the head of the log, to be kept elsewhere.")
+@URL
+@KEY_FILE
+@OUT
+@click.option(
+    "--witness", metavar="FILE", help="A file elsewhere with the last checkpoint; it is checked, and replaced."
+)
+@options.as_json
+def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: str | None, as_json: bool) -> int:
+    """Recompute the root over all entries, sign it with the log's own key, and print the checkpoint.
+
+    \b
+    Keep it where whoever may write the ledger may not: only then does it show
+    later that nothing before it was cut off or changed.
+
+    With --witness nothing is signed unless the log still begins with what the checkpoint in FILE covers; the new
+    checkpoint then takes its place there. FILE need not be there the first time.
+
+    Exit code 0: signed; 1: the log does not go on from the witness's checkpoint; 6: an entry is damaged.
+    """
+    signing = signer(key_file)
+    seen = _seen(witness, authority_of(signing))
+    store = bootstrap.store(settings_of(url).url, read_only=True)
+    try:
+        with counted("reading the ledger", enabled=not as_json) as step:
+            signed = attest.head(store, signing, [seen.checkpoint] if seen else [], step)
+    finally:
+        store.close()
+    data = signed.to_bytes()
+    for place in (witness, out):
+        if place is not None:
+            bootstrap.keep_file(Path(place), data)
+    found = signed.checkpoint
+    if as_json:
+        said: dict[str, Json] = {"origin": found.origin, "size": found.size, "root": found.root.hex()}
+        print_json({**said, "checkpoint": data.decode(), "goes_on_from": seen.checkpoint.size if seen else None})
+        return 0
+    print(data.decode(), end="")
+    if seen is not None:
+        note(f"The log goes on from the {seen.checkpoint.size} entries of the witness's checkpoint.")
+    note(f"Signed: {found.size} entries of {safe(found.origin)}. Keep it where nobody who writes the ledger can write.")
+    return 0
+
+
+def _seen(place: str | None, authority: Authority) -> SignedCheckpoint | None:
+    """What the witness saw last; None where it has seen nothing yet."""
+    if place is None or bootstrap.kept_file(Path(place), NOTE_MAX_BYTES) is None:
+        return None
+    return kept_checkpoint(place, authority)
+
+
+@click.command("prove", short_help="The proof of one action, to be checked offline.")
+@click.argument("action_id", metavar="ID")
+@click.option("--version", metavar="N", type=click.IntRange(min=1), help="The entry of this number; else the last one.")
+@options.ledger
+@KEY_FILE
+@OUT
+@click.option("--checkpoint", "kept", metavar="FILE", help="Prove it against this checkpoint; else one is signed now.")
+@click.option(
+    "--tiles", "folder", metavar="FOLDER", help="Take hashes and checkpoint from this export: no long reading."
+)
+@VERIFIER
+def prove(
+    action_id: str,
+    version: int | None,
+    principal: str | None,
+    tenant: str | None,
+    url: str | None,
+    key_file: str | None,
+    out: str | None,
+    kept: str | None,
+    folder: str | None,
+    key: str | None,
+) -> int:
+    """Print the proof (C2SP tlog-proof) that the last entry of action ID is in the log: the entry itself, the path to
+    the root, and the signed checkpoint. `readback ledger verify-proof` checks it, and so does any other checker of that
+    form.
+
+    The log is read from its beginning, once; with --tiles a few files are read in place of it, however long it is.
+    """
+    if kept is not None and folder is not None:
+        raise UsageError("An export has a checkpoint of its own.", remedy="Pass --checkpoint or --tiles, not both.")
+    settings = settings_of(url, tenant, principal)
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        entry = _entry(store, action_id, settings.tenant, version)
+        proof = _proof(store, entry, key_file, kept, folder, key)
+    finally:
+        store.close()
+    data = proof.to_bytes()
+    if out is not None:
+        bootstrap.keep_file(Path(out), data)
+        note(f"Entry {entry.seq} (version {entry.version} of {safe(action_id)}): {len(data)} bytes in {safe(out)}.")
+    else:
+        print(data.decode(), end="")
+    return 0
+
+
+def _entry(store: LedgerStore, action_id: str, tenant: str, version: int | None) -> StoredEvent:
+    held = store.projection(action_id)
+    events = store.events(action_id) if held is not None and held.projection.tenant == tenant else []
+    if not events:
+        raise NotFoundError(f"There is no action {safe(action_id)} in tenant {safe(tenant)}.")
+    if version is not None and version > len(events):
+        raise NotFoundError(f"Action {safe(action_id)} has {len(events)} entries, and no entry {version}.")
+    return events[-1 if version is None else version - 1]
+
+
+def _proof(
+    store: LedgerStore, entry: StoredEvent, key_file: str | None, kept: str | None, folder: str | None, key: str | None
+) -> EntryProof:
+    if folder is not None:
+        authority = trusted(key)
+        tiles = bootstrap.tiles(Path(folder))
+        signed = kept_checkpoint(str(Path(folder) / CHECKPOINT), authority)
+
+        def fetch(path: str) -> bytes:
+            found = tiles.read(path, TILE_BYTES)
+            if found is None:
+                raise LogFormatError(f"The export has no file {path}.")
+            return found
+
+        return attest.prove_from_tiles(fetch, entry, authority, signed)
+    with counted("reading the ledger", enabled=True) as step:
+        if kept is not None:
+            authority = trusted(key)
+            return attest.prove_by_reading(store, entry, authority, kept_checkpoint(kept, authority), step)
+        signing = signer(key_file)
+        return attest.prove_now(store, entry, authority_of(signing), signing, step)
+
+
+@click.command("verify-proof", short_help="Check a proof, without the ledger.")
+@click.argument("place", metavar="FILE")
+@VERIFIER
+@options.as_json
+def verify_proof(place: str, key: str | None, as_json: bool) -> int:
+    """Check a proof that `readback ledger prove` made, and say what was proved. The ledger is not needed.
+
+    Exit code 0: the entry is in the log that the key signed; 1: that is not shown; 2: FILE is no proof.
+    """
+    data = bootstrap.kept_file(Path(place), PROOF_MAX_BYTES)
+    if data is None:
+        raise UsageError(f"There is no file {safe(place)}.")
+    authority = trusted(key)
+    proof = parse_proof(data)
+    covering = proof.check([authority.key], authority.check)
+    opened = open_envelope(proof.entry)
+    if as_json:
+        said = {"ok": True, "origin": covering.origin, "size": covering.size, "seq": proof.index + 1}
+        print_json({**said, "entry": parse_json(proof.entry)})
+        return 0
+    print(f"Entry {proof.index + 1} of {covering.size} that {safe(covering.origin)} signed:")
+    for line in _said(opened):
+        print(f"  {line}")
+    note("It is in the log as it was signed. Whether it was true when it was written, no proof can show.")
+    return 0
+
+
+def _said(opened: Opened) -> list[str]:
+    event = opened.event
+    states = " > ".join(state.value for state in event.path) or "-"
+    return [
+        f"action {safe(opened.action_id)}, version {opened.version}, tenant {safe(opened.tenant)}",
+        f"{event.kind.value} at {moment(event.at_us)}; states {states}",
+        f"data {value(event.data)}",
+    ]

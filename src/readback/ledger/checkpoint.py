@@ -1,0 +1,73 @@
+"""Checkpoints (C2SP tlog-checkpoint): the size and the root of a log at one moment, as a signed note.
+
+Called where a head of the log is signed, kept elsewhere, and compared. One that is signed binds every entry up to its
+size; it says nothing about what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from readback.ledger.coding import base64_text, hash_bytes, number
+from readback.ledger.fault import LogFormatError, LogSignatureError
+from readback.ledger.note import Check, Note, Sign, VerifierKey, parse_note, sign_note
+from readback.ledger.tree import HASH_BYTES, SIZE_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a log says of itself: `origin` names it, `size` counts its leaves, `root` is the hash over them."""
+
+    origin: str
+    size: int
+    root: bytes
+    extensions: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The note's text. Raises LogFormatError for what cannot be written so."""
+        lines = (self.origin, str(self.size), base64_text(self.root), *self.extensions)
+        if any(not line or "\n" in line for line in lines):
+            raise LogFormatError("A line of a checkpoint is empty, or is more than one.")
+        if not 0 <= self.size <= SIZE_MAX or len(self.root) != HASH_BYTES:
+            raise LogFormatError("A checkpoint has a size and a hash as its root.")
+        return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCheckpoint:
+    """A checkpoint with the note that holds it. Made only by signing, and by checking a signature."""
+
+    checkpoint: Checkpoint
+    note: Note
+
+    def to_bytes(self) -> bytes:
+        return self.note.to_bytes()
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """Reads a note's text. Raises LogFormatError."""
+    lines = text.split("\n")
+    if len(lines) < 4 or lines.pop() or not all(lines):
+        raise LogFormatError("A checkpoint has at least three lines, and none that is empty.")
+    return Checkpoint(lines[0], number(lines[1], "size"), hash_bytes(lines[2], "root"), tuple(lines[3:]))
+
+
+def sign_checkpoint(checkpoint: Checkpoint, key: VerifierKey, sign: Sign) -> SignedCheckpoint:
+    """Signs it. Raises LogFormatError where the key is not the log's own, which bears the origin as its name."""
+    if key.name != checkpoint.origin:
+        raise LogFormatError("A log's key has the log's origin as its name.")
+    return SignedCheckpoint(checkpoint, sign_note(checkpoint.text(), key, sign))
+
+
+def open_checkpoint(data: bytes, keys: Sequence[VerifierKey], check: Check) -> SignedCheckpoint:
+    """A checkpoint that one of these keys signed, each in the name of its log.
+
+    Raises LogFormatError where it is none, LogSignatureError where it is not theirs, or another log's.
+    """
+    note = parse_note(data)
+    found = parse_checkpoint(note.text)
+    signers = note.signed_by(keys, check)
+    if all(key.name != found.origin for key in signers):
+        raise LogSignatureError(f"The checkpoint is of the log {found.origin!r}, and another log's key signed it.")
+    return SignedCheckpoint(found, note)

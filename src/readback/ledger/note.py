@@ -1,0 +1,185 @@
+"""Signed notes (C2SP signed-note): a text, a blank line, and a line for each signature, by Ed25519.
+
+Called for checkpoints. Signing and checking are handed in, so that this room stays pure. A key is named, and its id
+binds name, algorithm and key; signatures by keys that nobody asked for are left alone, as the form demands, and a wrong
+one by a known key refuses the whole note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from readback.ledger.coding import base64_bytes, base64_text
+from readback.ledger.fault import LogFormatError, LogSignatureError
+
+ED25519: Final = b"\x01"
+"""The algorithm's number in key ids and encoded keys."""
+KEY_BYTES: Final = 32
+SIGNATURE_BYTES: Final = 64
+KEY_ID_BYTES: Final = 4
+NAME_MAX_CHARACTERS: Final = 256
+NOTE_MAX_BYTES: Final = 262_144
+SIGNATURES_MAX: Final = 64
+SIGNED: Final = "— "
+"""What a signature's line begins with: an em dash and a space."""
+PRIVATE: Final = "PRIVATE+KEY+"
+
+Check: TypeAlias = Callable[[str, bytes, bytes], bool]
+"""Whether a signature is this public key's (`ed25519:` and base64) over this message; see ports.signer.Verifier."""
+Sign: TypeAlias = Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey:
+    """The public half of a log's key, with its name."""
+
+    name: str
+    public: bytes
+    """The raw 32 bytes."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if len(self.public) != KEY_BYTES:
+            raise LogFormatError(f"An Ed25519 key has {KEY_BYTES} bytes.")
+
+    @property
+    def key_id(self) -> bytes:
+        """Four bytes that name it beside its name; no fingerprint to be trusted."""
+        return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:KEY_ID_BYTES]
+
+    @property
+    def public_text(self) -> str:
+        """As a `Check` takes it."""
+        return "ed25519:" + base64_text(self.public)
+
+    def __str__(self) -> str:
+        """The verifier key as it is handed on: name, id and key, apart by a plus."""
+        return f"{self.name}+{self.key_id.hex()}+{base64_text(ED25519 + self.public)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One line under a note. Whether it is valid is not known from it."""
+
+    name: str
+    key_id: bytes
+    signature: bytes
+
+    def line(self) -> str:
+        return f"{SIGNED}{self.name} {base64_text(self.key_id + self.signature)}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text that ends in a line's end, and its signatures."""
+
+    text: str
+    signatures: tuple[Signature, ...]
+
+    def to_bytes(self) -> bytes:
+        return (self.text + "\n" + "".join(each.line() for each in self.signatures)).encode()
+
+    def signed_by(self, keys: Sequence[VerifierKey], check: Check) -> tuple[VerifierKey, ...]:
+        """Those of the keys that signed. Raises LogSignatureError for a wrong signature by one of them, or for none."""
+        known = {(key.name, key.key_id): key for key in keys}
+        signers: list[VerifierKey] = []
+        for each in self.signatures:
+            key = known.get((each.name, each.key_id))
+            if key is None:
+                continue
+            if not check(key.public_text, self.text.encode(), each.signature):
+                raise LogSignatureError(f"The signature by {key.name} is not valid.")
+            signers.append(key)
+        if not signers:
+            asked = ", ".join(f"{key.name}+{key.key_id.hex()}" for key in keys)
+            raise LogSignatureError(f"It is not signed by {asked or 'any key'}.")
+        return tuple(dict.fromkeys(signers))
+
+
+def sign_note(text: str, key: VerifierKey, sign: Sign, before: Sequence[Signature] = ()) -> Note:
+    """The text, signed by one key more. Raises LogFormatError for a text that no note may have."""
+    _check_text(text.encode())
+    if not text.endswith("\n"):
+        raise LogFormatError("The text of a note ends with a line's end.")
+    signed = Signature(key.name, key.key_id, sign(text.encode()))
+    return Note(text, (*before, signed))
+
+
+def parse_note(data: bytes) -> Note:
+    """Reads a note; its signatures are not checked. Raises LogFormatError."""
+    if len(data) > NOTE_MAX_BYTES:
+        raise LogFormatError(f"The note has {len(data)} bytes, over {NOTE_MAX_BYTES}.")
+    whole = _check_text(data)
+    head, blank, below = whole.rpartition("\n\n")
+    if not blank or not below.endswith("\n"):
+        raise LogFormatError("The note has no blank line, or no line's end after its signatures.")
+    lines = below[:-1].split("\n")
+    if len(lines) > SIGNATURES_MAX:
+        raise LogFormatError(f"The note has more than {SIGNATURES_MAX} signatures.")
+    return Note(head + "\n", tuple(_signature(line) for line in lines))
+
+
+def parse_key(text: str) -> VerifierKey:
+    """Reads a verifier key: name, id and key, apart by a plus. Raises LogFormatError."""
+    name, key_id, encoded = _three(text, "verifier key")
+    found = VerifierKey(name, _key(encoded, "verifier key"))
+    if found.key_id.hex() != key_id:
+        raise LogFormatError("The verifier key has another id than its name and its key make.")
+    return found
+
+
+def private_text(key: VerifierKey, seed: bytes) -> str:
+    """A private key as a file holds it; the form of `golang.org/x/mod/sumdb/note`."""
+    return f"{PRIVATE}{key.name}+{key.key_id.hex()}+{base64_text(ED25519 + seed)}"
+
+
+def parse_private(text: str) -> tuple[str, str, bytes]:
+    """Name, id (hex) and seed of a private key. Its id has to be the public half's. Raises LogFormatError."""
+    if not text.startswith(PRIVATE):
+        raise LogFormatError("This is no private key of a log.")
+    name, key_id, encoded = _three(text.removeprefix(PRIVATE), "private key")
+    return name, key_id, _key(encoded, "private key")
+
+
+def _three(text: str, what: str) -> tuple[str, str, str]:
+    parts = text.split("+", 2)  # base64 may hold a plus; a name may not
+    if len(parts) != 3:
+        raise LogFormatError(f"The {what} does not have the form name+id+key.")
+    _check_name(parts[0])
+    return parts[0], parts[1], parts[2]
+
+
+def _key(encoded: str, what: str) -> bytes:
+    raw = base64_bytes(encoded, what)
+    if raw[:1] != ED25519 or len(raw) != 1 + KEY_BYTES:
+        raise LogFormatError(f"The {what} is no Ed25519 key.")
+    return raw[1:]
+
+
+def _signature(line: str) -> Signature:
+    name, space, encoded = line.removeprefix(SIGNED).partition(" ")
+    if not line.startswith(SIGNED) or not space:
+        raise LogFormatError("A signature's line has not the form of one.")
+    _check_name(name)
+    raw = base64_bytes(encoded, "signature")
+    if len(raw) <= KEY_ID_BYTES:
+        raise LogFormatError("A signature has no bytes.")
+    return Signature(name, raw[:KEY_ID_BYTES], raw[KEY_ID_BYTES:])
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > NAME_MAX_CHARACTERS or "+" in name or any(c.isspace() or c < " " for c in name):
+        raise LogFormatError("A key's name is empty, too long, or holds a space, a plus or a control character.")
+
+
+def _check_text(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LogFormatError("The note is not UTF-8.") from error
+    if any(c < " " and c != "\n" for c in text):
+        raise LogFormatError("The note holds a control character.")
+    return text

@@ -1,0 +1,128 @@
+"""Proofs about a log: that a leaf is in it, and that a larger one begins with a smaller one.
+
+Made from the hashes of perfect subtrees, wherever those are kept; checked from the proof alone, by the steps of RFC
+9162, 2.1.3.2 and 2.1.4.2. A check returns nothing or raises: there is no answer that could be overlooked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from readback.ledger.fault import LogProofError
+from readback.ledger.tree import HASH_BYTES, SIZE_MAX, Read, node_hash, subtree_hash
+
+
+def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:
+    """The audit path of leaf `index` in the tree of `size` leaves (RFC 9162, 2.1.3.1). Raises LogProofError."""
+    if not 0 <= index < size <= SIZE_MAX:
+        raise LogProofError(f"There is no leaf {index} in a tree of {size} leaves.")
+    beside: list[tuple[int, int]] = []
+    begin, end = 0, size
+    while end - begin > 1:
+        middle = begin + _split(end - begin)
+        if index < middle:
+            beside.append((middle, end))
+            end = middle
+        else:
+            beside.append((begin, middle))
+            begin = middle
+    return [subtree_hash(first, last, read) for first, last in reversed(beside)]
+
+
+def consistency_proof(first: int, second: int, read: Read) -> list[bytes]:
+    """That the tree of `second` leaves begins with that of `first` (RFC 9162, 2.1.4.1). Raises LogProofError."""
+    _check_sizes(first, second)
+    if first == second:
+        return []
+    beside: list[tuple[int, int]] = []
+    begin, end, whole = 0, second, True
+    while end != first:
+        middle = begin + _split(end - begin)
+        if first <= middle:
+            beside.append((middle, end))
+            end = middle
+        else:
+            beside.append((begin, middle))
+            begin, whole = middle, False
+    if not whole:
+        beside.append((begin, end))
+    return [subtree_hash(left, right, read) for left, right in reversed(beside)]
+
+
+def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
+    """The root that the path leads to. Raises LogProofError where it has another length than it must have."""
+    if not 0 <= index < size <= SIZE_MAX:  # 1
+        raise LogProofError(f"There is no leaf {index} in a tree of {size} leaves.")
+    _check_hashes([leaf, *path])
+    place, last, root = index, size - 1, leaf  # 2, 3
+    for beside in path:  # 4
+        if last == 0:
+            raise LogProofError("The inclusion proof is too long.")
+        if place & 1 or place == last:
+            root = node_hash(beside, root)
+            while not place & 1 and place:
+                place >>= 1
+                last >>= 1
+        else:
+            root = node_hash(root, beside)
+        place >>= 1
+        last >>= 1
+    if last:  # 5
+        raise LogProofError("The inclusion proof is too short.")
+    return root
+
+
+def check_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> None:
+    """RFC 9162, 2.1.3.2. Raises LogProofError where the path does not show that the leaf is at `index`."""
+    if root_from_inclusion(leaf, index, size, path) != root:
+        raise LogProofError(f"The proof does not lead from leaf {index} to the root of {size} leaves.")
+
+
+def check_consistency(first: int, second: int, first_root: bytes, second_root: bytes, path: Sequence[bytes]) -> None:
+    """RFC 9162, 2.1.4.2. Raises LogProofError where the path does not show that the second begins with the first."""
+    _check_sizes(first, second)
+    if first == second:
+        if path or first_root != second_root:
+            raise LogProofError(f"There are two trees of {first} leaves: the log has forked.")
+        return
+    _check_hashes([first_root, second_root, *path])
+    rest = list(path)
+    if not rest:  # 1
+        raise LogProofError("The consistency proof is empty.")
+    if first & (first - 1) == 0:  # 2
+        rest.insert(0, first_root)
+    place, last = first - 1, second - 1  # 3
+    while place & 1:  # 4
+        place >>= 1
+        last >>= 1
+    old = new = rest[0]  # 5
+    for beside in rest[1:]:  # 6
+        if last == 0:
+            raise LogProofError("The consistency proof is too long.")
+        if place & 1 or place == last:
+            old, new = node_hash(beside, old), node_hash(beside, new)
+            while not place & 1 and place:
+                place >>= 1
+                last >>= 1
+        else:
+            new = node_hash(new, beside)
+        place >>= 1
+        last >>= 1
+    if last or (old, new) != (first_root, second_root):  # 7
+        raise LogProofError(f"The tree of {second} leaves is not shown to begin with that of {first}.")
+
+
+def _split(size: int) -> int:
+    """The largest power of two below `size`."""
+    return 1 << ((size - 1).bit_length() - 1)
+
+
+def _check_sizes(first: int, second: int) -> None:
+    """Every log begins with the empty one: what would show that shows nothing, and is refused."""
+    if not 0 < first <= second <= SIZE_MAX:
+        raise LogProofError(f"A tree of {second} leaves cannot be shown to begin with one of {first}.")
+
+
+def _check_hashes(hashes: Sequence[bytes]) -> None:
+    if any(len(each) != HASH_BYTES for each in hashes):
+        raise LogProofError(f"A hash of a proof has not {HASH_BYTES} bytes.")

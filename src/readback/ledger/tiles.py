@@ -1,0 +1,169 @@
+"""A log as a folder of files (C2SP tlog-tiles): hash tiles of height 8, entry bundles, partial ones at the right edge.
+
+Called where a log is exported, and where an export is read: what `TileWriter` makes of the entries is what the folder
+has to hold, byte for byte. It names files and fills them; it opens none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from readback.ledger.fault import LogFormatError
+from readback.ledger.leaf import leaf_hash
+from readback.ledger.tree import HASH_BYTES, SIZE_MAX, GrowingTree, fold, node_hash
+
+HEIGHT: Final = 8
+WIDTH: Final = 1 << HEIGHT
+TILE_BYTES: Final = WIDTH * HASH_BYTES
+ENTRY_MAX_BYTES: Final = 65_535
+BUNDLE_MAX_BYTES: Final = WIDTH * (2 + ENTRY_MAX_BYTES)
+LEVELS_MAX: Final = -(-SIZE_MAX.bit_length() // HEIGHT)
+TILES_READ_MAX: Final = 64
+"""Tiles that a reader remembers: a proof needs two or three of each level."""
+CHECKPOINT: Final = "checkpoint"
+
+File = tuple[str, bytes]
+"""A path in the folder, and what it holds."""
+
+
+def tile_path(level: int, place: int, width: int = WIDTH) -> str:
+    """Where a tile of hashes is: `tile/0/x001/x234/067`, and `.p/17` behind it where it is 17 wide."""
+    return f"tile/{level}/{_place(place)}{_part(width)}"
+
+
+def bundle_path(place: int, width: int = WIDTH) -> str:
+    """Where a bundle of entries is."""
+    return f"tile/entries/{_place(place)}{_part(width)}"
+
+
+def bundles_of(size: int) -> Iterator[tuple[int, int]]:
+    """Place and width of each bundle of entries (and each lowest tile) of a log."""
+    whole, rest = divmod(size, WIDTH)
+    yield from ((place, WIDTH) for place in range(whole))
+    if rest:
+        yield whole, rest
+
+
+def bundle_bytes(entries: list[bytes]) -> bytes:
+    """Entries, each after its length in two bytes. Raises LogFormatError for one that is too long."""
+    if any(len(entry) > ENTRY_MAX_BYTES for entry in entries):
+        raise LogFormatError(f"An entry has more than {ENTRY_MAX_BYTES} bytes.")
+    return b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries)
+
+
+def parse_bundle(data: bytes, width: int) -> list[bytes]:
+    """The entries of a bundle. Raises LogFormatError where it holds not exactly so many."""
+    entries: list[bytes] = []
+    at = 0
+    while at < len(data) and len(entries) < width:
+        begin = at + 2
+        at = begin + int.from_bytes(data[at:begin], "big")
+        if begin > len(data) or at > len(data):
+            raise LogFormatError("A bundle of entries ends inside an entry.")
+        entries.append(data[begin:at])
+    if at != len(data) or len(entries) != width:
+        raise LogFormatError(f"A bundle of entries does not hold exactly {width} of them.")
+    return entries
+
+
+def parse_tile(data: bytes, width: int) -> list[bytes]:
+    """The hashes of a tile. Raises LogFormatError where it holds not exactly so many."""
+    if len(data) != width * HASH_BYTES:
+        raise LogFormatError(f"A tile has {len(data)} bytes in place of {width * HASH_BYTES}.")
+    return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+
+
+class TileWriter:
+    """Makes the files of a log from its entries in order. Holds one tile of each level, and no more."""
+
+    __slots__ = ("_entries", "_levels", "_places", "tree")
+
+    def __init__(self) -> None:
+        self.tree = GrowingTree()
+        self._entries: list[bytes] = []
+        self._levels: list[list[bytes]] = [[]]
+        self._places: list[int] = [0]
+
+    def add(self, entry: bytes) -> Iterator[File]:
+        """One more entry; the files that it fills, to be consumed. Raises LogFormatError for one that is too long."""
+        leaf = leaf_hash(entry)
+        self._entries.append(entry)
+        self.tree.append(leaf)
+        if len(self._entries) == WIDTH:
+            yield bundle_path(self._places[0]), bundle_bytes(self._entries)
+            self._entries = []
+        yield from self._up(0, leaf)
+
+    def finish(self) -> Iterator[File]:
+        """The partial files at the right edge. Nothing can be added any more."""
+        if self._entries:
+            yield bundle_path(self._places[0], len(self._entries)), bundle_bytes(self._entries)
+        for level, hashes in enumerate(self._levels):
+            if hashes:
+                yield tile_path(level, self._places[level], len(hashes)), b"".join(hashes)
+
+    def _up(self, level: int, hashed: bytes) -> Iterator[File]:
+        hashes = self._levels[level]
+        hashes.append(hashed)
+        if len(hashes) < WIDTH:
+            return
+        yield tile_path(level, self._places[level]), b"".join(hashes)
+        self._places[level] += 1
+        self._levels[level] = []
+        if level + 1 == len(self._levels):
+            self._levels.append([])
+            self._places.append(0)
+        yield from self._up(level + 1, perfect(hashes))
+
+
+class TileReader:
+    """Hashes of the perfect subtrees of a log of `size` leaves, read out of its tiles.
+
+    `fetch` brings a file by its path. What it brings is not trusted: check the proof that is made of it.
+    """
+
+    __slots__ = ("_fetch", "_size", "_tiles")
+
+    def __init__(self, size: int, fetch: Callable[[str], bytes]) -> None:
+        self._size = size
+        self._fetch = fetch
+        self._tiles: dict[tuple[int, int], list[bytes]] = {}
+
+    def read(self, height: int, place: int) -> bytes:
+        """The hash of a subtree. Raises LogFormatError where the log has none, or its tile is none."""
+        if height < 0 or place < 0 or (place + 1) << height > self._size:
+            raise LogFormatError(f"The subtree {place} of height {height} is not in a tree of {self._size} leaves.")
+        level, inside = divmod(height, HEIGHT)
+        count = 1 << inside
+        tile, first = divmod(place * count, WIDTH)
+        return perfect(self._tile(level, tile)[first : first + count])
+
+    def _tile(self, level: int, place: int) -> list[bytes]:
+        found = self._tiles.get((level, place))
+        if found is None:
+            width = min((self._size >> (HEIGHT * level)) - place * WIDTH, WIDTH)
+            found = parse_tile(self._fetch(tile_path(level, place, width)), width)
+            if len(self._tiles) >= TILES_READ_MAX:
+                self._tiles.clear()
+            self._tiles[level, place] = found
+        return found
+
+
+def perfect(hashes: list[bytes]) -> bytes:
+    """The root over a power of two of hashes."""
+    while len(hashes) > 1:
+        pairs = iter(hashes)
+        hashes = [node_hash(left, right) for left, right in zip(pairs, pairs, strict=True)]
+    return fold(hashes)
+
+
+def _place(place: int) -> str:
+    digits = str(place)
+    digits = digits.zfill(-(-len(digits) // 3) * 3)
+    parts = [digits[at : at + 3] for at in range(0, len(digits), 3)]
+    return "/".join([*(f"x{part}" for part in parts[:-1]), parts[-1]])
+
+
+def _part(width: int) -> str:
+    return "" if width == WIDTH else f".p/{width}"

@@ -1,0 +1,79 @@
+"""Files of an exported log: whole or not at all, plain, and bounded; the links of its actions in flat memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from readback.adapters import links_temporary
+from readback.adapters.links_temporary import TemporaryLinks
+from readback.adapters.tiles_folder import new_folder, old_folder, put, take
+from readback.domain.errors import StoreError, StoreFullError, UsageError
+from readback.ledger.fault import LogFormatError
+
+
+def test_what_was_written_is_read_and_what_is_not_there_is_none(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path / "export")
+    folder.write("tile/0/x001/000", b"hashes")
+    folder.write("tile/0/x001/001", b"more")
+    again = old_folder(tmp_path / "export")
+    assert again.read("tile/0/x001/000", 6) == b"hashes"
+    assert again.read("tile/0/x001/002", 6) is None
+    assert again.read("tile/0/x001/000/below", 6) is None
+    with pytest.raises(LogFormatError, match="more than 5"):
+        again.read("tile/0/x001/000", 5)
+
+
+def test_only_plain_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(LogFormatError):
+            take(tmp_path / name, 10)
+
+
+def test_a_used_folder_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for place in (tmp_path, tmp_path / "file"):
+        with pytest.raises(UsageError):
+            new_folder(place)
+    with pytest.raises(UsageError):
+        old_folder(tmp_path / "file")
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "kept", b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        with pytest.raises(StoreFullError):
+            put(tmp_path / "kept", b"new")
+    assert (tmp_path / "kept").read_bytes() == b"old"
+    put(tmp_path / "kept", b"new")
+    assert (tmp_path / "kept").read_bytes() == b"new"
+    for place in (tmp_path / "no" / "folder", tmp_path):
+        with pytest.raises(StoreError):
+            put(place, b"new")
+    folder = new_folder(tmp_path / "export")
+    (tmp_path / "export" / "tile").write_bytes(b"in the way")
+    with pytest.raises(StoreError):
+        folder.write("tile/0/000", b"x")
+
+
+def test_links_are_remembered_in_memory_and_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links_temporary, "IN_MEMORY_MAX", 10)
+    links = TemporaryLinks()
+    assert links.last("a0") is None
+    for version in (1, 2):
+        for n in range(95):
+            assert links.last(f"a{n}") == (None if version == 1 else (1, bytes([n])))
+            links.met(f"a{n}", version, bytes([n]))
+            assert len(links._recent) <= 10
+    assert links.last("a3") == (2, b"\x03")
+    assert links.last("b") is None
+    links.close()
+    links.close()
