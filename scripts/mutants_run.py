@@ -46,6 +46,8 @@ KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN, COLD = 1, 2, 3, 4, 5, 6
 left no program. BROKEN: pytest itself fails, which says nothing. COLD: this function cannot be swapped while warm."""
 CPU_SECONDS = 3.0
 """Beside three times what the tests take without a change."""
+COLD_SECONDS = 1.5
+"""What importing Readback and a file of tests takes, at most."""
 WALL_SECONDS = 240.0
 """Only against a child that waits for something that never comes, using no processor."""
 
@@ -62,8 +64,7 @@ def in_child(work: Callable[[], int], allowance: float) -> int:
     if pid == 0:
         status = BROKEN
         try:
-            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS + 3 * allowance)
-            signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
+            allow(allowance)
             status = work()
         finally:
             if status == BROKEN:
@@ -73,6 +74,12 @@ def in_child(work: Callable[[], int], allowance: float) -> int:
     if os.WIFEXITED(how):
         return os.WEXITSTATUS(how)
     return KILLED if os.WTERMSIG(how) in (signal.SIGPROF, signal.SIGALRM) else BROKEN
+
+
+def allow(seconds: float) -> None:
+    """Give this child as much processor time as work that takes so long without a change may use."""
+    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS + 3 * seconds)
 
 
 def silently() -> None:
@@ -390,13 +397,15 @@ def preload(names: Iterable[str]) -> None:
 def cold(
     mutant: Mutant,
     source: bytes,
-    files: Sequence[str],
+    files: Mapping[str, float],
     arguments: Callable[[list[str]], list[str]],
-    allowance: float,
 ) -> tuple[int, str]:
-    """Try one mutant from the import on, file after file; its status and the file that killed it."""
+    """Try one mutant from the import on, file after file; its status and the file that killed it.
+
+    `files`: with the seconds that each takes without a change.
+    """
     reader, writer = os.pipe()
-    status = in_child(lambda: _run_cold(mutant, source, files, arguments, writer), 1.5 * len(files) + allowance)
+    status = in_child(lambda: _run_cold(mutant, source, files, arguments, writer), COLD_SECONDS)
     os.close(writer)
     with open(reader, encoding="utf-8") as told:
         return status, told.read()
@@ -405,7 +414,7 @@ def cold(
 def _run_cold(
     mutant: Mutant,
     source: bytes,
-    files: Sequence[str],
+    files: Mapping[str, float],
     arguments: Callable[[list[str]], list[str]],
     writer: int,
 ) -> int:
@@ -419,7 +428,8 @@ def _run_cold(
         importlib.import_module(name)
     except Exception:  # any fault at all: the change does not get as far as a test
         return AT_IMPORT
-    for file in files:
+    for file, seconds in files.items():
+        allow(COLD_SECONDS + seconds)
         code = pytest.main(["--exitfirst", *arguments([file])], plugins=[_WithoutShrinking()])
         if code != pytest.ExitCode.OK:
             os.write(writer, file.encode())
