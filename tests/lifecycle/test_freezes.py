@@ -138,6 +138,7 @@ class Meanwhile:
         return self._append(batch)
 
 
+@pytest.mark.requirement("TRUTH-hold-freeze")
 @pytest.mark.parametrize("options", [{}, {"kind": "create"}, {"require": {"any": "true"}}])
 def test_a_freeze_that_comes_after_the_check_stops_the_attempt_in_its_own_transaction(
     house: House, options: dict[str, Any]
@@ -252,7 +253,7 @@ def test_what_was_lifted_is_not_frozen_again_by_another_look_that_says_nothing_n
 # --- incidents ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("STRATEGY-incident")
+@pytest.mark.requirement("STRATEGY-incident", "TRUTH-hold-incident")
 def test_an_incident_is_opened_once_a_cause_with_its_severity(house: House) -> None:
     told = house.run(wrong_target(house))
     [incident] = house.store.incidents(TENANT)
@@ -281,6 +282,7 @@ def test_a_verifier_that_keeps_failing_is_one_incident_of_its_source(house: Hous
     sound(house)
 
 
+@pytest.mark.requirement("TRUTH-hold-incident")
 def test_an_incident_is_closed_when_the_review_of_its_action_is_resolved_and_a_new_one_may_open(house: House) -> None:
     told = house.run(wrong_target(house))
     resolve(house, told.id, "attest_done")

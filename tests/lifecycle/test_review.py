@@ -140,6 +140,7 @@ def test_an_effect_that_lands_after_it_was_attested_that_nothing_was_done_contes
     assert (ended.contested, ended.resolution) == (False, Resolution.ATTESTED_DONE)
 
 
+@pytest.mark.requirement("TRUTH-hold-contested")
 def test_where_the_key_was_used_again_meanwhile_the_late_effect_is_still_contested(house: House) -> None:
     action_id, made = late(house, lands=True)
     resolve(house, action_id, "attest_not_done")
@@ -160,6 +161,7 @@ def test_a_reading_that_verifies_what_was_attested_is_a_verification(house: Hous
     sound(house)
 
 
+@pytest.mark.requirement("TRUTH-hold-contested")
 def test_a_reading_that_refutes_what_was_attested_contests_it(house: House) -> None:
     action_id, _ = late(house, lands=False)
     resolve(house, action_id, "attest_done")
@@ -374,6 +376,7 @@ def test_a_success_under_break_glass_is_confirmed_or_denied(house: House) -> Non
 # --- who, which version, how often --------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("TRUTH-hold-once")
 def test_a_review_is_resolved_once_and_by_the_version_that_was_looked_at(house: House) -> None:
     told = house.run(held(house))
     version = look(house, told.id).version
@@ -404,6 +407,7 @@ def test_another_tenants_action_does_not_exist_here(house: House) -> None:
         packet(house.store, told.id, "globex", house.engine.table, house.plans.get)
 
 
+@pytest.mark.requirement("TRUTH-hold-once")
 def test_of_two_who_decide_at_once_one_does(house: House) -> None:
     told = house.run(held(house))
     first = review.resolve(house.engine, order(house, told.id, "attest_done"), TENANT, house.plans.get)
@@ -434,6 +438,7 @@ def test_of_two_who_decide_at_once_one_does(house: House) -> None:
     sound(house)
 
 
+@pytest.mark.requirement("TRUTH-hold-once")
 @pytest.mark.parametrize("decision", ["attest_done", "attest_not_done", "verify_again", "abandon", "compensate"])
 def test_a_crash_between_a_decision_and_its_effect_loses_neither(house: House, decision: str) -> None:
     made = wrong_and_held(house) if decision == "compensate" else doubtful(house)
@@ -535,6 +540,7 @@ def test_a_packet_hides_what_the_contract_redacts(house: House) -> None:
     assert "agent:ops" not in str(look(house, told.id).as_json()["authoritative"])
 
 
+@pytest.mark.requirement("TRUTH-hold-packet")
 def test_a_value_that_is_too_long_is_cut_with_its_length_and_digest(house: House) -> None:
     long = "x" * 400_000
     house.shop.rows.clear()

@@ -67,6 +67,7 @@ def told_at(store: MemoryStore, incident_id: str) -> int:
     return next(i.told_us for i in store.incidents() if i.id == incident_id)
 
 
+@pytest.mark.requirement("TRUTH-hold-incident", "STRATEGY-incident")
 def test_an_incident_is_told_once_with_what_the_ledger_knows_of_its_action() -> None:
     store, runtime, sink = MemoryStore(), VirtualRuntime(), Sink()
     herald = Herald(store, runtime, (sink,))

@@ -78,7 +78,7 @@ def test_every_row_comes_up() -> None:
     assert len(ENDS) > 300
 
 
-@pytest.mark.requirement("STRATEGY-manual-review")
+@pytest.mark.requirement("STRATEGY-manual-review", "TRUTH-hold-queue")
 def test_whatever_needs_a_person_is_in_the_queue_and_says_why() -> None:
     for ending, side_effect, within_window in ENDS:
         why = in_queue(ending)
@@ -95,6 +95,7 @@ def test_whatever_needs_a_person_is_in_the_queue_and_says_why() -> None:
             assert not why, case  # the next reading may say otherwise
 
 
+@pytest.mark.requirement("TRUTH-hold-queue")
 def test_what_is_settled_well_is_not_in_the_queue() -> None:
     for ending, _, _ in ENDS:
         if ending.state is S.RECONCILED_SUCCESS:
@@ -146,6 +147,7 @@ def open_to(standing: Standing) -> set[Decision]:
     return {one.decision for one in choices(standing) if one.open}
 
 
+@pytest.mark.requirement("TRUTH-hold-packet")
 def test_every_decision_is_answered_in_every_standing_with_what_it_will_do_or_why_not() -> None:
     for standing in STANDINGS:
         found = choices(standing)

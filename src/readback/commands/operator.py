@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import click
 
-from readback import bootstrap
+from readback.commands.asking import terminal
 from readback.domain.errors import UsageError
+from readback.sdk.approving import ApproverKey
 
+YES = "yes"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -39,8 +41,15 @@ def signing(who: str | None) -> str:
 
 
 def signed(message: bytes, key: str | None) -> bytes | None:
-    """The signature of exactly these bytes by the key in a file; None where no key is named."""
+    """The signature of exactly these bytes, which are shown, by the key in a file; None where no key is named.
+
+    Asked at the terminal alone, as is the passphrase. Raises UsageError where the person does not want it.
+    """
     if key is None:
         return None
-    passphrase = click.prompt(f"Passphrase of {key}", hide_input=True, err=True)
-    return bootstrap.approver_key(Path(key), passphrase).sign(message)
+    with terminal() as person:
+        person.say("You sign exactly these bytes:")
+        person.say(message.decode(errors="backslashreplace"))
+        if person.ask(f"Type {YES} to sign them, anything else to leave it:") != YES:
+            raise UsageError("It was not signed; nothing was recorded.")
+        return ApproverKey.open(Path(key), person.secret(f"Passphrase of {key}:")).sign(message)

@@ -16,6 +16,7 @@ from readback.domain.saga_outcome import SagaOutcome
 from readback.lifecycle import attend, review, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
+from readback.ports.signer import Signer
 from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
 from readback.sdk import approving, reviewing
@@ -249,14 +250,15 @@ class AsyncReadback:
         expect_version: int,
         who: str,
         reason: str,
-        signature: bytes | None = None,
+        signature: bytes | Signer | None = None,
     ) -> Outcome:
         """Records what a person decided about an action in review, does what that entails, and returns the outcome.
 
         `decision` is one of attest_done, attest_not_done, verify_again, compensate, go_forward, abandon and reopen;
         `review` says which may be taken. `expect_version` is the packet's version, `who` decides, and is not who acted.
-        About a critical mutation an approver decides, and signs `domain.review.resolution_bytes`. An attestation frees
-        or keeps the key, and never makes an action verified. Raises ReviewError where nothing was decided.
+        About a critical mutation an approver decides, by name; `signature` is his ApproverKey, or what it signed. An
+        attestation frees or keeps the key, and never makes an action verified. Raises ReviewError where nothing was
+        decided.
         """
         s = self._session
         order = reviewing.resolution(
@@ -269,9 +271,9 @@ class AsyncReadback:
         """What nothing new may act on in this tenant, the oldest first."""
         return tuple(reviewing.freezes(self._session))
 
-    async def lift(self, subject: str, *, who: str, reason: str, signature: bytes | None = None) -> None:
-        """Lets actions act on a frozen subject again. What a critical mutation froze an approver lifts, and signs
-        `domain.review.lift_bytes`. Raises NotFoundError where it is not frozen, ReviewError where that was refused.
+    async def lift(self, subject: str, *, who: str, reason: str, signature: bytes | Signer | None = None) -> None:
+        """Lets actions act on a frozen subject again. What a critical mutation froze an approver lifts, and signs as in
+        `resolve`. Raises NotFoundError where it is not frozen, ReviewError where that was refused.
         """
         s = self._session
         ids, order = reviewing.lifting(s, subject, who=who, reason=reason, signature=signature)

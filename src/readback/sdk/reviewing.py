@@ -18,6 +18,7 @@ from readback.lifecycle.review import Order, needs_signature
 from readback.lifecycle.review_packet import packet
 from readback.lifecycle.saga_review import saga_packet
 from readback.lifecycle.steps import Answer, Step
+from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjection
 from readback.sdk.session import Session, check_id
 
@@ -52,7 +53,7 @@ def resolution(
     expect_version: int,
     who: str,
     reason: str,
-    signature: bytes | None = None,
+    signature: bytes | Signer | None = None,
 ) -> Order:
     """The order to resolve a review, checked as far as it can be without the action. Raises InputError."""
     try:
@@ -81,7 +82,7 @@ def lifting(
     *,
     who: str,
     reason: str,
-    signature: bytes | None = None,
+    signature: bytes | Signer | None = None,
 ) -> tuple[tuple[str, ...], Order]:
     """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
     _check_words(who, reason)
@@ -129,9 +130,10 @@ def incident(session: Session, incident_id: str) -> Incident:
     )
 
 
-def _signer(session: Session, who: str, message: bytes, signature: bytes, contracts: Sequence[str]) -> str:
+def _signer(session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]) -> str:
     """Whose key signed exactly this, by this process's approvers. Raises ReviewError where that counts for nothing."""
     approvals, tenant = session.engine.approvals, session.scope.tenant
+    signature = given if isinstance(given, bytes) else given.sign(message)
     approver = approvals.policy.named(who)
     if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
         raise _unsigned(f"{who!r} is no approver for this.")
