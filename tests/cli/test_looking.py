@@ -24,7 +24,7 @@ def test_list_shows_the_newest_first_and_filters(desk: Desk) -> None:
     desk.run("wipe", "--operation", "w", order_id="o-17", code=4)
     rows = desk("list", "--json", code=0).json
     assert [row["operation"] for row in rows] == ["w", "b", "a"]
-    assert [row["state"] for row in rows] == ["review_required", "pending", "reconciled_success"]
+    assert [row["state"] for row in rows] == ["validated", "pending", "reconciled_success"]
     assert [row["exit_code"] for row in rows] == [4, 3, 0]
     for option, value, wanted in [
         ("--state", "pending", ["b"]),
