@@ -39,7 +39,9 @@ def _other(house: House, event: Event, what: str) -> Event:
         kept["target"] = data["target"] = "item/o-2"
         refs["request"] = _keep(house, stored_bytes(kept))
         data["request_hash"] = request_hash(Kind(data["operation_kind"]), data["target"], kept["requested"])
-    if event.kind is EventKind.APPROVAL_REQUESTED:
+    if event.kind is EventKind.PROPOSED and what == "glass":
+        data["break_glass"] = "the site is down"
+    if event.kind is EventKind.APPROVAL_REQUESTED and what != "glass":
         bound = bound_from(parse_json(_body(house, refs["approval"])))
         if what in ("requested", "target"):
             requested = {**_object(bound.requested), **({"item": "o-2"} if what == "requested" else {})}

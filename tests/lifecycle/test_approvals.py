@@ -17,6 +17,7 @@ from readback.lifecycle.approve import NO_APPROVALS
 from readback.lifecycle.audit import audit
 from readback.lifecycle.plan import Scope
 from readback.ports.store import ActionFilter
+from readback.testing.runtime_virtual import START_US
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import ASKED, BOTH, CRITICAL, approve, deny, listed, people, record, request, token
 from tests.lifecycle.house import TENANT, House
@@ -520,6 +521,17 @@ def test_a_payload_that_was_put_in_place_of_the_approved_one_fails_closed(house:
     assert house.shop.calls == []
 
 
+def test_a_broken_glass_that_was_written_into_the_ledger_lets_nothing_through(house: House) -> None:
+    from tests.lifecycle.rewriting import rewritten
+
+    held = house.run(house.action(**CRITICAL))
+    rewritten(house, held.id, "glass")
+    assert house.store.wake(held.id, house.runtime.now_us())
+    house.work(60)
+    assert house.get(held.id).hold == "approval"
+    assert house.shop.calls == []
+
+
 # --- another attempt --------------------------------------------------------------------------------------------
 
 
@@ -628,6 +640,36 @@ def test_the_glass_can_be_broken_while_it_waits_and_preconditions_still_count(ho
     stopped = house.run(made, "op-2")
     assert (stopped.id, stopped.code) == (two.id, "precondition")
     assert len(house.shop.calls) == 1
+    sound(house)
+
+
+def test_another_processes_broken_glass_lets_nobody_else_act(house: House) -> None:
+    """Whoever writes the ledger could write that; only the process that breaks it goes ahead without an approval."""
+    house.scope = replace(house.scope, break_glass="the site is down")
+    made = _tried_again(house)
+    told = house.run(made, wait_s=0)
+    assert len(house.shop.calls) == 1
+    house.die()
+    house.scope = replace(house.scope, break_glass="")
+    house.work(60)
+    assert len(house.shop.calls) == 1
+    waiting = house.get(told.id)
+    assert (waiting.state, waiting.hold) == (State.VALIDATED, "approval")
+    approve(house, told.id)
+    assert house.wait(told.id).verified
+    sound(house)
+
+
+def test_a_word_from_outside_wakes_what_waits_and_decides_nothing(house: House) -> None:
+    held = house.run(house.action(**ASKED))
+    for _ in range(3):
+        assert house.store.wake(held.id, house.runtime.now_us())
+        house.work((house.runtime.now_us() - START_US) / 1e6)
+        assert house.get(held.id).hold == "approval"
+    assert house.wait(held.id, wait_s=5).hold == "approval"
+    assert house.shop.calls == []
+    house.work(HOUR + 1)
+    assert house.get(held.id).code == "approval.expired"
     sound(house)
 
 

@@ -66,12 +66,14 @@ def ask(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
 
 
 def needed(run: Run) -> bool:
-    """Whether an attempt needs an approval: what cannot be told does; what breaks the glass or reverses does not."""
+    """Whether an attempt needs an approval: what cannot be told does; what reverses does not, nor where this process
+    breaks the glass. That another one broke it is only what the ledger says: it lets nobody else act.
+    """
     terms, action = run.contract.approval, run.action
-    if terms is None or action.context.get("reverses") or action.break_glass or run.scope.break_glass:
+    if terms is None or action.context.get("reverses") or run.scope.break_glass:
         return False
     condition = run.plan.approval_when
-    if condition is None:
+    if condition is None or action.approval is not None:
         return True
     variables = run.variables()
     seen = evaluate(condition, run.plan.predicates.bind(variables), variables, show=False)
@@ -86,8 +88,6 @@ def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step
     """
     asked = run.action.approval
     stands_on: tuple[str, ...] = ()
-    if asked is None and run.action.gated:  # as the attempt before found out
-        return stands_on
     if needed(run):
         allowed = yield from _allowed(run, asked, approvals, table)
         if allowed is None:
@@ -152,7 +152,9 @@ def doubt(run: Run, approvals: Approvals) -> Generator[Step, Answer, Finding | N
     for a person. Verification goes on either way. Said once: a person who has decided is not asked again.
     """
     action, asked = run.action, run.action.approval
-    if action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTS or not needed(run):
+    if action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTS or action.break_glass:
+        return None
+    if not needed(run):
         return None
     if asked is None or not asked.used:
         return None if asked is None and action.gated and run.plan.approval_when else Finding.APPROVAL_MISMATCH
