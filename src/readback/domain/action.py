@@ -125,8 +125,9 @@ class Action:
 
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
-        if self.resolution and self.attested is not Resolution.NONE:
-            return self.attested is Resolution.ATTESTED_NOT_DONE
+        attested = self.attested
+        if attested is not Resolution.NONE:
+            return attested is Resolution.ATTESTED_NOT_DONE
         if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
             return False
         if self.code in NEVER_AGAIN:
