@@ -61,7 +61,8 @@ def refund(ctx: Context, ref: str, amount: int) -> object:
 class Pager:
     """Where incidents are told, after they are durable. It may fail; no action ever does because of it."""
 
-    told: list[IncidentNotice] = []
+    def __init__(self) -> None:
+        self.told: list[IncidentNotice] = []
 
     def tell(self, notice: IncidentNotice) -> None:
         self.told.append(notice)

@@ -107,6 +107,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
         ("detail", safe(outcome.detail)),
         ("due", moment(outcome.due_us) if outcome.due_us is not None else ""),
         ("hold", safe(outcome.hold)),
+        ("attested", plain(outcome.resolution)),
         ("review", safe(outcome.review)),
         ("incident", safe(outcome.incident)),
         ("compensation", safe(outcome.compensation)),

@@ -1,0 +1,85 @@
+"""A person decides about a saga: gone on with, reversed or abandoned; of its steps he decides one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from readback.domain.errors import ReviewError
+from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.state import State
+from readback.sdk import reviewing
+from tests.lifecycle.trip import Trip
+
+
+@pytest.fixture
+def trip() -> Trip:
+    return Trip()
+
+
+def resolve(trip: Trip, any_id: str, decision: str) -> Any:
+    packet = reviewing.review_packet(trip.session, any_id)
+    order = reviewing.resolution(
+        trip.session, any_id, decision, expect_version=packet.version, who="human:eve", reason="Looked at it."
+    )
+    trip.driver.drive(reviewing.resolving(trip.session, order))
+    return packet
+
+
+def stuck_forward(trip: Trip) -> SagaOutcome:
+    """Behind the pivot, and what is missing fails again and again."""
+    trip.world.faults["ticket"] = "refused"
+    told = trip.run()
+    trip.work(30 * 86_400)
+    told = trip.get(told.id)
+    assert told.state is State.REVIEW_REQUIRED
+    return told
+
+
+@pytest.mark.requirement("STATE-review-required->forward-recovery")
+def test_behind_its_pivot_a_saga_is_gone_on_with_when_a_person_says_so(trip: Trip) -> None:
+    told = stuck_forward(trip)
+    packet = reviewing.review_packet(trip.session, told.id)
+    assert {one.decision.value for one in packet.choices if one.open} == {"verify_again", "go_forward", "abandon"}
+    body: Any = packet.as_json()
+    assert [step["step"] for step in body["steps"]] == ["flight", "hotel", "car", "charge", "ticket"]
+    trip.world.faults.clear()
+    resolve(trip, told.id, "go_forward")
+    trip.work()
+    assert trip.get(told.id).state is State.RECONCILED_SUCCESS
+    assert trip.world.undone == []
+    trip.check()
+
+
+def test_a_saga_that_is_abandoned_ends_there(trip: Trip) -> None:
+    told = stuck_forward(trip)
+    resolve(trip, told.id, "abandon")
+    trip.work()
+    ended = trip.get(told.id)
+    assert (ended.state, ended.review, ended.verified) == (State.ABANDONED, "", False)
+    with pytest.raises(ReviewError) as again:
+        resolve(trip, told.id, "abandon")
+    assert again.value.code == "review.resolved"
+    trip.check()
+
+
+@pytest.mark.parametrize("decision", ["attest_done", "attest_not_done", "reopen", "compensate"])
+def test_what_a_step_came_to_is_not_decided_about_the_saga(trip: Trip, decision: str) -> None:
+    told = stuck_forward(trip)
+    with pytest.raises(ReviewError) as refused:
+        resolve(trip, told.id, decision)
+    assert refused.value.code == "review.not-offered"
+    trip.check()
+
+
+def test_the_sagas_principal_does_not_decide_and_an_older_version_does_not_count(trip: Trip) -> None:
+    told = stuck_forward(trip)
+    version = reviewing.review_packet(trip.session, told.id).version
+    for who, expected, code in (("agent:ops", version, "review.self"), ("human:eve", version - 1, "review.stale")):
+        order = reviewing.resolution(
+            trip.session, told.id, "abandon", expect_version=expected, who=who, reason="Looked at it."
+        )
+        with pytest.raises(ReviewError) as refused:
+            trip.driver.drive(reviewing.resolving(trip.session, order))
+        assert refused.value.code == code
