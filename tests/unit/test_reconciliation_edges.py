@@ -125,6 +125,11 @@ def test_a_weak_violation_is_never_final(closed: bool) -> None:
     assert (seen.verdict, seen.why, seen.maybe_stale) == (Verdict.UNDETERMINED, Why.PROPAGATING, True)
 
 
+def test_a_failure_that_the_source_calls_final_needs_no_strong_reading_and_no_closed_window() -> None:
+    weak = judged(HOLDS, consistency=Consistency.SESSION, stamp=STAMP, failing=True)
+    assert result(weak, window_closed=False).verdict is Verdict.REFUTED
+
+
 def test_groups_that_are_all_done_beside_a_violation_are_no_partial_success() -> None:
     of = contract(ensure=(*grouped("a", "b"), Postcondition("rest", "false")))
     reading = judged(HOLDS, HOLDS, groups=("a", "b"))
