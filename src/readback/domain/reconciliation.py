@@ -400,7 +400,7 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
         return judgements[0]
     verified = [r for r in judgements if r.verdict is Verdict.VERIFIED]
     refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
-    violated = [r for r in judgements if any(e.truth is Truth.VIOLATED for e in r.ensure)]
+    violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
     if len(verified) >= needed and not refuted and not violated:
         return verified[0]
     if len(refuted) >= needed and not verified:
