@@ -48,6 +48,7 @@ demo: $(DEMO)
 	$(BIN)/readback demo
 
 test: $(SETUP)
+	@scripts/reference_log.sh
 	$(PYTEST) $(PARALLEL) tests
 
 quick: $(SETUP)

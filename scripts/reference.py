@@ -28,6 +28,7 @@ from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
 from readback.domain.limits import TenantLimits
 from readback.domain.observation_signs import ObservationStatus
+from readback.ledger import fault
 from readback.ports.predicates import ROOTS
 from readback.sdk import systems
 from readback.sdk.action import ActionDefinition
@@ -106,7 +107,8 @@ def _names() -> Iterator[str]:
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
         "Errors are in `readback.domain.errors`, those of drills in "
-        f"`{errors_drill.__name__}`; virtual time, simulated worlds, conformance suites and drills in "
+        f"`{errors_drill.__name__}`, those of evidence in `{fault.__name__}`; virtual time, simulated worlds, "
+        "conformance suites and drills in "
         "`readback.testing`."
     )
 
@@ -234,9 +236,14 @@ def _all_commands() -> Iterator[tuple[str, click.Command]]:
     for name, (home, _) in COMMANDS.items():
         module, _, attribute = home.partition(":")
         command = getattr(importlib.import_module(module), attribute)
-        yield f"readback {name}", command
-        if isinstance(command, click.Group):
-            yield from ((f"readback {name} {below}", each) for below, each in command.commands.items())
+        yield from _with_all_below(f"readback {name}", command)
+
+
+def _with_all_below(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        for below, each in command.commands.items():
+            yield from _with_all_below(f"{name} {below}", each)
 
 
 def _help(command: click.Command, name: str) -> str:
@@ -260,6 +267,7 @@ def _environment() -> Iterator[str]:
         ("`READBACK_CONTRACTS`", "`contracts`", "modules with contracts, apart by commas; a list in files", "none"),
         ("`READBACK_SCOPES`", "`scopes`", "the permission scopes held, apart by commas; a list in files", "none"),
         ("", "`[limits]`, `[limits.TENANT]`", "what tenants may take: " + _tenant_limits(), "no limit"),
+        ("`READBACK_SIGNING_KEY_FILE`", "`signing_key_file`", "the file of the log's own key, for checkpoints", "none"),
         ("`READBACK_DEBUG`", "", "the whole trace of an unexpected error", "off"),
     ]
     yield table(("variable", "in files", "says", "default"), rows)

@@ -86,9 +86,9 @@ def _complaint(words: list[str]) -> str:
     module, _, name = COMMANDS[words[0]][0].partition(":")
     command: click.Command = getattr(import_module(module), name)
     rest = words[1:]
-    if isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         if rest[0] not in command.commands:
-            return f"no command {words[0]} {rest[0]}"
+            return f"no command {command.name} {rest[0]}"
         command, rest = command.commands[rest[0]], rest[1:]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     unknown = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in known]

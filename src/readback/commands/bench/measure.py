@@ -17,6 +17,7 @@ from typing import Final
 from readback.bootstrap import store as open_store
 from readback.canon import Json
 from readback.commands.bench import workload
+from readback.commands.bench.evidence import evidence
 from readback.commands.bench.floor import Floor
 from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.sdk.async_client import AsyncReadback
@@ -218,6 +219,7 @@ def everything(progress: Progress) -> dict[str, Json]:
         progress("256 in flight")
         many = in_flight(folder, 256)
         wait = waiting(folder, progress)
+        proofs = evidence(folder, progress)
         progress("start-up")
         return {
             "sequential_over_floor": one["over_floor"],
@@ -225,11 +227,15 @@ def everything(progress: Progress) -> dict[str, Json]:
             "inflight_256_of_floor": many["of_floor"],
             "waiting_100k_rss_mb": wait["rss_mb"],
             "resume_first_due_s": wait["first_due_s"],
+            "proof_of_a_million_ms": proofs["proof_ms"],
+            "proof_of_a_million_bytes": proofs["proof_bytes"],
+            "verify_per_s": proofs["verify_per_s"],
             "raw": {
                 "sequential": one,
                 "inflight_16": few,
                 "inflight_256": many,
                 "waiting": wait,
+                "evidence": proofs,
                 "start_up": start_up(),
             },
         }
