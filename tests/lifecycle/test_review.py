@@ -583,3 +583,15 @@ def test_a_long_list_keeps_its_beginning_and_its_end() -> None:
     cut: Any = bounded(["v" * 500 + str(n) for n in range(1_000)])
     assert (cut[0], cut[-1]) == ("v" * 500 + "0", "v" * 500 + "999") or CUT in str(cut[0])
     assert any(isinstance(each, dict) and CUT in each for each in cut)
+
+
+def test_what_waits_for_an_approval_is_in_the_queue_and_may_be_abandoned(house: House) -> None:
+    waiting = house.run(house.action(**CRITICAL))
+    assert (waiting.state, waiting.review) == (State.VALIDATED, "approval")
+    assert open_to(house, waiting.id) == {"abandon"}
+    ended = resolve(house, waiting.id, "abandon", signed_by="eve")
+    assert (ended.state, ended.review, ended.hold, ended.attempts) == (State.FAILED, "", "", 0)
+    assert ended.may_repeat
+    house.work(90 * 86_400)
+    assert house.shop.calls == []
+    sound(house)

@@ -17,6 +17,7 @@ from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import console, mark, moment, print_json, safe, value
 from readback.config import Settings
 from readback.domain.approval import HOLD
+from readback.domain.freezing import CODE as FROZEN
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
@@ -150,6 +151,8 @@ def _now(outcome: Outcome, picture: Picture, advice: str) -> list[str]:
         people = "an approver" if asked["people"] == 1 else f"{asked['people']} approvers"
         signed = f" Signed so far by {safe(', '.join(asked['signed_by']))}." if asked["signed_by"] else ""
         said = [f"Wait until {people} decided, or cancel it; it ends by itself at {asked['expires_at']}.{signed}"]
+    if outcome.code == FROZEN:
+        said.append("`readback freezes list` shows what is frozen and by which action; a person lifts it.")
     if outcome.may_repeat:
         said.append("The operation may be asked for again under its id: nothing of this attempt exists or can appear.")
     elif not outcome.verified:
