@@ -23,7 +23,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from readback import ApprovalToken, Approver, ApproverKey, Context, Readback, Reading, ReadbackError, action
+from readback import ApprovalToken, Approver, ApproverKey, Context, Readback, ReadbackError, Reading, action
 
 paid: dict[str, dict[str, object]] = {}
 

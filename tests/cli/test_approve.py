@@ -19,6 +19,9 @@ import pytest
 
 from readback import ApproverKey
 from readback.canon import sha256_hex
+from readback.commands.gathering import outcome_and_picture
+from readback.commands.opening import reading
+from readback.config import Settings
 from tests.architecture.tree import ROOT
 from tests.cli import orders
 from tests.cli.conftest import Answer
@@ -73,9 +76,9 @@ class Office:
         return without_terminal(["resume", *HERE, "--json"], self.folder, self.environment())
 
     def show(self, action_id: str) -> Any:
-        shown = without_terminal(["show", action_id, "--json"], self.folder, self.environment())
-        assert shown.code == 0, shown
-        return shown.json
+        """What `readback show --json` prints, without a process for it."""
+        with reading(Settings(url=f"sqlite:///{self.folder / 'readback.db'}")) as session:
+            return outcome_and_picture(session, action_id)[1]
 
     def outcome(self, action_id: str) -> Any:
         return self.show(action_id)["outcome"]
