@@ -271,6 +271,7 @@ class Trip:
             if not due:
                 next_us = self.store.next_due_us(TENANT)
                 if next_us is None or next_us > until:
+                    self.driver.vanish_at = None
                     return
                 self.runtime.advance(max(next_us - self.runtime.now_us(), 0) / S)
                 continue

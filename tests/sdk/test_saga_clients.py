@@ -148,9 +148,10 @@ def test_the_sync_client_begins_waits_lists_and_resumes() -> None:
 
 def test_the_sync_client_reverses_and_says_so() -> None:
     BAD.add("mail")
-    with Readback.open(**given()) as rb:
+    with Readback.open(**given(), run="r-1") as rb:
         told = rb.saga(steps(), name="trip", operation="op")
         told = rb.get_saga(told.id)
+        assert {fact.contract for fact in rb.belief().verified} == {"hotel", "car"}
         for _ in range(20):
             RUNTIMES[-1].advance(10)
             rb.resume()
@@ -159,6 +160,9 @@ def test_the_sync_client_reverses_and_says_so() -> None:
         assert ROWS == {}
         again = rb.saga(steps(), name="trip", operation="op")
         assert (again.id, again.replayed, again.state) == (told.id, True, State.COMPENSATED)
+        believed = rb.belief()
+        assert believed.verified == (), "what was reversed is no fact any more"
+        assert {item.state for item in believed.not_done} == {State.COMPENSATED, State.FAILED}
 
 
 def test_what_is_no_saga_is_refused() -> None:

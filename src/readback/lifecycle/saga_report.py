@@ -60,7 +60,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         hold=saga.hold,
         review=saga.review,
         incident=saga.incident,
-        contested=any(s.outcome is not None and s.outcome.verified and s.outcome.contested for s in steps.values()),
+        contested=any(_contested(s.outcome) or _contested(s.compensation) for s in steps.values()),
         attempts=1 if begun else 0,
         due_us=saga.due_us,
         trace=str(saga.context.get("trace", "")),
@@ -71,6 +71,11 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         name=saga.name,
         quiet=saga.quiet,
     )
+
+
+def _contested(outcome: Outcome | None) -> bool:
+    """Something that was told as done, or as reversed, is contradicted by now."""
+    return outcome is not None and outcome.verified and outcome.contested
 
 
 def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:

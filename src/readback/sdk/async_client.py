@@ -226,7 +226,7 @@ class AsyncReadback:
         """
         s = self._session
         chosen = choose(s, run)
-        outcomes = [await self.get(action_id) for action_id in chosen.ids]
+        outcomes = [chosen.told(await self.get(action_id)) for action_id in chosen.ids]
         return believe(
             chosen.run,
             outcomes,

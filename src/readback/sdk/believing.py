@@ -6,13 +6,17 @@ the engine's own `look`, one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from readback.domain.belief_entry import FrozenSubject, Group
 from readback.domain.errors import UsageError
+from readback.domain.outcome import Outcome
 from readback.domain.planning import PlanningCase, plan_next
 from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Verdict
+from readback.lifecycle.saga_run import fold_saga
 from readback.ports.store import ActionFilter, Projection
 from readback.sdk.session import Session
 
@@ -32,6 +36,15 @@ class Chosen:
     older: int
     groups: tuple[Group, ...]
     frozen: tuple[FrozenSubject, ...]
+    reversals: Mapping[str, tuple[State, str]]
+    """Steps that their sagas have reversed: what that amounts to, and the reversing action."""
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """The outcome as it is believed: a verified step that was reversed since is no fact any more."""
+        reversal = self.reversals.get(outcome.id)
+        if reversal is None or not outcome.verified:
+            return outcome
+        return replace(outcome, state=reversal[0], verdict=Verdict.REFUTED, compensation=reversal[1], told={})
 
 
 def choose(session: Session, run: str | None) -> Chosen:
@@ -63,10 +76,22 @@ def choose(session: Session, run: str | None) -> Chosen:
                     older += 1
                     continue
             ids.append(projection.action_id)
+    reversals = {action_id: said for each in sagas for action_id, said in _reversals(session, each.action_id)}
     groups = tuple(_group(each, steps.get(each.action_id, [])) for each in reversed(sagas))
     held = {f.subject: f.reason for f in session.store.freezes(session.scope.tenant) if f.subject in subjects}
     frozen = tuple(FrozenSubject(subject, reason) for subject, reason in held.items())
-    return Chosen(named, tuple(ids), older, groups, frozen)
+    return Chosen(named, tuple(ids), older, groups, frozen, reversals)
+
+
+def _reversals(session: Session, saga_id: str) -> Iterator[tuple[str, tuple[State, str]]]:
+    saga = fold_saga(session.store.events(saga_id))
+    for record in saga.steps.values() if saga is not None else ():
+        if not record.undo_id and not record.undo_state:
+            continue
+        state = State.COMPENSATING if not record.undo_state else State.REVIEW_REQUIRED
+        if record.undo_state == State.RECONCILED_SUCCESS.value:
+            state = State.COMPENSATED
+        yield record.action_id, (state, record.undo_id)
 
 
 def _group(saga: Projection, steps: list[str]) -> Group:

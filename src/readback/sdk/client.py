@@ -227,7 +227,7 @@ class Readback:
         """
         s = self._session
         chosen = choose(s, run)
-        outcomes = [self.get(action_id) for action_id in chosen.ids]
+        outcomes = [chosen.told(self.get(action_id)) for action_id in chosen.ids]
         return believe(
             chosen.run,
             outcomes,
