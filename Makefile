@@ -1,9 +1,9 @@
 # Needs Python 3.11 or later, with venv; nothing else. Every target sets up what it needs.
 #
-#   make demo    the main job, live          make quick   the inner loop, under 10 s
-#   make test    the whole suite             make check   all that CI does
-#   make crash   kill -9, fifty rounds       make mutants the whole mutation run
-#   make bench   how fast it is here         make lock    write the lock files again (needs uv)
+#   make demo    the main job, live            make quick   the inner loop, under 10 s
+#   make test    the whole suite               make check   all that CI does
+#   make crash   kill -9, every pair of faults  make mutants the whole mutation run
+#   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -78,7 +78,8 @@ layers: $(SETUP)
 	$(BIN)/lint-imports
 
 crash: $(SETUP)
-	READBACK_CRASH_ROUNDS=50 $(PYTEST) -o faulthandler_timeout=0 tests/crash
+	READBACK_CRASH_ROUNDS=50 READBACK_SAGA_SPACE=whole $(PYTEST) $(PARALLEL) -o faulthandler_timeout=0 \
+	  tests/crash tests/lifecycle/test_saga_space.py
 
 mutants: $(SETUP)
 	scripts/mutants.sh
