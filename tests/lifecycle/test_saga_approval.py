@@ -14,6 +14,7 @@ from readback.domain.state import State
 from readback.lifecycle import countersign
 from readback.lifecycle.audit import audit
 from readback.lifecycle.countersign import ApprovalRequest
+from readback.lifecycle.steps import Commit
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH
 from tests.lifecycle.trip import TENANT, Trip
@@ -89,4 +90,29 @@ def test_what_waited_is_not_executed_any_more_once_it_is_cancelled(held: tuple[T
     trip.work(2 * HOUR)
     assert trip.get(told.id).state is State.COMPENSATED
     assert "charge" not in trip.world.calls
+    sound(trip)
+
+
+@pytest.mark.parametrize("broken_here", [True, False])
+def test_a_broken_glass_counts_for_a_saga_only_where_it_is_broken(broken_here: bool) -> None:
+    """That it was broken when the saga began is what the ledger says; another process asks a person all the same."""
+    trip = Trip()
+    glass = "the desk is on fire"
+    approvals = replace(BOTH, break_glass=glass if broken_here else "")
+    trip.session.engine = replace(trip.session.engine, approvals=approvals)
+    trip.load("charge", undo={}, approval={"expires": "1h"})
+    trip.session.scope = replace(trip.scope, break_glass=glass)
+    begun = trip.begin()
+    step = next(begun)
+    while not isinstance(step, Commit):
+        step = begun.send(trip.driver._do(step))
+    trip.driver._do(step)
+    begun.close()  # it is begun, and its process dies
+    trip.die()
+    trip.session.engine = replace(trip.session.engine, approvals=approvals)
+    trip.work(120)
+    told = trip.get(step.append.action_id)
+    assert told.verified is broken_here
+    assert ("charge" in trip.world.calls) is broken_here
+    assert told.hold == ("" if broken_here else "approval")
     sound(trip)

@@ -47,10 +47,13 @@ def _nobody_signed(_key: str, _message: bytes, _signature: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """Who may approve by the settings of this process, and how a signature is checked."""
+    """Who may approve by the settings of this process, and how a signature is checked. `break_glass`: the reason for
+    which this process goes ahead without.
+    """
 
     policy: Policy = NOBODY
     verify: Verify = _nobody_signed
+    break_glass: str = ""
 
 
 NO_APPROVALS = Approvals()

@@ -114,7 +114,7 @@ def nothing() -> Generator[Step, Answer, None]:
 
 def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
     """Takes the lease and proceeds. Elsewhere where somebody else has it."""
-    run = yield from _leased(found)
+    run = yield from _leased(found, engine)
     if run is None:
         return saga.Left.ELSEWHERE
     other = changed(found, plans)
@@ -129,7 +129,7 @@ def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generato
         found = yield from find(saga_id, tenant)
         if found.state in CLOSED or found.cancelled:
             return
-        run = yield from _leased(found)
+        run = yield from _leased(found, engine)
         if run is None:
             yield Wait(saga_id, (yield from _now()) + LOOK_AGAIN_US)
             continue
@@ -172,19 +172,19 @@ def _hold(run: SagaRun, contract: str) -> saga.Look:
     return saga.Left.WAITING if (yield from _commit(run)) else saga.Left.ELSEWHERE
 
 
-def _leased(found: Saga) -> Generator[Step, Answer, SagaRun | None]:
+def _leased(found: Saga, engine: Engine) -> Generator[Step, Answer, SagaRun | None]:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     leased = yield Lease(found.id, begun.now_us + LEASE_US, found.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != found.version:
         return None
-    scope = yield from _scope(found)
+    scope = yield from _scope(found, engine)
     return SagaRun(found, scope, begun.owner, leased.fence, found.version, leased.now_us)
 
 
-def _scope(found: Saga) -> Generator[Step, Answer, Scope]:
-    """In whose name it goes on: its own, whoever works on it."""
+def _scope(found: Saga, engine: Engine) -> Generator[Step, Answer, Scope]:
+    """In whose name it goes on: its own, whoever works on it. A broken glass counts where it is broken alone."""
     context = {key: str(value) for key, value in found.context.items()}
     budget = yield from load_json(found.tenant, found.budget_ref)
     return Scope(
@@ -196,7 +196,7 @@ def _scope(found: Saga) -> Generator[Step, Answer, Scope]:
         context.get("boundary", ""),
         context.get("trace", ""),
         budget if isinstance(budget, dict) else None,
-        found.break_glass,
+        found.break_glass if engine.approvals.break_glass else "",
         context.get("parent_span", ""),
     )
 

@@ -61,9 +61,9 @@ class ApproverKey:
         return request.signed(self._signer, approver, Decision.DENY)
 
 
-def approvals_of(approvers: Iterable[Approver]) -> Approvals:
-    """Who may approve in this process. Raises ApprovalError for one name, or one key, twice."""
-    return Approvals(Policy.of(tuple(approvers)), verify_signature)
+def approvals_of(approvers: Iterable[Approver], break_glass: str = "") -> Approvals:
+    """Who may approve in this process, and why it goes ahead without. Raises ApprovalError for a name or key twice."""
+    return Approvals(Policy.of(tuple(approvers)), verify_signature, break_glass)
 
 
 def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, ApprovalRequest]:

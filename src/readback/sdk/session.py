@@ -120,7 +120,7 @@ class Session:
             held,
         )
         plans = [definition.plan for definition in actions]
-        people = approvals_of(settings.approvers if approvers is None else approvers)
+        people = approvals_of(settings.approvers if approvers is None else approvers, break_glass)
         engine = Engine(table_in_force(recovery_table, settings), people, limits=in_force(settings.limits, limits))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
