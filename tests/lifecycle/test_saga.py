@@ -170,7 +170,7 @@ def test_it_ends_the_same_wherever_a_process_dies(name: str, fault: str) -> None
     whole.work(2 * DAY)
     wanted, steps = whole.get(end).state, len(whole.driver.done)
     assert steps < 600
-    for at in range(0, steps, 3):
+    for at in range(0, steps, 5):
         trip = Trip(keyed=True)
         if fault:
             trip.world.faults[name] = fault
