@@ -139,16 +139,6 @@ class ReviewError(InputError):
     remedy_default = "Look at `readback review show` for what may be decided now."
 
 
-REVIEW_CODES: Final = (
-    "review.stale",
-    "review.resolved",
-    "review.not-offered",
-    "review.self",
-    "review.signature",
-    "review.key-taken",
-)
-
-
 class SagaError(InputError):
     """A saga that may not be begun. `details["problems"]` lists all its faults at once. Nothing was done."""
 
