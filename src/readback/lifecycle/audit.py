@@ -30,7 +30,7 @@ from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.audit_heads import Heads
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
-from readback.lifecycle.resume import fold
+from readback.lifecycle.resume import fold_opened
 from readback.lifecycle.run import REDACTED
 from readback.lifecycle.saga_run import fold_saga, projection_of_saga
 from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
@@ -211,7 +211,8 @@ def _check_folded(
     try:
         opened = [open_envelope(each.envelope) for each in events]
         saga = fold_saga(events) if audit_saga.is_saga(opened) else None
-        action = fold(events) if saga is None else None
+        leaves = [each.leaf for each in events]
+        action = fold_opened(zip(opened, leaves, strict=True)) if saga is None else None
     except ReadbackError as error:
         yield fault("action.fold", f"The entries of action {projection.action_id} cannot be true: {error.message}")
         return

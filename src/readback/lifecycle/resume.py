@@ -13,7 +13,7 @@ from readback.canon import Json, parse_json
 from readback.domain.action import Action
 from readback.domain.case import Judged
 from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
-from readback.domain.events import open_envelope
+from readback.domain.events import Opened, open_envelope
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup, Presence, Reading, Role, TakenReading
 from readback.domain.side_effect import Consistency, Independence
@@ -30,14 +30,18 @@ PlanOf = Callable[[str], Plan | None]
 
 def fold(events: Iterable[StoredEvent]) -> Action | None:
     """The action that these events tell, or None for none. Raises StoreCorruptError where they cannot be true."""
+    return fold_opened((open_envelope(stored.envelope), stored.leaf) for stored in events)
+
+
+def fold_opened(events: Iterable[tuple[Opened, bytes]]) -> Action | None:
+    """The same for events that were opened already, each with its leaf hash."""
     action: Action | None = None
-    for stored in events:
-        opened = open_envelope(stored.envelope)
+    for opened, leaf in events:
         if action is None:
             action = Action(opened.action_id, opened.tenant)
         if opened.version != action.version + 1 or opened.previous != action.head:
             raise StoreCorruptError(f"Action {action.id} has a gap or a false link at version {opened.version}.")
-        action.apply(opened.event, stored.leaf.hex())
+        action.apply(opened.event, leaf.hex())
     return action
 
 
