@@ -16,7 +16,9 @@ from readback.domain.outcome import Outcome
 from readback.domain.reading import Lookup, Reading
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row, Situation
 from readback.domain.state import State
+from readback.lifecycle import attend, saga_attend
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.saga_begin import SagaRequest
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.approving import ASKED, approve, listed, people
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House, Shop
@@ -453,6 +455,21 @@ def _nobody_signed(house: House) -> Outcome:
     return house.get(action_id)
 
 
+def _past_the_pivot(house: House) -> Outcome:
+    """A saga whose last step, behind the pivot, is refused before it is executed: it is tried again, and again."""
+    pivot = house.action(name="pay")
+    behind = house.action(name="post", require={"later": "false"}, execute={"timeout": "1s", "honours_key": True})
+    pay, post = (made(item="o-1", status="shipped") for made in (pivot, behind))
+    steps = (pay.as_step("pay", pivot=True).defined(), post.as_step("post", after=("pay",)).defined())
+    ticket = attend.Ticket()
+    request = SagaRequest("order", steps, "op-1")
+    work = saga_attend.begin(house.engine, request, house.scope, house.plans.get, ticket)
+    house.driver.drive(work, house.runtime.now_us() + 1)
+    told = house.driver.drive(saga_attend.look(ticket.action_id, TENANT))
+    assert isinstance(told, Outcome)
+    return told
+
+
 WALKS: Final[dict[str, Walk]] = {
     "REC-01": Walk(_late_reader, A.RETRY_VERIFICATION, S.RECONCILED_SUCCESS),
     "REC-02": Walk(_replica, A.FORCE_STRONG_READ, S.RECONCILED_SUCCESS),
@@ -471,6 +488,7 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-partial-no-effect": Walk(_partial_of_nobody, A.KEEP_UNKNOWN, S.UNKNOWN),
     "REC-09": Walk(_partial_reversed, A.BACKWARD_COMPENSATION, S.COMPENSATED),
     "RB-partial-irreversible": Walk(_partial(**STAMPED), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
+    "REC-10": Walk(_past_the_pivot, A.FORWARD_RECOVERY, S.FORWARD_RECOVERY),
     "REC-11": Walk(_anothers, A.REFRESH_AND_REPLAN, S.FAILED),
     "REC-12": Walk(_twice(**HIGH_STAMPED), A.FREEZE_AND_ALERT, S.REVIEW_REQUIRED, freezes=True, incident=True),
     "REC-13": Walk(_twice(noop="equivalent"), A.RECORD_IDEMPOTENT_REPLAY, S.RECONCILED_SUCCESS),
@@ -521,9 +539,7 @@ WALKS: Final[dict[str, Walk]] = {
 }
 """How the engine comes to each row that it can come to."""
 
-WAITING: Final[dict[str, str]] = {
-    "REC-10": "forward recovery: no stage yet runs the steps of a saga after its pivot",
-}
+WAITING: Final[dict[str, str]] = {}
 """Rows whose stage is still to be built; empty when all of them are."""
 
 _REFUTED = "a refuted state is read strongly and after the window: it is never looked at again within it"

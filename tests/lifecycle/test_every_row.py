@@ -55,7 +55,7 @@ def test_a_row_that_decided_stands_in_the_ledger_with_the_version_of_its_table(r
     events = stage.house.events(told.id)
     rows = [event.data.get("row") for event in events]
     assert row_id in rows
-    told_by = (EventKind.JUDGED, EventKind.REJECTED, EventKind.APPROVAL_REQUESTED)
+    told_by = (EventKind.JUDGED, EventKind.REJECTED, EventKind.APPROVAL_REQUESTED, EventKind.SAGA_TURNED)
     judged = [event.data for event in events if event.kind in told_by]
     assert {data["table"] for data in judged if data.get("row")} == {DEFAULT_TABLE.version}
     frozen = {subject for data in judged for subject in data.get("freeze") or ()}

@@ -117,10 +117,10 @@ def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
     """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed."""
     assert moves.turn is not None
     saga = run.saga
-    row, path = "", tuple[State, ...]()
+    row, recovery, path = "", "", tuple[State, ...]()
     if moves.turn is Heading.FORWARD:
         chosen = table.decide(Finding.PARTIAL_SUCCESS, _situation(saga.side_effect, pivot_passed=True))
-        row = chosen.id
+        row, recovery = chosen.id, chosen.action.value
         if saga.state is not S.FORWARD_RECOVERY:
             path = (*_to_partial(saga), S.FORWARD_RECOVERY)
     elif saga.state is S.REVIEW_REQUIRED:
@@ -130,6 +130,7 @@ def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
         "step": moves.because,
         "reason": moves.reason,
         "row": row,
+        "recovery": recovery,
         "table": table.version,
         "due": run.now_us,
     }
@@ -146,7 +147,9 @@ def may_reverse(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable
         if saga.state is S.REVIEW_REQUIRED:
             _wait_for_person(run)
             return False
-        _record_end(run, moves.reverse, "reversal_held", row, (*_to_partial(saga), S.REVIEW_REQUIRED), review=True)
+        _record_end(
+            run, moves.reverse, "reversal_held", row, (*_to_partial(saga), S.REVIEW_REQUIRED), table, review=True
+        )
         return False
     path = (S.COMPENSATING,) if saga.state is S.REVIEW_REQUIRED else (*_to_partial(saga), S.COMPENSATING)
     data: dict[str, Json] = {
@@ -154,6 +157,7 @@ def may_reverse(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable
         "step": "",
         "reason": "",
         "row": row.id,
+        "recovery": row.action.value,
         "table": table.version,
         "due": run.now_us,
     }
@@ -185,14 +189,14 @@ def end(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> Non
     match moves.end:
         case End.DONE:
             row = table.decide(Finding.VERIFIED, _situation(saga.side_effect))
-            _record_end(run, "", "", row, _reopened(saga, S.RECONCILED_SUCCESS))
+            _record_end(run, "", "", row, _reopened(saga, S.RECONCILED_SUCCESS), table)
         case End.FAILED:
             row = table.decide(Finding.REFUTED_DEAD, _situation(saga.side_effect, shown=False))
-            _record_end(run, "", "", row, _reopened(saga, S.FAILED), free=_is_free(saga, family))
+            _record_end(run, "", "", row, _reopened(saga, S.FAILED), table, free=_is_free(saga, family))
         case End.REVERSED:
             row = _reversal_row(saga, family, table)
             back = () if saga.state is S.COMPENSATING else (*_to_partial(saga), S.COMPENSATING)
-            _record_end(run, "", "", row, (*back, S.COMPENSATED))
+            _record_end(run, "", "", row, (*back, S.COMPENSATED), table)
         case End.REVIEW:
             _to_review(run, moves, table)
 
@@ -218,7 +222,7 @@ def _to_review(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
     else:
         row = table.decide(Finding.VERIFICATION_TIMEOUT, _situation(saga.side_effect, pivot_passed=True))
         path = _stuck_path(saga)
-    _record_end(run, moves.because, moves.reason, row, path, review=True)
+    _record_end(run, moves.because, moves.reason, row, path, table, review=True)
 
 
 def _wait_for_person(run: SagaRun) -> None:
@@ -240,6 +244,7 @@ def _record_end(
     reason: str,
     row: Row,
     path: tuple[State, ...],
+    table: RecoveryTable,
     *,
     review: bool = False,
     free: bool = False,
@@ -249,7 +254,8 @@ def _record_end(
         "reason": reason,
         "detail": "",
         "row": row.id,
-        "table": run.saga.table,
+        "recovery": row.action.value,
+        "table": table.version,
         "review": reason if review else "",
         "incident": "",
         "free": free,
