@@ -210,7 +210,8 @@ class Transaction:
             self._trusting
             and item.expected_version == item.fence == 0
             and item.action_id not in self._heads
-            and not (item.replaces or item.unless_frozen or item.in_flight_max)
+            and not (item.replaces or item.in_flight_max)
+            and not (item.unless_frozen and self._anything_frozen())
         )
 
     # --- what this group knows -----------------------------------------------------------------------
@@ -287,12 +288,15 @@ class Transaction:
         return None
 
     def _frozen(self, item: Append) -> Freeze | None:
-        if self._known.freezes is None:
-            self._known.freezes = self.one(rows.ANY_FREEZE, ()) is not None
-        if not self._known.freezes or not item.unless_frozen:
+        if not item.unless_frozen or not self._anything_frozen():
             return None
         row = self.one(rows.select_frozen(len(item.unless_frozen)), (item.tenant, *item.unless_frozen))
         return None if row is None else rows.freeze(row)
+
+    def _anything_frozen(self) -> bool:
+        if self._known.freezes is None:
+            self._known.freezes = self.one(rows.ANY_FREEZE, ()) is not None
+        return self._known.freezes
 
     def _control(self, item: Append) -> None:
         """Seldom, so it is written at once."""
