@@ -1,0 +1,201 @@
+"""What an approval binds, read back from its bytes; and the edges of whose signature counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from readback.canon import parse_json
+from readback.domain.approval import (
+    TOKEN_MAX_BYTES,
+    ApprovalCode,
+    ApprovalToken,
+    Approved,
+    Approver,
+    Bound,
+    Decision,
+    Policy,
+    Refused,
+    bound_from,
+    check_approvals,
+    check_token,
+    is_principal,
+    key_id,
+    token_of,
+)
+from readback.domain.errors import ApprovalError
+from readback.testing.signer_memory import MemorySigner, verify_memory
+
+ALICE, BOB, CAROL = MemorySigner("alice"), MemorySigner("bob"), MemorySigner("carol")
+POLICY = Policy.of(
+    [
+        Approver("alice", ALICE.public_key, ("acme",)),
+        Approver("bob", BOB.public_key, ("acme", "globex"), ("pay_*", "refund")),
+        Approver("carol", CAROL.public_key, ()),
+    ]
+)
+NOW = 1_000_000
+BOUND = Bound(
+    approval="ap-1",
+    nonce="n-1",
+    action="a-1",
+    tenant="acme",
+    principal="agent:ops",
+    contract="pay_invoice",
+    contract_version="1",
+    contract_hash="c" * 64,
+    kind="create",
+    side_effect="critical_mutation",
+    target="invoice/7",
+    operation="pay 7",
+    request_hash="d" * 64,
+    requested={"amount": 7},
+    intended=None,
+    people=2,
+    policy=POLICY.version,
+    expires_us=2_000_000,
+)
+
+
+def sign(signer: MemorySigner, name: str, decision: Decision = Decision.APPROVE, **changes: Any) -> ApprovalToken:
+    token = ApprovalToken(
+        name, key_id(signer.public_key), "ap-1", BOUND.payload(), decision, NOW, BOUND.expires_us, BOUND.nonce
+    )
+    token = replace(token, **changes)
+    return replace(token, signature=signer.sign(token.statement()))
+
+
+def check(*tokens: ApprovalToken, policy: Policy = POLICY, now_us: int = NOW) -> Approved | Refused:
+    return check_approvals(BOUND, policy, tokens, now_us, verify_memory)
+
+
+def read(**changes: Any) -> dict[str, Any]:
+    """What the bytes hold, changed; a field that is changed to `...` is left out."""
+    raw = parse_json(BOUND.bytes())
+    assert isinstance(raw, dict)
+    return {name: value for name, value in {**raw, **changes}.items() if value is not ...}
+
+
+# --- what is bound ---
+
+
+@pytest.mark.parametrize("intended", [None, "x", {"a": [1]}], ids=repr)
+def test_what_was_bound_is_read_back_from_its_bytes(intended: Any) -> None:
+    bound = replace(BOUND, intended=intended, requested=intended)
+    assert bound_from(parse_json(bound.bytes())) == bound
+
+
+WHOLE: Mapping[str, str] = {"name": "pay_invoice", "version": "1", "hash": "c" * 64}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(None, [], "text", {}),
+        *(read(**{name: ...}) for name in read()),
+        *(read(**{name: 7}) for name in read() if name not in ("requested", "intended", "people", "expires_us")),
+        *(read(people=odd) for odd in ("2", 2.0, True, None)),
+        *(read(expires_us=odd) for odd in ("2", 2.0, True, None)),
+        read(format="readback/other/1"),
+        read(more="x"),
+        read(contract=[*WHOLE]),
+        read(contract="name"),
+        *(read(contract={**WHOLE, name: 7}) for name in WHOLE),
+        *(read(contract={key: value for key, value in WHOLE.items() if key != name}) for name in WHOLE),
+        read(contract={**WHOLE, "more": "x"}),
+    ],
+)
+def test_other_bytes_bind_nothing(given: Any) -> None:
+    with pytest.raises(ApprovalError) as refused:
+        bound_from(given)
+    assert refused.value.code == "approval.mismatch"
+
+
+# --- who counts ---
+
+
+@pytest.mark.parametrize(
+    ("contract", "counts"), [("pay_invoice", True), ("refund", True), ("wipe", False)], ids=lambda value: str(value)
+)
+def test_one_pattern_of_several_is_enough(contract: str, counts: bool) -> None:
+    bob = POLICY.named("bob")
+    assert bob is not None
+    assert bob.may_approve("acme", contract) is counts
+    assert bob.may_approve("globex", contract) is counts
+    assert not bob.may_approve("initech", contract)
+
+
+def test_for_what_is_past_everybody_who_is_listed_counted() -> None:
+    past = POLICY.past("earlier")
+    assert past.version == "earlier"
+    assert [(one.name, one.key) for one in past.approvers] == [(one.name, one.key) for one in POLICY.approvers]
+    assert all(one.may_approve("anywhere", "anything") for one in past.approvers)
+
+
+def test_a_name_is_compared_with_the_whole_principal_too() -> None:
+    assert is_principal("agent:ops", "agent:ops")
+    assert is_principal("ops", "agent:ops")
+    assert not is_principal("agent", "agent:ops")
+
+
+# --- all of them ---
+
+
+@pytest.mark.parametrize(("now_us", "expired"), [(1_999_999, False), (2_000_000, True), (2_000_001, True)])
+def test_a_request_without_tokens_expires_too(now_us: int, expired: bool) -> None:
+    assert check(now_us=now_us) == Refused(ApprovalCode.EXPIRED if expired else ApprovalCode.WAITING)
+
+
+def test_a_request_without_tokens_belongs_to_its_policy_too() -> None:
+    assert check(policy=POLICY.past("earlier")) == Refused(ApprovalCode.POLICY_CHANGED)
+
+
+def test_the_first_who_denied_is_named() -> None:
+    deny = Decision.DENY
+    alice, bob = sign(ALICE, "alice"), sign(BOB, "bob")
+    assert check(sign(ALICE, "alice", deny), bob) == Refused(ApprovalCode.DENIED, "alice")
+    assert check(alice, sign(BOB, "bob", deny)) == Refused(ApprovalCode.DENIED, "bob")
+    assert check(sign(ALICE, "alice", deny), sign(BOB, "bob", deny)) == Refused(ApprovalCode.DENIED, "alice")
+
+
+def test_what_is_wrong_with_a_second_token_is_told_as_such() -> None:
+    alice = sign(ALICE, "alice")
+    late = sign(ALICE, "alice", expires_us=NOW)
+    assert check(alice, late) == Refused(ApprovalCode.EXPIRED, "alice")
+    assert check(alice, sign(BOB, "bob")) == Approved("ap-1", ("alice", "bob"))
+    assert check(alice, sign(ALICE, "alice", signed_at_us=NOW + 1)) == Refused(ApprovalCode.REPLAYED, "alice")
+
+
+# --- tokens from outside ---
+
+
+def test_a_token_longer_than_any_is_not_parsed() -> None:
+    body = sign(ALICE, "alice").body()
+    assert token_of(body + b" " * (TOKEN_MAX_BYTES - len(body))) == token_of(body)
+    with pytest.raises(ApprovalError):
+        token_of(body + b" " * (TOKEN_MAX_BYTES - len(body) + 1))
+
+
+@pytest.mark.parametrize("name", ["approver", "key_id", "approval", "payload", "nonce", "signature"])
+def test_each_text_of_a_token_is_a_text(name: str) -> None:
+    with pytest.raises(ApprovalError, match="another format") as refused:
+        token_of({**sign(ALICE, "alice").as_json(), name: 7})
+    assert refused.value.code == "approval.forged"
+
+
+@pytest.mark.parametrize("character", ["!", " ", "\u00fc"])
+def test_a_signature_has_no_other_characters_in_it(character: str) -> None:
+    token = sign(ALICE, "alice").as_json()
+    with pytest.raises(ApprovalError) as refused:
+        token_of({**token, "signature": f"{character}{token['signature']}"})
+    assert refused.value.code == "approval.forged"
+
+
+def test_a_token_by_itself_is_held_to_the_policy_that_its_request_was_made_under() -> None:
+    alice, late = sign(ALICE, "alice"), replace(BOUND, policy="another")
+    token = sign(ALICE, "alice", payload=late.payload())
+    assert check_token(BOUND, POLICY, alice, NOW, verify_memory) is None
+    assert check_token(late, POLICY, token, NOW, verify_memory) is ApprovalCode.POLICY_CHANGED
