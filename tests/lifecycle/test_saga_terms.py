@@ -216,6 +216,25 @@ def test_a_step_that_a_person_says_was_done_is_not_taken_for_verified(stuck: tup
     trip.check()
 
 
+@pytest.mark.requirement("L19")
+def test_a_person_may_have_a_failed_reversal_done_again(trip: Trip) -> None:
+    trip.load("hotel", undo={"execute": {"timeout": "1s", "honours_key": True}})
+    trip.world.faults["charge"] = "refused"
+    trip.world.undo_faults["hotel"] = "refused"
+    saga_id = trip.run().id
+    trip.work(2 * DAY)
+    told = trip.get(saga_id)
+    assert (told.state, told.because) == (State.REVIEW_REQUIRED, "hotel")
+    trip.world.undo_faults.clear()
+    _decide(trip, saga_id, Decision.COMPENSATE)
+    trip.work()
+    told = trip.get(saga_id)
+    assert told.state is State.COMPENSATED, told.message
+    assert trip.world.rows == {}
+    assert len(trip.world.undo_keys["hotel"]) == 1
+    assert audit(trip.store).ok
+
+
 # --- what is told ---
 
 

@@ -124,6 +124,8 @@ class StepRecord:
     refused: str = ""
     detail: str = ""
     undo_id: str = ""
+    undo_past: tuple[str, ...] = ()
+    """Reversals that came to nothing, after which a person wanted another."""
     undo_state: str = ""
     undo_head: str = ""
 
@@ -197,7 +199,7 @@ class Saga:
 
     def action_ids(self) -> tuple[str, ...]:
         """Every action that it says it has begun, the ones that were tried again and the reversals too."""
-        ids = (i for r in self.steps.values() for i in (*r.past, r.action_id, r.undo_id))
+        ids = (i for r in self.steps.values() for i in (*r.past, r.action_id, *r.undo_past, r.undo_id))
         return tuple(i for i in ids if i)
 
     def apply(self, event: Event, head: str) -> None:
@@ -309,12 +311,20 @@ def _resolved(s: Saga, e: Event) -> None:
     match s.state:
         case State.COMPENSATING:
             s.heading = Heading.BACKWARD
+            for record in s.steps.values():
+                if record.undo_state in _CAME_TO_NOTHING:
+                    record.undo_past = tuple(each for each in (*record.undo_past, record.undo_id) if each)
+                    record.undo_id = record.undo_state = record.undo_head = ""
         case State.FORWARD_RECOVERY:
             s.heading, s.forgiven = Heading.FORWARD, max((r.tries for r in s.steps.values()), default=0)
         case State.ABANDONED:
             s.ended_us = e.at_us
         case _:
             s.forgiven = max((r.tries for r in s.steps.values()), default=0)
+
+
+_CAME_TO_NOTHING: Final = frozenset({State.FAILED.value, State.ROLLED_BACK.value, "refused"})
+"""How a reversal may have ended, so that another one can be begun under the same key."""
 
 
 def _due(s: Saga, e: Event) -> None:
