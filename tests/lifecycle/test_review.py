@@ -140,6 +140,17 @@ def test_an_effect_that_lands_after_it_was_attested_that_nothing_was_done_contes
     assert (ended.contested, ended.resolution) == (False, Resolution.ATTESTED_DONE)
 
 
+@pytest.mark.requirement("TRUTH-hold-contested", "L06")
+def test_what_landed_after_it_was_attested_that_nothing_was_done_is_not_executed_again(house: House) -> None:
+    action_id, _ = late(house, lands=True)
+    resolve(house, action_id, "attest_not_done")
+    house.work(7300)
+    assert house.get(action_id).contested
+    assert "reopen" not in open_to(house, action_id)
+    assert refused(house, action_id, "reopen") == "review.not-offered"
+    assert len(house.shop.calls) == 1
+
+
 @pytest.mark.requirement("TRUTH-hold-contested")
 def test_where_the_key_was_used_again_meanwhile_the_late_effect_is_still_contested(house: House) -> None:
     action_id, made = late(house, lands=True)

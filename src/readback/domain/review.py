@@ -258,6 +258,8 @@ def _barred(decision: Decision, standing: Standing) -> str:
 
 
 def _barred_reopen(standing: Standing) -> str:
+    if standing.effect_shown:
+        return "A reading shows an effect of it."
     if standing.executed and standing.resolution is not Resolution.ATTESTED_NOT_DONE:
         return "It may have been executed: attest that it was not done first."
     if standing.hold == APPROVAL:

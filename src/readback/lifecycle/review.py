@@ -124,7 +124,7 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
 def _of_version(order: Order, tenant: str) -> Generator[Step, Answer, Action]:
     action = yield from attend.find(order.action_id, tenant)
     # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
-    again = order.decision is Decision.REOPEN and action.resolution == Resolution.ATTESTED_NOT_DONE
+    again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
     if not action.review and not again:
         raise undecided(order)
     if action.version != order.expect_version:
@@ -185,7 +185,7 @@ def standing_of(
         reversible=bool(contract.get("compensate")),
         readable=bool(contract.get("readers")),
         blind=requested is None or any(True for _ in marks(requested, "requested")),
-        resolution=Resolution(action.resolution),
+        resolution=action.attested,  # as far as it counts: a reading may have contradicted it since
         loaded=loaded,
     )
 
