@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import NotVerifiedError
+from readback.domain.errors import NotVerifiedError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.reading import Reading
 from readback.domain.review import Decision
@@ -201,6 +201,9 @@ def test_a_step_that_a_person_says_was_not_done_turns_its_saga_back(stuck: tuple
     assert told.state is State.COMPENSATED
     assert trip.world.undone == ["flight"]
     assert told.steps["hotel"].word is StepWord.FAILED
+    with pytest.raises(ReviewError, match="turned back"):
+        _decide(trip, hotel, Decision.REOPEN)
+    assert trip.world.calls.count("hotel") == 1
     trip.check()
 
 
