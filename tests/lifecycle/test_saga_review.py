@@ -9,8 +9,10 @@ import pytest
 from readback.domain.errors import ReviewError
 from readback.domain.saga_outcome import SagaOutcome
 from readback.domain.state import State
+from readback.ports.store import Freeze
 from readback.sdk import reviewing
-from tests.lifecycle.trip import Trip
+from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.trip import TENANT, Trip
 
 
 @pytest.fixture
@@ -71,6 +73,26 @@ def test_what_a_step_came_to_is_not_decided_about_the_saga(trip: Trip, decision:
         resolve(trip, told.id, decision)
     assert refused.value.code == "review.not-offered"
     trip.check()
+
+
+def test_an_ordered_reversal_of_a_saga_passes_a_freeze_and_an_automatic_one_does_not(trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    steps = trip.steps()
+    store = trip.store
+    assert isinstance(store, MemoryStore)
+    frozen = Freeze(TENANT, "tool:undo_hotel", "another", "duplicate_side_effect", trip.runtime.now_us())
+    store._content.freezes[frozen.tenant, frozen.subject, frozen.action_id] = frozen
+    told = trip.run(steps)
+    trip.work(2 * 86_400)
+    held = trip.get(told.id)
+    undo = held.steps["hotel"].compensation
+    assert undo is not None
+    assert (held.review, undo.code, undo.attempts) == ("compensation_failed", "frozen", 0)
+    assert ("hotel", "t-1") in trip.world.rows
+    resolve(trip, told.id, "compensate")
+    trip.work()
+    assert (trip.get(told.id).state, trip.world.rows) == (State.COMPENSATED, {})
+    assert trip.world.undone.count("hotel") == 1
 
 
 def test_the_sagas_principal_does_not_decide_and_an_older_version_does_not_count(trip: Trip) -> None:

@@ -164,6 +164,8 @@ class Saga:
     """Nothing will happen soon: it waits for a person, for an approval, or for what is unknown."""
     looks: int = 0
     """How often it was looked at since anything happened."""
+    ordered: bool = False
+    """A person ordered it to be reversed: what is reversed is so also where it is frozen."""
     forgiven: int = 0
     """Tries after the pivot that a person decided not to count."""
     hold: str = ""
@@ -188,6 +190,12 @@ class Saga:
     @property
     def may_repeat(self) -> bool:
         return self.state is State.FAILED and self.free
+
+    @property
+    def pivot_passed(self) -> bool:
+        """The point of no return lies behind, as far as the saga has seen it."""
+        done = State.RECONCILED_SUCCESS.value
+        return any(step.region is Region.PIVOT and self.steps[step.name].state == done for step in self.terms)
 
     @property
     def side_effect(self) -> SideEffect:
@@ -310,7 +318,7 @@ def _resolved(s: Saga, e: Event) -> None:
     s.due_us = e.at_us if s.state not in states.TERMINAL else None
     match s.state:
         case State.COMPENSATING:
-            s.heading = Heading.BACKWARD
+            s.heading, s.ordered = Heading.BACKWARD, True
             for record in s.steps.values():
                 if record.undo_state in _CAME_TO_NOTHING:
                     record.undo_past = tuple(each for each in (*record.undo_past, record.undo_id) if each)

@@ -159,6 +159,7 @@ def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Ge
         None,
         request.step,
         reverses=request.reverses,
+        ordered=saga.ordered,
         saga=saga.id,
         action_id=action_id,
     )
