@@ -1,0 +1,24 @@
+"""What a person may decide about a workflow, and about what is known as redacted only."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.domain.review import OF_STEPS, Decision, Standing, choice
+from readback.domain.state import State
+
+STANDING = Standing(State.REVIEW_REQUIRED, "partial", effect_shown=True, reversible=True)
+
+
+@pytest.mark.parametrize("decision", [Decision.ATTEST_DONE, Decision.ATTEST_NOT_DONE, Decision.REOPEN])
+def test_of_a_workflow_nothing_is_attested_and_it_is_not_reopened(decision: Decision) -> None:
+    workflow = Standing(State.REVIEW_REQUIRED, "partial", workflow=True)
+    assert choice(decision, workflow).why_not == OF_STEPS
+    assert choice(decision, STANDING).why_not != OF_STEPS
+    assert choice(Decision.ABANDON, workflow).open
+
+
+def test_what_is_known_as_redacted_only_is_not_reversed_and_anything_else_is() -> None:
+    blind = Standing(State.REVIEW_REQUIRED, "partial", effect_shown=True, reversible=True, blind=True)
+    assert choice(Decision.COMPENSATE, STANDING).open
+    assert not choice(Decision.COMPENSATE, blind).open
