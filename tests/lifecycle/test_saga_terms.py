@@ -238,6 +238,24 @@ def test_a_person_may_have_a_failed_reversal_done_again(trip: Trip) -> None:
     assert audit(trip.store).ok
 
 
+def test_behind_the_pivot_nobody_may_have_a_saga_reversed(trip: Trip) -> None:
+    trip.world.faults["ticket"] = "blind"
+    saga_id = trip.run().id
+    trip.work(30 * DAY)
+    told = trip.get(saga_id)
+    assert (told.state, told.because) == (State.REVIEW_REQUIRED, "ticket")
+    with pytest.raises(ReviewError) as refused:
+        _decide(trip, saga_id, Decision.COMPENSATE)
+    assert refused.value.code == "review.not-offered"
+    trip.world.faults.clear()
+    outcome = told.steps["ticket"].outcome
+    assert outcome is not None
+    _decide(trip, outcome.id, Decision.VERIFY_AGAIN)
+    trip.work()
+    assert trip.get(saga_id).verified
+    trip.check()
+
+
 # --- what is told ---
 
 

@@ -207,7 +207,7 @@ def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unacco
         case End.FAILED:
             assert left == []
         case End.REVERSED:
-            assert sorted(n for n in left if stands[n] is not Standing.REVERSED) == sorted(undone)
+            assert {stands[name] for name in (*left, *undone)} == {Standing.REVERSED}
         case End.REVIEW:
             reasons = (Standing.STUCK, Standing.FAILED, Standing.EFFECT, Standing.REVERSED)
             assert any(s in reasons for s in stands.values()) or undone != world.reversed
@@ -253,3 +253,18 @@ def test_another_try_after_the_pivot_waits_ever_longer_and_not_for_ever() -> Non
 def test_steps_stand_after_those_that_they_wait_for() -> None:
     a, b, c = (terms(n, x, Region.BEFORE) for n, x in (("a", ("c",)), ("b", ()), ("c", ("b",))))
     assert [step.name for step in in_order((a, b, c))] == ["b", "c", "a"]
+
+
+def test_behind_its_pivot_a_saga_goes_forward_whatever_it_was_told_and_what_was_reversed_is_not_done() -> None:
+    saga = saga_of(terms("a", (), Region.BEFORE), terms("p", ("a",), Region.PIVOT))
+    saga.heading = Heading.BACKWARD
+    shown = Judgement(effect_shown=True, attribution="ours")
+    done = {n: Action(n, "acme", state=State.RECONCILED_SUCCESS, kind="create", judgement=shown) for n in ("a", "p")}
+    saga.steps["a"].action_id, saga.steps["p"].action_id = "a", "p"
+    assert next_moves(saga, done, 0).turn is Heading.FORWARD
+    saga.steps["a"].undo_id = "u"
+    undo = {**done, "u": Action("u", "acme", state=State.RECONCILED_SUCCESS, kind="delete")}
+    assert standing_of(saga, "a", undo) is Standing.REVERSED
+    assert next_moves(saga, undo, 0).end is End.REVIEW
+    saga.heading = Heading.FORWARD
+    assert next_moves(saga, undo, 0).end is End.REVIEW

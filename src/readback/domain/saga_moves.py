@@ -55,7 +55,7 @@ class Standing(StrEnum):
     EFFECT = "effect"
     """It failed, and a reading shows an effect of it."""
     REVERSED = "reversed"
-    """It failed, and its effect was reversed, verified."""
+    """Its effect was reversed, by itself or by the saga, verified."""
     STUCK = "stuck"
     """Only a person can say what became of it."""
 
@@ -127,7 +127,12 @@ def standing_of(saga: Saga, name: str, children: Children) -> Standing:
     if not record.action_id:
         return Standing.WAITING
     child = children.get(record.action_id)
-    return Standing.ANNOUNCED if child is None else _standing(child, children)
+    if child is None:
+        return Standing.ANNOUNCED
+    stands, undo = _standing(child, children), children.get(record.undo_id)
+    if undo is not None and undo.state is State.RECONCILED_SUCCESS and not undo.contested:
+        return Standing.REVERSED if stands in (Standing.DONE, Standing.EFFECT) else stands
+    return stands
 
 
 def _standing(child: Action, children: Children) -> Standing:
@@ -247,6 +252,8 @@ class _View:
     # --- which way ---
 
     def _turn(self) -> Moves | None:
+        if self.saga.heading is Heading.BACKWARD and self.pivot_passed() and not self._reversing():
+            return Moves(self.news, self.undone, turn=Heading.FORWARD, reason="pivot_passed")
         if self.saga.heading is not Heading.ONWARD:
             return None
         failed = self.named(*_TROUBLE)
@@ -257,6 +264,9 @@ class _View:
         if self.pivot_passed():
             return Moves(self.news, turn=Heading.FORWARD, because=because, reason="step_failed")
         return Moves(self.news, turn=Heading.BACKWARD, because=because, reason="step_failed" if failed else "cancelled")
+
+    def _reversing(self) -> bool:
+        return any(record.undo_id or record.undo_past for record in self.saga.steps.values())
 
     def _onward(self) -> Moves:
         if all(stands is Standing.DONE for stands in self.stands.values()):

@@ -74,7 +74,9 @@ def _whole(report: ReportInput, words: Words) -> str:
     if report.state not in _PARTIAL or not standing:
         return said
     unresolved = [name for name, word in words if word not in _DONE]
-    partial = f"{USER_STATUS[ReportKey.PARTIAL]}: {_names(unresolved)}." if unresolved else said
+    if not unresolved:
+        return said
+    partial = f"{USER_STATUS[ReportKey.PARTIAL]}: {_names(unresolved)}."
     return partial if report.state is not State.REVIEW_REQUIRED else f"{partial} {REVIEWED}"
 
 

@@ -57,7 +57,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
 
 def standing_of(saga: Saga, *, loaded: bool | None = None) -> Standing:
     """A saga as far as it depends on it what may be decided."""
-    forward = saga.heading is Heading.FORWARD
+    forward = saga.heading is Heading.FORWARD or saga.pivot_passed
     return Standing(
         state=saga.state,
         review=saga.review,
