@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readback.canon import parse_json
+from readback.canon import envelope_bytes, parse_json, sha256_hex
 from readback.domain.approval import (
     TOKEN_MAX_BYTES,
     ApprovalCode,
@@ -181,7 +181,7 @@ def test_a_token_longer_than_any_is_not_parsed() -> None:
 
 @pytest.mark.parametrize("name", ["approver", "key_id", "approval", "payload", "nonce", "signature"])
 def test_each_text_of_a_token_is_a_text(name: str) -> None:
-    with pytest.raises(ApprovalError, match="^This is no approval token: it has another format") as refused:
+    with pytest.raises(ApprovalError, match=r"^This is no approval token: it has another format") as refused:
         token_of({**sign(ALICE, "alice").as_json(), name: 7})
     assert refused.value.code == "approval.forged"
 
@@ -199,3 +199,10 @@ def test_a_token_by_itself_is_held_to_the_policy_that_its_request_was_made_under
     token = sign(ALICE, "alice", payload=late.payload())
     assert check_token(BOUND, POLICY, alice, NOW, verify_memory) is None
     assert check_token(late, POLICY, token, NOW, verify_memory) is ApprovalCode.POLICY_CHANGED
+
+
+def test_what_is_signed_says_its_format() -> None:
+    assert read()["format"] == "readback-approval/1"
+    assert sign(ALICE, "alice").as_json()["format"] == "readback-approval-token/1"
+    rows = {"format": "readback-approval-policy/1", "approvers": []}
+    assert Policy.of(()).version == sha256_hex(envelope_bytes(rows))
