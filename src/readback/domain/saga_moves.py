@@ -154,6 +154,8 @@ def _standing(child: Action, children: Children) -> Standing:
         case State.UNKNOWN:
             if child.due_us is not None:
                 return Standing.LATE
+            if child.attested is Resolution.ATTESTED_NOT_DONE:
+                return Standing.FAILED
             return Standing.FAILED if child.kind == "read" else Standing.STUCK
         case State.COMPENSATING:
             own = children.get(child.compensation_id)

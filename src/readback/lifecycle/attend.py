@@ -19,8 +19,9 @@ from readback.lifecycle.engine import Engine
 from readback.lifecycle.escalate import escalate
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.relay import Relay
-from readback.lifecycle.report import outcome_after, outcome_of
+from readback.lifecycle.report import outcome_after
 from readback.lifecycle.resume import PlanOf, changed, not_loaded, revive
+from readback.lifecycle.reversed import outcome_now
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
 
@@ -70,7 +71,7 @@ def _ask_again(
         ticket.replayed = not isinstance(ended, Finished)
         action = yield from find(action.id, scope.tenant)
     if waits(action):
-        return (yield from outcome_of(action, replayed=ticket.replayed))
+        return (yield from outcome_now(action, replayed=ticket.replayed))
     return (yield from stay(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
 
 
@@ -83,24 +84,24 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
     while True:
         action = yield from find(action_id, tenant)
         if settled(action) and (looked or action.state is not State.UNKNOWN or action.due_us is None):
-            return (yield from outcome_of(action, replayed=replayed))
+            return (yield from outcome_now(action, replayed=replayed))
         doing, due = action, action.due_us
         if action.state is State.COMPENSATING and action.compensation_id:
             child = yield from find(action.compensation_id, tenant)
             if child.state is State.UNKNOWN:
-                return (yield from outcome_of(action, replayed=replayed))
+                return (yield from outcome_now(action, replayed=replayed))
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
         begun = yield Begin()
         assert isinstance(begun, Begun)
         if approved_blind(action, begun.now_us):
-            return (yield from outcome_of(action, replayed=replayed))
+            return (yield from outcome_now(action, replayed=replayed))
         if due is not None and due <= begun.now_us and plans(doing.contract) is not None:
             ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
                 looked = True
                 continue
         if settled(action):  # unknown, and it is not yet time for another look
-            return (yield from outcome_of(action, replayed=replayed))
+            return (yield from outcome_now(action, replayed=replayed))
         due = due if due is not None else begun.now_us
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
@@ -133,7 +134,7 @@ def go_on(
 def look(action_id: str, tenant: str, *, replayed: bool = False) -> Telling:
     """The outcome as the ledger tells it now."""
     action = yield from find(action_id, tenant)
-    return (yield from outcome_of(action, replayed=replayed))
+    return (yield from outcome_now(action, replayed=replayed))
 
 
 def find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:

@@ -1,0 +1,54 @@
+"""Reversed: what a verified step of a saga amounts to once the saga has taken it back.
+
+Called by attend before anything is told of a single action. The step's own entries end in its success, for a reversal
+is an action of its own; that it was reversed is on record in the saga. It changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from readback.domain.action import Action
+from readback.domain.outcome import Outcome
+from readback.domain.saga import StepRecord
+from readback.domain.state import State
+from readback.domain.verdict import Verdict
+from readback.lifecycle.report import outcome_of
+from readback.lifecycle.saga_run import load_saga
+from readback.lifecycle.steps import Answer, Step
+
+
+def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
+    """The outcome by the ledger alone, its saga's entries included: what was reversed since is no success any more."""
+    outcome = yield from outcome_of(action, replayed=replayed)
+    named = str(action.context.get("saga", ""))
+    if not named or action.state is not State.RECONCILED_SUCCESS:
+        return outcome
+    saga = yield from load_saga(named)
+    records = saga.steps.values() if saga is not None else ()
+    record = next((each for each in records if each.action_id == action.id), None)
+    if record is None or not (record.undo_id or record.undo_state):
+        return outcome
+    return replace(
+        outcome,
+        state=amounts_to(record),
+        verdict=Verdict.REFUTED,
+        may_repeat=False,
+        compensation=record.undo_id,
+        told={},
+    )
+
+
+def amounts_to(record: StepRecord) -> State:
+    """The state of a step whose reversal was begun: reversed only where that was verified."""
+    match record.undo_state:
+        case State.RECONCILED_SUCCESS.value:
+            return State.COMPENSATED
+        case "":
+            return State.COMPENSATING
+        case _:
+            return State.REVIEW_REQUIRED
+
+
+__all__ = ["amounts_to", "outcome_now"]

@@ -1,0 +1,100 @@
+"""Where a saga meets what is told of single actions, and what people say of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.domain.errors import NotVerifiedError
+from readback.domain.outcome import Outcome
+from readback.domain.state import State
+from readback.lifecycle import attend
+from readback.testing.driver_virtual import Parked
+from tests.lifecycle.test_saga_review import resolve
+from tests.lifecycle.trip import Trip
+
+
+@pytest.fixture
+def trip() -> Trip:
+    return Trip()
+
+
+def step(trip: Trip, saga_id: str, name: str) -> Outcome:
+    """A step by itself, as somebody is told who asks for its action."""
+    outcome = trip.get(saga_id).steps[name].outcome
+    assert outcome is not None
+    return trip.outcome(outcome.id)
+
+
+def again(trip: Trip, name: str, operation: str) -> Outcome:
+    """The same operation, asked for outside the saga."""
+    proposal = trip.contracts[name](trip="t-1", price=100)
+    proposal.mark_run()
+    s = trip.session
+    work = attend.begin(s.engine, proposal.request(operation), s.scope, s.plan_of, attend.Ticket())
+    told = trip.driver.drive(work)
+    assert not isinstance(told, Parked)
+    return told
+
+
+@pytest.mark.requirement("GROUND-compensated", "HS-13")
+def test_a_step_that_its_saga_has_reversed_is_told_as_reversed_and_not_as_done(trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    trip.work()
+    assert trip.get(told.id).state is State.COMPENSATED
+    flight = step(trip, told.id, "flight")
+    assert (flight.state, flight.verified, flight.standing, flight.may_repeat) == (
+        State.COMPENSATED,
+        False,
+        False,
+        False,
+    )
+    assert "reversed" in flight.message
+    assert flight.compensation
+    with pytest.raises(NotVerifiedError):
+        flight.raise_unless_verified()
+    replay = again(trip, "flight", "op-1/flight")
+    assert (replay.id, replay.replayed, replay.verified) == (flight.id, True, False)
+    assert trip.world.calls.count("flight") == 1
+    trip.check()
+
+
+@pytest.mark.requirement("GROUND-compensated", "L19")
+def test_a_step_whose_reversal_failed_is_no_success_any_more_either(trip: Trip) -> None:
+    trip.world.faults["charge"] = trip.world.undo_faults["hotel"] = "refused"
+    told = trip.run()
+    trip.work(2 * 86_400)
+    assert trip.get(told.id).review == "compensation_failed"
+    hotel, flight = step(trip, told.id, "hotel"), step(trip, told.id, "flight")
+    assert (hotel.state, hotel.verified) == (State.REVIEW_REQUIRED, False)
+    assert flight.verified, "nobody has begun to reverse that one"
+
+
+@pytest.mark.requirement("TRUTH-hold-attestation", "TRUTH-hold-resolution")
+def test_an_unknown_step_that_a_person_says_was_not_done_holds_its_saga_no_longer(trip: Trip) -> None:
+    trip.world.faults["hotel"] = "vanished"
+    told = trip.run(wait_s=100)
+    hotel = step(trip, told.id, "hotel")
+    assert hotel.state is State.UNKNOWN
+    resolve(trip, hotel.id, "attest_not_done")
+    assert trip.world.undone == [], "an effect may still land"
+    trip.work()
+    ended = trip.get(told.id)
+    assert (ended.state, trip.world.undone, trip.world.rows) == (State.COMPENSATED, ["flight"], {})
+    trip.check()
+
+
+def test_what_lands_after_all_keeps_the_saga_for_a_person_also_where_one_said_that_it_was_not_done(trip: Trip) -> None:
+    trip.world.faults["hotel"] = "late"
+    told = trip.run(wait_s=100)
+    hotel = step(trip, told.id, "hotel")
+    assert hotel.state is State.UNKNOWN
+    resolve(trip, hotel.id, "attest_not_done")
+    trip.work()
+    assert (trip.get(told.id).state, trip.get(told.id).because) == (State.REVIEW_REQUIRED, "hotel")
+    assert step(trip, told.id, "hotel").review == "contested"
+    resolve(trip, hotel.id, "compensate")
+    trip.work()
+    ended = trip.get(told.id)
+    assert (ended.state, trip.world.rows) == (State.COMPENSATED, {})
+    trip.check()
