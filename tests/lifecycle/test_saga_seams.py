@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from readback.domain.errors import NotVerifiedError
+from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
+from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
 from readback.lifecycle import attend
 from readback.testing.driver_virtual import Parked
@@ -97,4 +101,34 @@ def test_what_lands_after_all_keeps_the_saga_for_a_person_also_where_one_said_th
     trip.work()
     ended = trip.get(told.id)
     assert (ended.state, trip.world.rows) == (State.COMPENSATED, {})
+    trip.check()
+
+
+@pytest.mark.requirement("STRATEGY-after-pivot", "REC-10")
+def test_where_the_operators_table_holds_it_a_saga_goes_forward_only_when_a_person_says_so(trip: Trip) -> None:
+    held = Row(
+        "hold-after-pivot",
+        Finding.PARTIAL_SUCCESS,
+        ({"pivot_passed": (True,)},),
+        RecoveryAction.HOLD_AND_ESCALATE,
+        "Partial Success",
+        "",
+        ours=True,
+    )
+    strict = RecoveryTable((held, *DEFAULT_TABLE.rows))
+    assert not [fault for fault in strict.faults() if fault.row == held.id]
+    trip.session.engine = replace(trip.session.engine, table=strict)
+    trip.world.faults["ticket"] = "once"
+    told = trip.run()
+    trip.work(3 * 86_400)
+    told = trip.get(told.id)
+    assert (told.state, told.review, told.row) == (State.REVIEW_REQUIRED, "forward_held", held.id)
+    assert trip.world.calls.count("ticket") == 1
+    version = trip.saga(told.id).version
+    trip.driver.drive(trip.session.stay(told.id))
+    assert trip.saga(told.id).version == version, "to ask again changes nothing"
+    resolve(trip, told.id, "go_forward")
+    trip.work()
+    assert trip.get(told.id).state is State.RECONCILED_SUCCESS
+    assert trip.world.calls.count("ticket") == 2
     trip.check()

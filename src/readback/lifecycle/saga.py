@@ -127,8 +127,9 @@ class _Desk:
             moves = next_moves(run.saga, family, run.now_us)
             saga_record.news(run, moves, family)
             if moves.turn is not None:
-                saga_record.turn(run, moves, self.engine.table)
-                continue
+                if saga_record.turn(run, moves, self.engine.table):
+                    continue
+                return (yield from self._commit(park=True)) or Left.WAITING
             present = (run.saga.version, tuple(sorted((a.id, a.version) for a in family.values())))
             if moves.end is not None or not moves.works or present == before:
                 return (yield from self._rest(moves, family, stalled=present == before))

@@ -20,6 +20,7 @@ from readback.lifecycle.escalate import CONTRACT_CHANGED, TO_REVIEW
 from readback.lifecycle.plan import Scope
 from readback.lifecycle.resume import PlanOf
 from readback.lifecycle.saga_begin import SagaRequest
+from readback.lifecycle.saga_record import FORWARD_HELD
 from readback.lifecycle.saga_report import outcome_of_saga
 from readback.lifecycle.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
 from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
@@ -61,7 +62,8 @@ def _stirred(found: Saga, now_us: int) -> Generator[Step, Answer, bool]:
     """Whether what it waits for has happened: an approval was given, or a person has decided about a step."""
     family = yield from load_family(found)
     moves = next_moves(found, family, now_us)
-    return moves.works or moves.turn is not None or moves.end not in (None, End.REVIEW)
+    turns = moves.turn is not None and found.review != FORWARD_HELD
+    return moves.works or turns or moves.end not in (None, End.REVIEW)
 
 
 def settled(found: Saga) -> bool:

@@ -14,7 +14,7 @@ from readback.domain.errors import ReadbackError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation_signs import one_line
-from readback.domain.recovery import RecoveryTable, Reversal, Row, Situation
+from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation
 from readback.domain.saga import Heading, Saga
 from readback.domain.saga_moves import (
     REVIEW_FIRST_US,
@@ -35,6 +35,7 @@ from readback.lifecycle.saga_run import SagaRun
 
 S = State
 DETAIL_MAX = 500
+FORWARD_HELD = "forward_held"
 Family = Mapping[str, Action]
 
 
@@ -113,14 +114,20 @@ def _to_wait(saga: Saga, *, late: bool) -> tuple[State, ...]:
 # --- which way ---
 
 
-def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
-    """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed."""
+def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> bool:
+    """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed.
+
+    False: the table does not let it go forward by itself; a person decides, and that is what is recorded.
+    """
     assert moves.turn is not None
     saga = run.saga
     row, recovery, path = "", "", tuple[State, ...]()
     if moves.turn is Heading.FORWARD:
         chosen = table.decide(Finding.PARTIAL_SUCCESS, _situation(saga.side_effect, pivot_passed=True))
         row, recovery = chosen.id, chosen.action.value
+        if chosen.action is not RecoveryAction.FORWARD_RECOVERY:
+            _hold_forward(run, moves, chosen, table)
+            return False
         if saga.state is not S.FORWARD_RECOVERY:
             path = (*_to_partial(saga), S.FORWARD_RECOVERY)
     elif saga.state is S.REVIEW_REQUIRED:
@@ -135,6 +142,15 @@ def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
         "due": run.now_us,
     }
     run.record(EventKind.SAGA_TURNED, data, path)
+    return True
+
+
+def _hold_forward(run: SagaRun, moves: Moves, row: Row, table: RecoveryTable) -> None:
+    if run.saga.state is S.REVIEW_REQUIRED:
+        _wait_for_person(run)
+        return
+    path = (*_to_partial(run.saga), S.REVIEW_REQUIRED)
+    _record_end(run, moves.because, FORWARD_HELD, row, path, table, review=True)
 
 
 def may_reverse(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> bool:
