@@ -67,6 +67,7 @@ def test_if_nobody_dies_it_ends_as_it_should(scene: Scene) -> None:
     "PRINCIPLE-replayable-evidence", "TRUTH-time-durable-wait", "PRINCIPLE-idempotency", "HS-05", "L07", "HS-14"
 )
 @pytest.mark.parametrize("scene", SCENES, **by_name)  # type: ignore[arg-type]
+@pytest.mark.slow
 def test_whatever_step_a_process_dies_at_the_next_one_finds_the_truth_and_acts_once(scene: Scene) -> None:
     for step in range(400):
         house = House()
@@ -88,6 +89,7 @@ def test_whatever_step_a_process_dies_at_the_next_one_finds_the_truth_and_acts_o
 
 @pytest.mark.requirement("PRINCIPLE-idempotency")
 @pytest.mark.parametrize("scene", SCENES, **by_name)  # type: ignore[arg-type]
+@pytest.mark.slow
 def test_processes_may_die_one_after_another(scene: Scene) -> None:
     for life in range(2, 14):
         house = House()

@@ -287,6 +287,12 @@ def _told_by_another(store: LedgerStore) -> None:
         store.told(OTHER, each.id, 7)
 
 
+def _met(store: LedgerStore, world: World) -> list[object]:
+    """What a new action of another tenant meets, under a key that is taken, on an order that is frozen."""
+    met = store.opening(OTHER, _first(world, store).key_hash, ["resource:order/o-3"])
+    return [each for each in (met.record, met.counts, met.freeze) if each]
+
+
 STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "key": lambda store, world: store.key(OTHER, _first(world, store).key_hash),
     "by_stamp": lambda store, world: store.by_stamp(OTHER, world.stamps["verified"]),
@@ -298,6 +304,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "counts": lambda store, world: store.counts(OTHER),
     "freezes": lambda store, world: store.freezes(OTHER),
     "frozen": lambda store, world: store.frozen(OTHER, ["resource:order/o-3"]),
+    "opening": _met,
     "incidents": lambda store, world: store.incidents(OTHER, open_only=False),
     "told": lambda store, world: _told_by_another(store),
     "in_flight": lambda store, world: store.in_flight(OTHER),

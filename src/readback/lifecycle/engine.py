@@ -39,17 +39,16 @@ from readback.lifecycle.steps import (
     Committed,
     Counted,
     Folded,
-    KeyFound,
     Lease,
     Leased,
     LoadAction,
     LoadCounts,
-    LoadKey,
+    LoadOpening,
     Step,
     Wait,
     Woken,
 )
-from readback.ports.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken
+from readback.ports.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
 S, R = State, RecoveryAction
 
@@ -78,16 +77,16 @@ class Engine:
         if named is not None:
             named(begun)
         run = execute.propose(request, scope, begun, self.table.version)
-        if request.operation or request.plan.contract.key_fields:
-            taken = yield from self._key_holder(run, begun.now_us)
+        opened = yield LoadOpening(scope.tenant, run.action.key_hash, execute.touches(run))
+        assert isinstance(opened, Opened)
+        if opened.record is not None and (request.operation or request.plan.contract.key_fields):
+            taken = self._existing(run, opened.record, begun.now_us)
             if taken is not None:
                 return taken
         if self.limits is not None:
             yield from limit.admit(run, request, self.limits)
-        counted = yield LoadCounts(scope.tenant)
-        assert isinstance(counted, Counted)
-        run.counts = counted.counts
-        refused = yield from validate.check(run)
+        run.counts = opened.counts
+        refused = yield from validate.check(run, opened)
         if refused is not None:
             return (yield from self._refuse(run, refused))
         if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
@@ -103,11 +102,6 @@ class Engine:
             raise
         except StoreError as error:  # nobody may read it as "nothing was done"
             raise unrecorded(run, error) from error
-
-    def _key_holder(self, run: Run, now_us: int) -> Generator[Step, Answer, Existing | None]:
-        found = yield LoadKey(run.scope.tenant, run.action.key_hash)
-        assert isinstance(found, KeyFound)
-        return None if found.record is None else self._existing(run, found.record, now_us)
 
     def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Existing | None:
         same = record.request_hash == run.action.request_hash

@@ -16,7 +16,7 @@ from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.saga import Saga
 from readback.lifecycle.plan import Plan
-from readback.ports.store import Append, AppendResult, Freeze, KeyRecord
+from readback.ports.store import Append, AppendResult, Freeze, KeyRecord, Opened
 
 
 class Ending(StrEnum):
@@ -125,6 +125,16 @@ class LoadKey:
 
 @swift
 @dataclass(frozen=True, slots=True)
+class LoadOpening:
+    """Bring all that a new action meets: its key's record, the tenant's counters, a freeze. Answer: Opened."""
+
+    tenant: str
+    key_hash: str
+    subjects: tuple[str, ...]
+
+
+@swift
+@dataclass(frozen=True, slots=True)
 class LoadCounts:
     """Bring the tenant's counters above zero. Answer: Counted."""
 
@@ -211,6 +221,7 @@ Step = (
     | Lease
     | Load
     | LoadKey
+    | LoadOpening
     | LoadCounts
     | LoadAction
     | LoadActions
@@ -332,6 +343,7 @@ Answer = (
     | Leased
     | Loaded
     | KeyFound
+    | Opened
     | Counted
     | Folded
     | Family

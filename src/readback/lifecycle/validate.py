@@ -28,7 +28,7 @@ from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, FreezeFound, LoadFreeze, Step
 from readback.lifecycle.verify import record_reading, take_before
-from readback.ports.store import Freeze
+from readback.ports.store import Freeze, Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,16 @@ def check_scopes(contract: Contract, scope: Scope) -> None:
         )
 
 
-def check(run: Run) -> Generator[Step, Answer, Refusal | None]:
-    """The world's part: the source answers, the version is the expected one, the preconditions hold."""
+def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Refusal | None]:
+    """The world's part: the source answers, the version is the expected one, the preconditions hold.
+
+    `opened`: what the ledger told of it just now; it is asked where that is not given.
+    """
     contract = run.contract
     if contract.needs_before or _failing_source(run):
-        stopped = yield from _frozen(run)  # so that no reader is asked for nothing; the append looks again
-        if stopped is not None:
-            return stopped
+        freeze = opened.freeze if opened is not None else (yield from _frozen(run))
+        if freeze is not None:
+            return by_freeze(freeze)  # so that no reader is asked for nothing; the append looks again
         run.before = yield from take_before(run)
         record_reading(run, run.before)
         refusal = _unreadable(run)
@@ -84,13 +87,13 @@ def check(run: Run) -> Generator[Step, Answer, Refusal | None]:
     return _version(run) or _preconditions(run)
 
 
-def _frozen(run: Run) -> Generator[Step, Answer, Refusal | None]:
+def _frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:
     subjects = touches(run)
     if not subjects:
         return None
     found = yield LoadFreeze(run.action.tenant, subjects)
     assert isinstance(found, FreezeFound)
-    return None if found.freeze is None else by_freeze(found.freeze)
+    return found.freeze
 
 
 def by_freeze(freeze: Freeze) -> Refusal:

@@ -6,7 +6,7 @@ small columns and decides nothing: which event may follow which is the engine's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -244,6 +244,18 @@ class ActionFilter:
     """Only what a person has to look at."""
 
 
+@swift
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a new action meets. `record`: its key's, where there is one; `counts`: the tenant's counters above zero, by
+    subject and name; `freeze`: the oldest of what it would act on.
+    """
+
+    record: KeyRecord | None
+    counts: Mapping[tuple[str, str], int]
+    freeze: Freeze | None
+
+
 class LedgerStore(Protocol):
     """Durable, append-only, compare-and-swap. Trusted to keep what it acknowledged, and no more.
 
@@ -331,6 +343,10 @@ class LedgerStore(Protocol):
 
     def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
         """The oldest freeze of one of these subjects."""
+        ...
+
+    def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
+        """What `key`, `counts` and `frozen` answer, in one look: every new action asks for all of it."""
         ...
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:

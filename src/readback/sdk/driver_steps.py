@@ -36,6 +36,7 @@ from readback.lifecycle.steps import (
     Loaded,
     LoadFreeze,
     LoadKey,
+    LoadOpening,
     LoadSaga,
     Look,
     Pace,
@@ -63,7 +64,19 @@ SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
 Ask = (
-    Load | LoadKey | LoadCounts | LoadAction | LoadActions | LoadSaga | LoadFreeze | Pace | Weigh | Stir | Lease | Begin
+    Load
+    | LoadOpening
+    | LoadKey
+    | LoadCounts
+    | LoadAction
+    | LoadActions
+    | LoadSaga
+    | LoadFreeze
+    | Pace
+    | Weigh
+    | Stir
+    | Lease
+    | Begin
 )
 
 
@@ -89,6 +102,8 @@ class Desk:
         match step:
             case Begin(fresh):
                 return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
+            case LoadOpening(tenant, key_hash, subjects):
+                return store.opening(tenant, key_hash, subjects)
             case LoadKey(tenant, key_hash):
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):

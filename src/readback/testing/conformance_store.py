@@ -353,6 +353,7 @@ class StoreConformance(WorkConformance, ControlConformance):
             lambda: store.evidence(TENANT, "ab" * 32),
             lambda: store.count(TENANT, "s", "n"),
             lambda: store.counts(TENANT),
+            lambda: store.opening(TENANT, "k", ()),
             lambda: list(store.scan()),
             lambda: list(store.projections()),
         ]

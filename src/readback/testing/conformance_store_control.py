@@ -5,7 +5,19 @@ Called by nobody: `StoreConformance` inherits these tests.
 
 from __future__ import annotations
 
-from readback.ports.store import ActionFilter, Appended, Crowded, Freeze, Frozen, Incident, LedgerStore
+from dataclasses import replace
+
+from readback.ports.store import (
+    ActionFilter,
+    Appended,
+    Count,
+    Crowded,
+    Freeze,
+    Frozen,
+    Incident,
+    LedgerStore,
+    Opened,
+)
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,
@@ -61,6 +73,24 @@ class ControlConformance:
         assert self.store.frozen(TENANT, ()) is None
         other = sample_append("b1", projection=sample_projection("b1", tenant="globex"), unless_frozen=(ORDER,))
         assert self.store.append([other]) == [Appended(version=1, seq=2)]
+
+    def test_one_look_answers_what_a_new_action_meets(self) -> None:
+        store, both = self.store, ("tool:ship_order", ORDER)
+        assert store.opening(TENANT, "key of a1", both) == Opened(None, {}, None)
+        first = sample_creation("a1", key_hash="key of a1")
+        store.append([replace(first, counts=(Count("source:db", "verifier_error", 2), Count("s", "n", 0)))])
+        store.pace(TENANT, NOON_US, NOON_US, 1)
+        assert store.opening(TENANT, "another", both) == Opened(None, {("source:db", "verifier_error"): 2}, None)
+        older = _freeze("a2", "tool:ship_order", NOON_US - 1)
+        store.append([sample_append("a2", freezes=(_freeze("a2"), older))])
+        for asked in (both, ("tool:ship_order",), ()):
+            for key in ("key of a1", "another"):
+                found = {(subject, name): value for subject, name, value in store.counts(TENANT)}
+                expected = Opened(store.key(TENANT, key), found, store.frozen(TENANT, asked))
+                assert store.opening(TENANT, key, asked) == expected
+        met = store.opening(TENANT, "key of a1", both)
+        assert (met.record, met.freeze) == (first.reserve, older)
+        assert store.opening("globex", "key of a1", both) == Opened(None, {}, None)
 
     def test_an_append_that_was_not_kept_freezes_nothing(self) -> None:
         self.store.append([sample_creation("a1")])

@@ -42,6 +42,7 @@ from readback.lifecycle.steps import (
     Loaded,
     LoadFreeze,
     LoadKey,
+    LoadOpening,
     LoadSaga,
     Look,
     Pace,
@@ -185,6 +186,7 @@ class VirtualDriver:
         self,
         step: Begin
         | LoadKey
+        | LoadOpening
         | LoadCounts
         | Load
         | LoadAction
@@ -200,6 +202,8 @@ class VirtualDriver:
         match step:
             case Begin(fresh):
                 return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
+            case LoadOpening(tenant, key_hash, subjects):
+                return store.opening(tenant, key_hash, subjects)
             case LoadKey(tenant, key_hash):
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):

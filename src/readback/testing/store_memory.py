@@ -26,6 +26,7 @@ from readback.ports.store import (
     Incident,
     KeyRecord,
     KeyTaken,
+    Opened,
     StoredEvent,
     StoredProjection,
     VersionConflict,
@@ -249,6 +250,10 @@ class MemoryStore:
     def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
         with self._open():
             return self._frozen(tenant, subjects)
+
+    def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
+        counts = {(subject, name): value for subject, name, value in self.counts(tenant)}
+        return Opened(self.key(tenant, key_hash), counts, self.frozen(tenant, subjects))
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
         with self._open():

@@ -17,7 +17,16 @@ from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.store import ActionFilter, Evidence, Freeze, Incident, KeyRecord, StoredEvent, StoredProjection
+from readback.ports.store import (
+    ActionFilter,
+    Evidence,
+    Freeze,
+    Incident,
+    KeyRecord,
+    Opened,
+    StoredEvent,
+    StoredProjection,
+)
 from readback.ports.store_rules import PACE, fairly
 
 PIECE_ROWS: Final = 512
@@ -158,6 +167,15 @@ class Queries:
     def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
         found = self._rows(rows.select_frozen(len(subjects)), (tenant, *subjects)) if subjects else []
         return rows.freeze(found[0]) if found else None
+
+    def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
+        frozen, counted, *record = self._rows(rows.OPENING, (tenant, tenant, PACE, tenant, key_hash))[0]
+        counts = self.counts(tenant) if counted else ()
+        return Opened(
+            None if record[0] is None else rows.key_record(tuple(record)),
+            {(subject, name): value for subject, name, value in counts},
+            self.frozen(tenant, subjects) if frozen else None,
+        )
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
         asked = [("tenant = ?", tenant)] if tenant else []

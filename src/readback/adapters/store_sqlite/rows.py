@@ -96,6 +96,13 @@ SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
 SELECT_COUNTS: Final = (
     "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 AND subject <> ? ORDER BY subject, name"
 )
+OPENING: Final = statement(
+    "SELECT EXISTS (SELECT 1 FROM freeze WHERE tenant = ?),",
+    "EXISTS (SELECT 1 FROM counter WHERE tenant = ? AND value > 0 AND subject <> ?),",
+    ", ".join(f"held.{name}" for name in KEY_COLUMNS.split(", ")),
+    "FROM (SELECT 1) LEFT JOIN idempotency AS held ON held.tenant = ? AND held.key_hash = ?",
+)
+"""Whether anything is frozen or counted at all, and who holds the key: one row, always."""
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
 SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
