@@ -48,7 +48,7 @@ def verify(url: str | None, head: str | None, kept: tuple[str, ...], key: str | 
     written anew as a whole, looks sound from inside: keep what `ledger checkpoint` signs (or the head that is printed
     here) somewhere else, and pass it as --checkpoint (or --head) later. Of several checkpoints, each has to be covered.
     """
-    heads = None
+    kept_head, heads = _head(head), None
     if kept:
         authority = trusted(key)
         heads = Heads([kept_checkpoint(place, authority).checkpoint for place in kept])
@@ -57,7 +57,7 @@ def verify(url: str | None, head: str | None, kept: tuple[str, ...], key: str | 
     store = bootstrap.store(settings.url, read_only=True)
     try:
         with counted("reading the ledger", enabled=not as_json) as step:
-            report = audit(store, step, _head(head), known, heads)
+            report = audit(store, step, kept_head, known, heads)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:
         store.close()
