@@ -21,6 +21,7 @@ from mypy import api as mypy
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.idempotency import Resolution
+from readback.domain.planning import Planning, PlanningCase, plan_next
 from readback.domain.reporting import (
     MODEL_STATUS,
     TOLD_FIELDS_MAX,
@@ -219,6 +220,17 @@ def test_the_model_is_grounded_in_the_reconciled_result(name: str, begins: str, 
 def test_the_next_step_of_planning_is_named(name: str, guidance: str) -> None:
     (line,) = [one for one in model_text(CASES[name]).splitlines() if one.startswith("Next: ")]
     assert guidance in line
+
+
+@pytest.mark.parametrize(
+    "state", [S.REVIEW_REQUIRED, S.COMPENSATION_FAILED, S.UNKNOWN, S.PENDING, S.VERIFICATION_TIMEOUT, S.ABANDONED]
+)
+def test_what_is_open_is_not_planned_anew_however_stale_its_plan_was(state: State) -> None:
+    stale = report(state, discrepancy=D.STALE_STATE)
+    (line,) = [one for one in model_text(stale).splitlines() if one.startswith("Next: ")]
+    assert "plan anew" not in line
+    rule = plan_next(PlanningCase(state, discrepancy=D.STALE_STATE)).rule
+    assert rule in (Planning.ESCALATE, Planning.DO_NOT_REPEAT, Planning.WAIT)
 
 
 def every_input() -> list[ReportInput]:

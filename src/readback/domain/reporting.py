@@ -405,6 +405,8 @@ def _next(report: ReportInput, key: ReportKey) -> str:
         return "do not count on it; ask the user, or plan without it."
     if key is ReportKey.NOT_EXECUTED and report.state in TERMINAL:
         return _NEXT[ReportKey.FAILED]
+    if report.discrepancy is Discrepancy.STALE_STATE and key is not ReportKey.FAILED:
+        return _NEXT[key]  # the plan is stale, and still what is open is waited for, or a person decides first
     if report.discrepancy is not None and key is not ReportKey.COMPLETED:
         return _NEXT_OF.get(report.discrepancy, _NEXT[key])
     return _NEXT[key]
