@@ -92,8 +92,7 @@ KEYS: Final[dict[str, Key]] = {
         "`allow` for set, else `refuse`",
         "Whether a state that was so before is a success; not for kinds that have to be our own doing. For those, "
         "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone leaves: it "
-        "is "
-        "recorded as a replay.",
+        "is recorded as a replay.",
     ),
     "within": Key(
         "duration",
