@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readback.domain.action import Action, Judgement
-from readback.domain.saga import Heading, Region, Saga, StepRecord, StepTerms
+from readback.domain.saga import Heading
 from readback.domain.saga_moves import (
     FORWARD_FIRST_US,
     FORWARD_MAX_US,
@@ -23,66 +23,13 @@ from readback.domain.saga_moves import (
     Standing,
     backoff_us,
     has_effect,
-    in_order,
-    next_moves,
     slower_us,
     standing_of,
 )
-from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
+from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
 
 S, T = State, Standing
-SECOND_US = 1_000_000
-OURS = Judgement(effect_shown=True, attribution="ours")
-NOT_DONE = "attested_not_done"
-
-
-def step(name: str, *after: str, region: Region = Region.BEFORE) -> StepTerms:
-    return StepTerms(name, f"c_{name}", "1", "h", "create", SideEffect.LOW_RISK_INTERNAL, region, after, f"undo_{name}")
-
-
-def pivot(name: str, *after: str) -> StepTerms:
-    return step(name, *after, region=Region.PIVOT)
-
-
-def behind(name: str, *after: str) -> StepTerms:
-    return step(name, *after, region=Region.AFTER)
-
-
-def saga_of(*steps: StepTerms, heading: Heading = Heading.ONWARD, **known: Any) -> Saga:
-    saga = Saga("s", "acme", state=S.EXECUTING, terms=steps, name="x", heading=heading, **known)
-    saga.steps = {each.name: StepRecord() for each in steps}
-    return saga
-
-
-def action(state: State, **known: Any) -> Action:
-    return Action("x", "acme", state=state, **{"kind": "create", "attempts": 1, **known})
-
-
-def play(saga: Saga, now_us: int = 0, *, seen: bool = True, **found: Action) -> Moves:
-    """The moves where each step's action is the one that has its name, and a reversal's `undo_` before it.
-
-    `seen`: what has ended is on the saga's record already.
-    """
-    children: dict[str, Action] = {}
-    for name, child in found.items():
-        child.id, children[name] = name, child
-        if name in saga.steps:
-            saga.steps[name].action_id = name
-            saga.steps[name].state = child.state.value if seen else ""
-        elif name.startswith("undo_"):
-            record = saga.steps[name.removeprefix("undo_")]
-            record.undo_id, record.undo_state = name, child.state.value if seen else ""
-    return next_moves(saga, children, now_us)
-
-
-def done(**known: Any) -> Action:
-    return action(S.RECONCILED_SUCCESS, **{"judgement": OURS, **known})
-
-
-def failed(**known: Any) -> Action:
-    return action(S.FAILED, **{"judgement": Judgement(dead=True), **known})
-
 
 # --- what a step amounts to -----------------------------------------------------------------------------------
 
@@ -284,7 +231,7 @@ def test_a_step_begins_when_what_it_comes_after_is_verified_and_the_pivot_when_e
     assert play(saga_of(*steps), a=done()) == Moves(begin=("b", "c"), quiet=True)
     assert play(saga_of(*steps), a=done(), b=done()) == Moves(begin=("c",), quiet=True)
     assert play(saga_of(*steps), a=done(), b=done(), c=done()) == Moves(begin=("p", "y"), quiet=True)
-    found = {name: done() for name in "abcp"}
+    found: dict[str, Any] = {name: done() for name in "abcp"}
     assert play(saga_of(*steps), **found) == Moves(begin=("z", "y"), quiet=True)
 
 
@@ -354,12 +301,18 @@ def test_what_is_unknown_is_waited_for_quietly() -> None:
     ],
 )
 def test_an_action_that_is_being_reversed_waits_for_its_reversal(own: Action | None, wanted: Moves) -> None:
-    found = {"a": action(S.COMPENSATING, compensation_id="own"), **({} if own is None else {"own": own})}
+    found: dict[str, Any] = {
+        "a": action(S.COMPENSATING, compensation_id="own"),
+        **({} if own is None else {"own": own}),
+    }
     assert play(saga_of(step("a")), 100, **found) == wanted
 
 
 def test_only_an_action_that_is_being_reversed_waits_for_a_reversal() -> None:
-    found = {"a": action(S.PENDING, compensation_id="own", due_us=200), "own": action(S.PENDING, due_us=140)}
+    found: dict[str, Any] = {
+        "a": action(S.PENDING, compensation_id="own", due_us=200),
+        "own": action(S.PENDING, due_us=140),
+    }
     assert play(saga_of(step("a")), 100, **found) == Moves(until_us=200)
 
 
@@ -369,186 +322,3 @@ def test_the_waits_are_these() -> None:
     assert (FORWARD_TRIES_MAX, FORWARD_FIRST_US, FORWARD_MAX_US) == (5, 2 * SECOND_US, 300 * SECOND_US)
     assert [backoff_us(tries) // SECOND_US for tries in (0, 1, 2, 3, 8, 9, 99)] == [2, 2, 4, 8, 256, 300, 300]
     assert [slower_us(1, 2**30, looks) for looks in (0, 1, 19, 20, 21, 25)] == [1, 2, 2**19, 2**20, 2**20, 2**20]
-
-
-# --- backward -------------------------------------------------------------------------------------------------
-
-BACK = Heading.BACKWARD
-
-
-def test_backward_nothing_is_reversed_while_anything_is_open_and_what_is_held_is_withdrawn() -> None:
-    saga = saga_of(step("a"), step("b"), step("c"), step("d"), heading=BACK)
-    saga.steps["d"].action_id = "d"
-    held = action(S.VALIDATED, attempts=0, hold="approval", due_us=3)
-    moves = play(saga, 9, a=done(), b=action(S.PENDING, due_us=9), c=held)
-    assert moves == Moves(withdraw=("c", "d"), go_on=("b",), until_us=9)
-    late = play(saga_of(step("a"), step("b"), heading=BACK), a=done(), b=action(S.UNKNOWN, due_us=9))
-    assert late == Moves(until_us=9, quiet=True)
-
-
-def test_backward_nothing_is_reversed_while_a_step_is_stuck() -> None:
-    moves = play(
-        saga_of(step("a"), step("b"), heading=BACK), seen=False, a=done(), b=action(S.REVIEW_REQUIRED), undo_a=failed()
-    )
-    assert moves == Moves(("a", "b"), ("a",), end=End.REVIEW, because="b", reason="step_stuck")
-
-
-def test_what_was_verified_last_is_reversed_first() -> None:
-    steps = (step("c", "b"), step("a"), step("b", "a"), step("f"))
-    found = {"a": done(reconciled_us=9), "b": done(reconciled_us=5), "c": done(reconciled_us=5), "f": failed()}
-    assert play(saga_of(*steps, heading=BACK), **found) == Moves(reverse="a")
-    undone = {"undo_a": done(), **found}
-    assert play(saga_of(*steps, heading=BACK), **undone) == Moves(reverse="c"), "of two at one time the later step"
-    assert play(saga_of(*steps, heading=BACK), undo_c=done(), **undone) == Moves(reverse="b")
-    ended = play(saga_of(*steps, heading=BACK), seen=False, undo_b=done(), undo_c=done(), **undone)
-    assert ended == Moves(("c", "a", "b", "f"), ("c", "a", "b"), end=End.REVERSED)
-
-
-def test_a_failure_with_an_effect_is_reversed_and_what_has_none_is_not() -> None:
-    effect, nothing = failed(judgement=OURS), done(judgement=Judgement(attribution="already_so"))
-    assert play(saga_of(step("a"), step("b"), heading=BACK), a=nothing, b=effect) == Moves(reverse="b")
-    moves = play(saga_of(step("a"), step("b"), step("c"), heading=BACK), seen=False, a=nothing, b=failed())
-    assert moves == Moves(("a", "b"), end=End.FAILED)
-    itself = play(saga_of(step("a"), heading=BACK), a=action(S.COMPENSATED, judgement=OURS))
-    assert itself == Moves(end=End.REVERSED)
-
-
-@pytest.mark.parametrize(
-    ("undo", "wanted"),
-    [
-        (action(S.PENDING, due_us=9), Moves(until_us=9)),
-        (action(S.PENDING, due_us=4), Moves(go_on=("undo_a",), until_us=4)),
-        (action(S.UNKNOWN, due_us=9), Moves(until_us=9, quiet=True)),
-        (action(S.UNKNOWN), None),
-        (failed(), None),
-        (action(S.ROLLED_BACK), None),
-        (action(S.REVIEW_REQUIRED), None),
-        (done(contested=True), None),
-    ],
-)
-def test_a_reversal_is_waited_for_and_only_a_person_goes_on_where_it_came_to_nothing(
-    undo: Action, wanted: Moves | None
-) -> None:
-    moves = play(saga_of(step("a"), step("b"), heading=BACK), 5, a=done(), b=failed(), undo_a=undo)
-    assert moves == (wanted or Moves(end=End.REVIEW, because="a", reason="compensation_failed"))
-
-
-def test_a_reversal_that_was_announced_is_begun_and_one_that_was_refused_is_a_persons() -> None:
-    saga = saga_of(step("a"), heading=BACK)
-    saga.steps["a"].undo_id = "gone"
-    assert play(saga, seen=False, a=done()) == Moves(("a",), reversing="a")
-    saga.steps["a"].undo_state = "refused"
-    moves = play(saga, seen=False, a=done())
-    assert moves == Moves(("a",), end=End.REVIEW, because="a", reason="compensation_failed")
-
-
-def test_a_reversal_is_news_once_it_has_ended() -> None:
-    def undone(undo: Action, *, seen: bool = False) -> tuple[str, ...]:
-        return play(saga_of(step("a"), step("b"), heading=BACK), seen=seen, a=done(), undo_a=undo).undone
-
-    assert undone(done()) == undone(failed()) == ("a",)
-    assert undone(action(S.PENDING, due_us=9)) == undone(action(S.UNKNOWN, due_us=9)) == undone(done(), seen=True) == ()
-
-
-def test_an_action_is_news_once_it_has_ended() -> None:
-    for child in (action(S.PENDING), action(S.UNKNOWN, due_us=4), action(S.VALIDATED, attempts=0, hold="approval")):
-        assert play(saga_of(step("a")), seen=False, a=child).news == ()
-    for child in (failed(), action(S.REVIEW_REQUIRED), action(S.UNKNOWN), action(S.COMPENSATED)):
-        assert play(saga_of(step("a")), seen=False, a=child).news == ("a",)
-        assert play(saga_of(step("a")), a=child).news == ()
-
-
-# --- forward --------------------------------------------------------------------------------------------------
-
-FORTH = Heading.FORWARD
-
-
-def ahead(tries: int = 1, **known: Any) -> Saga:
-    saga = saga_of(pivot("p"), behind("y", "p"), behind("z", "p"), heading=FORTH, **known)
-    saga.steps["z"].past = tuple(f"z{n}" for n in range(tries - 1))
-    return saga
-
-
-def test_forward_it_is_done_when_every_step_is() -> None:
-    assert play(ahead(), seen=False, p=done(), y=done(), z=done()) == Moves(("p", "y", "z"), end=End.DONE)
-
-
-def test_forward_a_failure_is_tried_again_after_a_wait_that_grows() -> None:
-    for tries, wait in ((1, 2), (2, 4), (4, 16)):
-        at_us = 100 + wait * SECOND_US
-        early = play(ahead(tries), at_us - 1, p=done(), y=done(), z=failed(updated_us=100))
-        assert early == Moves(until_us=at_us)
-        now = play(ahead(tries), at_us, p=done(), y=done(), z=failed(updated_us=100))
-        assert now == Moves(begin=("z",), quiet=True)
-
-
-def test_forward_what_is_open_is_gone_on_with_meanwhile() -> None:
-    at_us = 2 * SECOND_US
-    first = play(ahead(), 50, seen=False, p=done(), y=action(S.PENDING, due_us=40), z=failed())
-    assert first == Moves(("p", "z"), go_on=("y",), until_us=40)
-    later = play(ahead(), 50, p=done(), y=action(S.UNKNOWN, due_us=3 * at_us), z=failed())
-    assert later == Moves(until_us=at_us)
-    sooner = play(ahead(), 50, p=done(), y=action(S.UNKNOWN, due_us=60), z=failed())
-    assert sooner == Moves(until_us=60)
-    held = play(ahead(), 50, p=done(), y=action(S.VALIDATED, attempts=0, hold="frozen", due_us=60), z=failed())
-    assert held == Moves(until_us=60, hold="frozen")
-    begins = play(ahead(), 50, p=done(), z=failed())
-    assert begins == Moves(begin=("y",), until_us=at_us)
-    saga = ahead()
-    saga.steps["y"].action_id = "y"
-    assert play(saga, 50, p=done(), z=failed()) == Moves(begun=("y",), until_us=at_us)
-
-
-def test_forward_of_two_failures_the_earlier_is_waited_for() -> None:
-    saga = ahead()
-    saga.steps["y"].past = ("y0", "y1")
-    moves = play(saga, 50, p=done(), y=failed(), z=failed())
-    assert moves == Moves(until_us=2 * SECOND_US)
-    now = play(saga, 2 * SECOND_US, p=done(), y=failed(), z=failed())
-    assert now == Moves(begin=("z",), until_us=8 * SECOND_US)
-
-
-def test_forward_there_are_not_too_many_tries_but_those_that_a_person_forgave() -> None:
-    found = {"p": done(), "y": done()}
-    assert play(ahead(4), 10**9, **found, z=failed()).begin == ("z",)
-    spent = play(ahead(5), 10**9, seen=False, **found, z=failed())
-    assert spent == Moves(("p", "y", "z"), end=End.REVIEW, because="z", reason="forward_exhausted")
-    assert play(ahead(5, forgiven=1), 10**9, **found, z=failed()).begin == ("z",)
-    assert play(ahead(9, forgiven=4), 10**9, **found, z=failed()).end is End.REVIEW
-
-
-@pytest.mark.parametrize(
-    ("child", "reason"),
-    [
-        (failed(judgement=Judgement()), "forward_exhausted"),
-        (failed(judgement=OURS), "forward_exhausted"),
-        (failed(judgement=OURS, resolution=NOT_DONE), "forward_exhausted"),
-        (action(S.COMPENSATED), "forward_exhausted"),
-        (action(S.REVIEW_REQUIRED), "step_stuck"),
-    ],
-)
-def test_forward_only_what_has_no_effect_and_can_have_none_is_tried_again(child: Action, reason: str) -> None:
-    moves = play(ahead(), 10**9, p=done(), y=done(), z=child)
-    assert moves == Moves(end=End.REVIEW, because="z", reason=reason)
-
-
-def test_forward_what_was_refused_is_not_tried_again() -> None:
-    saga = ahead()
-    saga.steps["z"].refused = "invalid"
-    moves = play(saga, 10**9, p=done(), y=done(), z=failed())
-    assert moves == Moves(end=End.REVIEW, because="z", reason="forward_exhausted")
-    never = ahead()
-    never.steps["z"].refused = "invalid"
-    assert play(never, 10**9, p=done(), y=done()).end is End.REVIEW
-
-
-def test_forward_what_is_open_is_waited_for_before_a_person_is_asked() -> None:
-    moves = play(ahead(), 5, p=done(), y=action(S.UNKNOWN, due_us=9), z=action(S.REVIEW_REQUIRED))
-    assert moves == Moves(until_us=9, quiet=True)
-    saga = saga_of(pivot("p"), behind("y", "p"), behind("z", "y"), heading=FORTH)
-    blocked = play(saga, 5, seen=False, p=done(), y=action(S.REVIEW_REQUIRED), undo_p=failed())
-    assert blocked == Moves(("p", "y"), ("p",), end=End.REVIEW, because="y", reason="step_stuck")
-
-
-def test_steps_of_a_circle_are_all_there() -> None:
-    assert [each.name for each in in_order((step("a", "b"), step("b", "a"), step("c")))] == ["c", "a", "b"]
