@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from readback.domain.approval import Decision
 from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.lifecycle import attend
+from readback.lifecycle import attend, countersign
+from readback.lifecycle.countersign import ApprovalRequest
 from readback.testing.driver_virtual import Parked
+from readback.testing.signer_memory import MemorySigner
+from tests.lifecycle.approving import BOTH
 from tests.lifecycle.test_saga_review import resolve
-from tests.lifecycle.trip import Trip
+from tests.lifecycle.trip import TENANT, Trip
 
 
 @pytest.fixture
@@ -132,3 +136,32 @@ def test_where_the_operators_table_holds_it_a_saga_goes_forward_only_when_a_pers
     assert trip.get(told.id).state is State.RECONCILED_SUCCESS
     assert trip.world.calls.count("ticket") == 2
     trip.check()
+
+
+def held_and_abandoned() -> tuple[Trip, str, str]:
+    """A saga at its pivot, which waits for an approval; then one of its contracts changes, and a person abandons it."""
+    trip = Trip()
+    trip.session.engine = replace(trip.session.engine, approvals=BOTH)
+    trip.load("charge", undo={}, approval={"expires": "1h"})
+    told = trip.run()
+    assert told.hold == "approval"
+    trip.load("flight", within="20s")
+    trip.stop(told.id)
+    trip.driver.drive(trip.session.advance(told.id, TENANT))
+    assert trip.get(told.id).review == "contract.changed"
+    resolve(trip, told.id, "abandon")
+    return trip, told.id, step(trip, told.id, "charge").id
+
+
+@pytest.mark.requirement("SAGA-terminal-only", "TRUTH-hold-approval")
+def test_what_is_approved_after_its_saga_was_abandoned_is_not_executed(trip: Trip) -> None:
+    trip, saga_id, charge = held_and_abandoned()
+    approvals = trip.session.engine.approvals
+    asked = trip.driver.drive(countersign.requested(charge, TENANT, approvals))
+    assert isinstance(asked, ApprovalRequest)
+    token = asked.signed(MemorySigner("alice"), "alice", Decision.APPROVE)
+    trip.driver.drive(countersign.record(charge, TENANT, token, approvals, Decision.APPROVE))
+    trip.work()
+    assert "charge" not in trip.world.calls
+    told = step(trip, saga_id, "charge")
+    assert (told.state, told.attempts) == (State.FAILED, 0)

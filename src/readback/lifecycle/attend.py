@@ -22,6 +22,7 @@ from readback.lifecycle.relay import Relay
 from readback.lifecycle.report import outcome_after
 from readback.lifecycle.resume import PlanOf, changed, not_loaded, revive
 from readback.lifecycle.reversed import outcome_now
+from readback.lifecycle.saga_run import left_behind
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
 
@@ -128,6 +129,8 @@ def go_on(
         action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
     run = yield from revive(action, plans, begun.owner, leased.fence, given, break_glass)
     run.passed(leased.now_us)
+    if action.state is State.VALIDATED and (yield from left_behind(action)):
+        return (yield from engine.cancel(run))
     return (yield from engine.proceed(run))
 
 

@@ -18,7 +18,6 @@ from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
 from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, path_of
-from readback.domain.saga import CLOSED, Heading
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.lifecycle import attend
@@ -26,7 +25,7 @@ from readback.lifecycle.engine import Engine
 from readback.lifecycle.entries import Entries
 from readback.lifecycle.relay import Relay
 from readback.lifecycle.resume import PlanOf, marks
-from readback.lifecycle.saga_run import load_saga
+from readback.lifecycle.saga_run import left_behind
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -141,19 +140,12 @@ def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
     contract = yield from _load(action.tenant, action.contract_ref)
     request = yield from _load(action.tenant, action.request_ref)
     refuse(order, standing_of(action, contract, request, loaded=loaded))
-    if order.decision is Decision.REOPEN and (yield from _left_behind(action)):
+    if order.decision is Decision.REOPEN and (yield from left_behind(action)):
         raise ReviewError(
             f"reopen is not possible for action {action.id}: its saga has turned back, or has ended, without it.",
             code="review.not-offered",
             details={"action": action.id, "decision": order.decision.value},
         )
-
-
-def _left_behind(action: Action) -> Generator[Step, Answer, bool]:
-    """It is a step of a saga that would not know what to do with it any more."""
-    named = str(action.context.get("saga", ""))
-    saga = (yield from load_saga(named)) if named else None
-    return saga is not None and (saga.heading is Heading.BACKWARD or saga.state in CLOSED)
 
 
 def refuse(order: Order, standing: Standing) -> None:

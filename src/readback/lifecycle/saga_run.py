@@ -15,7 +15,7 @@ from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
-from readback.domain.saga import KIND, Saga
+from readback.domain.saga import CLOSED, KIND, Heading, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.control import Control
@@ -196,6 +196,18 @@ def load_saga(saga_id: str) -> Generator[Step, Answer, Saga | None]:
     folded = yield LoadSaga(saga_id)
     assert isinstance(folded, FoldedSaga)
     return folded.saga
+
+
+def left_behind(action: Action) -> Generator[Step, Answer, bool]:
+    """It is a step of a saga that has turned back, was stopped or has ended: nobody would reverse what it does now."""
+    named = str(action.context.get("saga", ""))
+    if not named or action.context.get("reverses"):
+        return False
+    saga = yield from load_saga(named)
+    if saga is None:
+        return False
+    stopped = saga.cancelled and saga.heading is Heading.ONWARD and not saga.pivot_passed
+    return stopped or saga.heading is Heading.BACKWARD or saga.state in CLOSED
 
 
 def load_family(saga: Saga) -> Generator[Step, Answer, dict[str, Action]]:
