@@ -152,6 +152,16 @@ def test_what_landed_after_it_was_attested_that_nothing_was_done_is_not_executed
 
 
 @pytest.mark.requirement("TRUTH-hold-contested")
+def test_what_was_contested_and_is_then_verified_again_is_verified_and_contested_no_more(house: House) -> None:
+    action_id, _ = late(house, lands=True)
+    resolve(house, action_id, "attest_not_done")
+    house.work(7300)
+    assert house.get(action_id).contested
+    told = resolve(house, action_id, "verify_again")
+    assert (told.state, told.verified, told.standing, told.review) == (State.RECONCILED_SUCCESS, True, True, "")
+
+
+@pytest.mark.requirement("TRUTH-hold-contested")
 def test_where_the_key_was_used_again_meanwhile_the_late_effect_is_still_contested(house: House) -> None:
     action_id, made = late(house, lands=True)
     resolve(house, action_id, "attest_not_done")

@@ -16,6 +16,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.incident import incident_id
+from readback.domain.review import ACTS
 from readback.domain.state import State
 
 
@@ -305,7 +306,8 @@ def _held(a: Action, e: Event) -> None:
 def _resolved(a: Action, e: Event) -> None:
     d = e.data
     a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
-    a.contested = bool(d["contests"]) or (a.contested and not a.resolution)
+    gone_on_with = a.decision in ACTS  # judged anew: what contradicted the word before says nothing against that
+    a.contested = bool(d["contests"]) or (a.contested and not a.resolution and not gone_on_with)
     a.reserved = a.reserved or bool(d["reserved"])
     due = d["due"]
     a.due_us = due if isinstance(due, int) else None
