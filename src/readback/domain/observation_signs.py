@@ -79,6 +79,8 @@ ERROR_TEXT_CODE: Final = "malformed.error-text"
 _OK_FLAGS: Final = ("success", "ok", "succeeded", "successful", "acknowledged")
 _FAIL_FLAGS: Final = ("iserror", "haserror", "haserrors", "failed", "failure")
 _ERROR_FIELDS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "fault")
+_FLAGS: Final = frozenset({*_OK_FLAGS, *_FAIL_FLAGS})
+_ERRORS: Final = frozenset(_ERROR_FIELDS)
 _STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode")
 _CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
 _WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
@@ -163,11 +165,14 @@ def _plain_key(key: str) -> str:
 
 
 def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
-    yield from _flag_signs(fields)
-    yield from _error_signs(fields)
+    if not _FLAGS.isdisjoint(fields):
+        yield from _flag_signs(fields)
+    if not _ERRORS.isdisjoint(fields):
+        yield from _error_signs(fields)
     yield from _status_signs(fields)
     for name in _WRAPPERS:
-        yield from _value_signs(fields.get(name), level + 1)
+        if name in fields:
+            yield from _value_signs(fields[name], level + 1)
     for name in ("results", "content"):
         part = fields.get(name)
         if isinstance(part, list):

@@ -227,12 +227,12 @@ def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
 
 def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
     taken, needed = judged.taken, case.contract.depth
-    stale = replace(_open(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
-    if taken.consistency.rank < needed.minimum_consistency.rank:
-        return stale
-    if taken.strong or not needed.needs_after_evidence or not case.contract.kind.mutates:
-        return None
-    return None if _after_action(case, judged) else stale
+    if taken.consistency.rank >= needed.minimum_consistency.rank:
+        if taken.strong or not needed.needs_after_evidence or not case.contract.kind.mutates:
+            return None
+        if _after_action(case, judged):
+            return None
+    return replace(_open(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
 
 
 def _after_action(case: Case, judged: Judged) -> bool:

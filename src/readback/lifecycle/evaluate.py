@@ -16,6 +16,7 @@ from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
 from readback.ports.predicates import Binding, Evaluated, Predicate
 
+AS_IT_IS_MAX = 1024
 VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
 
@@ -155,6 +156,8 @@ def _wanted(key: str, variables: Variables) -> Json:
 
 def as_json(value: object) -> Json:
     """A value for display or storage; what cannot be written down is named by its type."""
+    if type(value) is str and len(value) <= AS_IT_IS_MAX and value.isascii():
+        return value  # as most are
     try:
         return json_value(value)
     except ReadbackError:

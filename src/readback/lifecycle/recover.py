@@ -68,7 +68,7 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     if finding is Finding.COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
     alone = _as_if_alone(run, timing, result, as_of_us, dead)
-    situation = replace(_situation(run, timing, result, as_of_us, dead, late), equivalent_duplicate=alone is not None)
+    situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None)
     row = table.decide(finding, situation)
     if row.action is RecoveryAction.RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
@@ -142,7 +142,9 @@ def _stamp_seen(run: Run) -> bool:
     return any(stamp_matches(run.action.stamp, each) for each in seen)
 
 
-def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool, late: bool) -> Situation:
+def _situation(
+    run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool, late: bool, *, equivalent: bool
+) -> Situation:
     contract = run.contract
     if contract.has_rollback and not run.action.rollback_done:
         reversal = Reversal.ROLLBACK_OPEN
@@ -162,7 +164,7 @@ def _situation(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, 
         key_record=contract.has_lookup and not _key_unknown(run, result),
         key_honoured=contract.execution.honours_key and _may_attempt(run),
         dead=dead,
-        equivalent_duplicate=False,
+        equivalent_duplicate=equivalent,
         repeated=_repeated(run, result),
         late_open=late,
         searched=searched(run),
@@ -256,14 +258,14 @@ def record_judgement(
     a = run.action
     news = news or bool(path)
     data: dict[str, Json] = {
-        "verdict": result.verdict.value,
-        "why": result.why.value,
-        "finding": result.finding.value,
-        "discrepancy": result.discrepancy.value if result.discrepancy else "",
-        "attribution": result.attribution.value,
+        "verdict": result.verdict._value_,
+        "why": result.why._value_,
+        "finding": result.finding._value_,
+        "discrepancy": result.discrepancy._value_ if result.discrepancy else "",
+        "attribution": result.attribution._value_,
         "row": row.id,
         "table": a.judgement.table,
-        "recovery": row.action.value,
+        "recovery": row.action._value_,
         "level": int(result.level),
         "effect_shown": result.effect_shown,
         "dead": decision.dead,
@@ -321,7 +323,7 @@ def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict
             {
                 "name": e.name,
                 "group": e.group,
-                "truth": e.truth.value,
+                "truth": e.truth._value_,
                 "source": e.source,
                 "reason": e.reason,
                 "values": [[path, _shown(path, value, redact)] for path, value in e.values],
@@ -329,7 +331,7 @@ def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict
             for e in result.ensure
         ],
         "identity": [
-            {"key": m.key, "truth": m.truth.value, "expected": as_json(m.expected), "actual": as_json(m.actual)}
+            {"key": m.key, "truth": m.truth._value_, "expected": as_json(m.expected), "actual": as_json(m.actual)}
             for m in result.identity
         ],
         "detail": result.detail,

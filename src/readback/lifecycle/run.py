@@ -219,7 +219,7 @@ class Run:
         settle = None
         if action.durable_key_change:
             status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
-            settle = (status.value, expires_us(status, now_us, action.key_kept_us))
+            settle = (status._value_, expires_us(status, now_us, action.key_kept_us))
         return Append(
             action.id,
             action.tenant,
@@ -266,7 +266,7 @@ class Run:
             operation=a.operation,
             key_hash=a.key_hash,
             stamp=a.stamp,
-            state=a.state.value,
+            state=a.state._value_,
             hold=a.hold,
             verdict=a.judgement.verdict,
             discrepancy=a.judgement.discrepancy,

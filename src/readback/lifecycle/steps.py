@@ -150,6 +150,7 @@ class LoadFreeze:
     subjects: tuple[str, ...]
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Begin:
     """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
@@ -304,6 +305,7 @@ class FreezeFound:
     freeze: Freeze | None
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Begun:
     now_us: int

@@ -29,6 +29,7 @@ from readback.lifecycle.steps import Answer, Called, Ending, Look, Step, Take
 
 Steps = Generator[Step, Answer, None]
 FOUND_MAX = 64
+_NOTHING = Reading(Presence.UNAVAILABLE)
 UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
@@ -101,7 +102,7 @@ def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenRead
 
 
 def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
-    fault, error, reading = Fault.NONE, "", Reading(Presence.UNAVAILABLE)
+    fault, error, reading = Fault.NONE, "", _NOTHING
     match called.ending:
         case Ending.RETURNED:
             plain, why = reading_of(called.value)
@@ -332,7 +333,7 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
         "author": reading.author,
         "started": taken.started_us,
         "finished": taken.finished_us,
-        "fault": taken.fault.value,
+        "fault": taken.fault._value_,
         "error": taken.error[:ERROR_TEXT_MAX],
         "withheld": withheld,
     }
