@@ -8,7 +8,7 @@ failure before the pivot, reverse anything that no reading shows, and reverse an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -227,8 +227,7 @@ class _View:
 
     def _is_news(self, name: str) -> bool:
         child = self.child(name)
-        ended = self.stands[name] not in _OPEN and self.stands[name] is not Standing.WAITING
-        return child is not None and ended and self.saga.steps[name].state != child.state.value
+        return child is not None and self.stands[name] not in _OPEN and self.saga.steps[name].state != child.state.value
 
     def _undo_is_news(self, name: str) -> bool:
         record = self.saga.steps[name]
@@ -309,15 +308,12 @@ class _View:
             because = stuck[0] if stuck else ""
             return Moves(self.news, self.undone, end=End.REVIEW, because=because, reason="step_stuck")
         effects = self._effects()
-        for name in effects:
-            moves = self._reverse(name)
-            if moves is not None:
-                return moves
-        any_effect = bool(effects) or bool(self.named(Standing.REVERSED))
-        return Moves(self.news, self.undone, end=End.REVERSED if any_effect else End.FAILED)
+        if effects:
+            return self._reverse(effects[0])
+        return Moves(self.news, self.undone, end=End.REVERSED if self.named(Standing.REVERSED) else End.FAILED)
 
     def _effects(self) -> list[str]:
-        """Steps with an effect to reverse, the one that was committed last first."""
+        """Steps with an effect to reverse, the one that was committed last first; what was reversed is none of them."""
         place = {step.name: number for number, step in enumerate(in_order(self.saga.terms))}
         found = [(c.reconciled_us, place[n], n) for n in self.stands if (c := self._reversible(n)) is not None]
         return [name for _, _, name in sorted(found, reverse=True)]
@@ -328,8 +324,7 @@ class _View:
             return None
         return child if has_effect(child) else None
 
-    def _reverse(self, name: str) -> Moves | None:
-        """None: it is reversed, and was read to be."""
+    def _reverse(self, name: str) -> Moves:
         record = self.saga.steps[name]
         failed = Moves(self.news, self.undone, end=End.REVIEW, because=name, reason="compensation_failed")
         if record.undo_state == "refused":
@@ -339,8 +334,6 @@ class _View:
         undo = self.children.get(record.undo_id)
         if undo is None:
             return Moves(self.news, self.undone, reversing=name)
-        if undo.state is State.RECONCILED_SUCCESS and not undo.contested:
-            return None
         if undo.state in TERMINAL or (undo.state is State.UNKNOWN and undo.due_us is None):
             return failed
         return self._waiting([undo], quiet=undo.state is State.UNKNOWN)
@@ -422,10 +415,7 @@ def _sooner(moves: Moves, at_us: int | None) -> Moves:
     if at_us is None:
         return moves
     until = at_us if moves.until_us is None else min(moves.until_us, at_us)
-    return Moves(
-        moves.news, moves.undone, begin=moves.begin, begun=moves.begun, withdraw=moves.withdraw, go_on=moves.go_on,
-        until_us=until, hold=moves.hold,
-    )  # fmt: skip
+    return replace(moves, until_us=until, quiet=False)
 
 
 def slower_us(first_us: int, most_us: int, looks: int) -> int:
