@@ -51,8 +51,12 @@ test: $(SETUP)
 	@scripts/reference_log.sh
 	$(PYTEST) $(PARALLEL) tests
 
+# What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
+# Two runs side by side: two workers of one run would each collect everything.
+QUICK := $(PYTEST) -q -m "not slow" --hypothesis-profile=quick
 quick: $(SETUP)
-	$(PYTEST) $(PARALLEL) $(wildcard tests/unit tests/lifecycle tests/architecture)
+	@$(QUICK) tests/unit & first=$$!; $(QUICK) tests/lifecycle tests/architecture; second=$$?; \
+	  wait $$first && exit $$second
 
 # One after another, so that the first fault is the last thing on the screen. The test run comes last:
 # it holds the documents, the wheel, one round of kill -9, and the tools that others wrote.

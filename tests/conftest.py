@@ -23,6 +23,8 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# For `make quick`: the same tests with fewer examples of each.
+settings.register_profile("quick", derandomize=True, deadline=None, database=None, print_blob=True, max_examples=10)
 settings.load_profile("suite")
 
 _KEPT_SETTINGS = {"READBACK_CRASH_ROUNDS"}

@@ -36,6 +36,7 @@ def _text(name: str) -> str:
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
+@pytest.mark.slow
 def test_no_file_speaks_of(what: str) -> None:
     pattern = re.compile(FORBIDDEN[what], re.MULTILINE)
     found = [

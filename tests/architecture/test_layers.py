@@ -50,6 +50,7 @@ def test_imports_point_down_only() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.slow
 def test_every_contract_bites(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "readback", ignore=shutil.ignore_patterns("__pycache__"))
     for name, line in [*OFFENCES.values(), *ACCOMPLICES.items()]:
@@ -61,6 +62,7 @@ def test_every_contract_bites(tmp_path: Path) -> None:
     assert set(OFFENCES) == {contract["id"] for contract in _contracts()}
 
 
+@pytest.mark.slow
 def test_nothing_inside_imports_the_roof() -> None:
     """`readback/__init__` is for users; a room that imports it would pull the whole house in."""
     guilty = []

@@ -38,6 +38,7 @@ def test_a_hand_has_one_handle() -> None:
 
 
 @pytest.mark.requirement("PRINCIPLE-act-through-contracts")
+@pytest.mark.slow
 def test_only_drivers_let_a_hand_act() -> None:
     rooms = [m for m in modules() if not m.name.startswith((*DRIVERS, STRANGERS))]
     outside = [touch for m in rooms for touch in _touches(m, HANDLE)]
@@ -60,6 +61,7 @@ def _makes(module: Module, name: str) -> list[str]:
 
 
 @pytest.mark.requirement("PRINCIPLE-act-through-contracts")
+@pytest.mark.slow
 def test_a_dispatch_is_asked_for_in_one_place_and_done_by_drivers() -> None:
     """The engine asks for it once, right behind the durable attempt; verification can only take looks."""
     asking = [place for m in modules() for place in _makes(m, "Dispatch")]

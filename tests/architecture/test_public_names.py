@@ -36,6 +36,7 @@ def test_no_other_name_is_offered() -> None:
         getattr(readback, "no_such_name")  # noqa: B009 -- the attribute does not exist
 
 
+@pytest.mark.slow
 def test_a_star_import_brings_the_promised_names_alone() -> None:
     code = "from readback import *; print(*(n for n in dir() if not n.startswith('__') or n == '__version__'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -141,6 +141,7 @@ def test_what_cannot_be_relied_on_is_named_with_its_reason(name: str) -> None:
 
 @pytest.mark.requirement("FEEDBACK-counted", "METRIC-verification-success", "METRIC-verification-failure")
 @pytest.mark.requirement("METRIC-time-to-reconcile", "METRIC-unknown-state", "METRIC-human-escalation")
+@pytest.mark.slow
 def test_the_counts_of_a_mixed_ledger_are_exactly_these() -> None:
     assert mixed() == GOLDEN.read_text(encoding="utf-8")
 

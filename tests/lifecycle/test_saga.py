@@ -162,6 +162,7 @@ FAULTS = [
 
 @pytest.mark.requirement("SAGA-data", "SAGA-processes")
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
+@pytest.mark.slow
 def test_it_ends_the_same_wherever_a_process_dies(name: str, fault: str) -> None:
     whole = Trip(keyed=True)
     if fault:

@@ -47,6 +47,7 @@ def _steps(trip: Trip, plan: dict[str, Any]) -> list[SagaStep]:
 @pytest.mark.requirement("SAGA-processes", "SAGA-effect-shown", "SAGA-words")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans())
+@pytest.mark.slow
 def test_whatever_happens_nothing_is_left_that_is_not_told(plan: dict[str, Any]) -> None:
     trip = Trip()
     trip.world.faults.update({name: fault for name, fault in plan["faults"].items() if fault})

@@ -43,6 +43,7 @@ def _another(trip: Trip) -> Trip:
 
 @pytest.mark.requirement("SAGA-processes", "L19", "L07")
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
+@pytest.mark.slow
 def test_a_process_that_slept_through_everything_does_nothing_twice(name: str, fault: str) -> None:
     whole = Trip(keyed=True)
     if fault:

@@ -65,6 +65,7 @@ def data(event: Event, **new: Json) -> Event:
         ("begins", "step", "hotel", "saga.step"),
     ],
 )
+@pytest.mark.slow
 def test_a_forged_link_to_an_action_is_found(trip: Trip, what: str, key: str, value: str, code: str) -> None:
     done: list[bool] = []
 
@@ -91,6 +92,7 @@ def test_a_forged_link_to_an_action_is_found(trip: Trip, what: str, key: str, va
         ("principal", "somebody", "projection.column"),
     ],
 )
+@pytest.mark.slow
 def test_a_forged_beginning_is_found(trip: Trip, key: str, value: str, code: str) -> None:
     def change(event: Event) -> Event:
         return data(event, **{key: value}) if "steps" in event.data else event

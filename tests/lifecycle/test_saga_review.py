@@ -67,6 +67,7 @@ def test_a_saga_that_is_abandoned_ends_there(trip: Trip) -> None:
 
 
 @pytest.mark.parametrize("decision", ["attest_done", "attest_not_done", "reopen", "compensate"])
+@pytest.mark.slow
 def test_what_a_step_came_to_is_not_decided_about_the_saga(trip: Trip, decision: str) -> None:
     told = stuck_forward(trip)
     with pytest.raises(ReviewError) as refused:

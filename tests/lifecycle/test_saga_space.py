@@ -141,6 +141,7 @@ CASES: Final = sorted(every_case(), key=lambda case: in_sample(case, "order"))
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.slow
 def test_whatever_fails_and_wherever_a_process_dies_nothing_untrue_is_told(shard: int) -> None:
     cases = CASES[shard::SHARDS]
     for case in cases if WHOLE else cases[:1]:
@@ -154,6 +155,7 @@ def test_whatever_fails_and_wherever_a_process_dies_nothing_untrue_is_told(shard
 
 
 @pytest.mark.parametrize("fault", every_fault(), ids=lambda fault: " ".join(fault))
+@pytest.mark.slow
 def test_each_fault_by_itself_ends_where_it_has_to(fault: Fault) -> None:
     case = Case((fault,))
     step, what, how = fault

@@ -12,6 +12,7 @@ STRIDE = 23
 
 
 @pytest.mark.parametrize("number", range(len(GROUPS)), ids=lambda n: str(GROUPS[n]))
+@pytest.mark.slow
 def test_what_is_told_is_true(number: int) -> None:
     for cell in list(cells(number))[number::STRIDE]:
         played = play(cell)

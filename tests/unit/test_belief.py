@@ -196,6 +196,7 @@ def test_nothing_but_an_outcome_changes_a_belief(other: object) -> None:
 
 
 @pytest.mark.requirement("BELIEF-outcomes-only")
+@pytest.mark.slow
 def test_an_observation_is_a_type_error(tmp_path: Path) -> None:
     program = tmp_path / "upgrade.py"
     program.write_text(

@@ -77,6 +77,7 @@ def test_an_action_is_refused_where_one_of_its_conditions_is_not_demanded(
         assert said in problems(row(finding, action, {**narrow, name: DOMAINS[name]}))
 
 
+@pytest.mark.slow
 def test_each_success_has_the_one_finding_that_it_may_be_made_of() -> None:
     allowed = {
         A.ACCEPT: F.VERIFIED,

@@ -239,6 +239,7 @@ def _files(size: int) -> tuple[dict[str, bytes], GrowingTree]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 70_000])
+@pytest.mark.slow
 def test_a_log_has_the_files_of_the_specification(size: int) -> None:
     files, tree = _files(size)
     wanted = {bundle_path(place, width) for place, width in bundles_of(size)}

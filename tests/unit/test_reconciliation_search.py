@@ -209,6 +209,7 @@ def _later(given: Case, reading: Judged) -> bool:
 
 @pytest.mark.requirement("TRUTH-verdict-3", "TRUTH-verdict-4", "DT-inconclusive")
 @pytest.mark.parametrize(("kind", "side_effect"), KINDS, ids=lambda value: value.value)
+@pytest.mark.slow
 def test_no_case_is_judged_against_the_rules(kind: Kind, side_effect: SideEffect) -> None:
     counted: Counter[Verdict] = Counter()
     for given in _every_case(kind, side_effect):
@@ -221,6 +222,7 @@ def test_no_case_is_judged_against_the_rules(kind: Kind, side_effect: SideEffect
     assert min(counted[verdict] for verdict in (Verdict.VERIFIED, Verdict.REFUTED, Verdict.UNDETERMINED)) > 20
 
 
+@pytest.mark.slow
 def test_more_knowledge_never_makes_a_success_of_a_case_that_somebody_contradicts() -> None:
     for given in _every_case(Kind.CREATE, SideEffect.LOW_RISK_INTERNAL)[::7]:
         worse = replace(given, found=(EFFECT, STRAY))

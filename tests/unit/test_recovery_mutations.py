@@ -157,6 +157,7 @@ def test_the_default_table_keeps_the_floor_and_every_promise() -> None:
 
 @pytest.mark.requirement("TABLE-floor", "REC-RULE-no-blind-retry")
 @pytest.mark.parametrize("finding", list(Finding))
+@pytest.mark.slow
 def test_a_row_above_all_others_is_refused_or_breaks_no_promise(finding: Finding) -> None:
     loaded = 0
     for action in RecoveryAction:
@@ -214,6 +215,7 @@ def mutated(draw: st.DrawFn) -> tuple[Row, ...]:
 @pytest.mark.requirement("TABLE-floor", "TABLE-total")
 @settings(max_examples=300, deadline=None)
 @given(mutated(), st.data())
+@pytest.mark.slow
 def test_a_mutated_table_is_refused_or_keeps_every_promise(rows: tuple[Row, ...], data: st.DataObject) -> None:
     table = RecoveryTable(rows)
     if table.faults():

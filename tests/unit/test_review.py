@@ -148,6 +148,7 @@ def open_to(standing: Standing) -> set[Decision]:
 
 
 @pytest.mark.requirement("TRUTH-hold-packet")
+@pytest.mark.slow
 def test_every_decision_is_answered_in_every_standing_with_what_it_will_do_or_why_not() -> None:
     for standing in STANDINGS:
         found = choices(standing)

@@ -193,6 +193,7 @@ def worlds(draw: st.DrawFn) -> World:
 @settings(max_examples=400, deadline=None)
 @given(worlds())
 @pytest.mark.requirement("SAGA-terminal-only", "SAGA-effect-shown", "SAGA-reverse-order")
+@pytest.mark.slow
 def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unaccounted_for(world: World) -> None:
     world.play()
     saga, end = world.saga, world.ended
