@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import ReadbackError
     from readback.domain.kind import Kind
+    from readback.domain.limits import TenantLimits
     from readback.domain.observation import Observation, ObservationStatus
     from readback.domain.outcome import JudgedPostcondition, Outcome
-    from readback.domain.limits import TenantLimits
     from readback.domain.planning import Planning
     from readback.domain.reading import Lookup, Reading
     from readback.domain.saga_outcome import SagaOutcome, StepOutcome
