@@ -44,6 +44,8 @@ REASONS: Final = {
     "forward_exhausted": "A step after the pivot was tried as often as it may be.",
     "compensation_failed": "The reversal of a step failed, or was refuted.",
     "reversal_held": "The recovery table does not let it be reversed without a person.",
+    "forward_held": "The recovery table does not let it go forward without a person.",
+    "pivot_passed": "Its pivot proved to be done after all.",
     "contract.changed": "A contract of it is another one than it began with.",
 }
 
