@@ -92,7 +92,6 @@ def test_a_step_is_read_back_as_it_was_written() -> None:
         "undo_hash": "hf",
     }
     assert [StepTerms.from_json(each.as_json()) for each in (A, P, Z)] == [A, P, Z]
-    assert StepTerms.from_json({**Z.as_json(), "after": "p"}).after == ()
     assert (P.undo, P.undo_hash) == ("", "")
     assert [each.mutates for each in (A, P, Z)] == [True, True, False]
 
@@ -146,15 +145,25 @@ def test_a_saga_without_a_budget_or_a_context_has_none() -> None:
     ("data", "refs"),
     [
         ({**BEGUN, "steps": {}}, {"saga": "d"}),
+        ({**BEGUN, "steps": []}, {"saga": "d"}),
+        ({**BEGUN, "steps": [A.as_json(), "p"]}, {"saga": "d"}),
+        ({**BEGUN, "steps": [{**A.as_json(), "after": "p"}]}, {"saga": "d"}),
         ({**BEGUN, "steps": [{"name": "a"}]}, {"saga": "d"}),
         ({**BEGUN, "steps": [{**A.as_json(), "region": "beside"}]}, {"saga": "d"}),
-        ({key: value for key, value in BEGUN.items() if key != "stamp"}, {"saga": "d"}),
+        ({name: value for name, value in BEGUN.items() if name != "stamp"}, {"saga": "d"}),
         (BEGUN, {}),
     ],
 )
 def test_a_first_entry_that_lacks_something_cannot_be(data: dict[str, Any], refs: dict[str, str]) -> None:
     with pytest.raises(StoreCorruptError, match="cannot be"):
         Saga("s", "acme").apply(Event(K.SAGA_BEGUN, 5, (), data, refs), "h1")
+
+
+def test_what_a_first_entry_lacks_is_named() -> None:
+    odd: Any = [{**A.as_json(), "after": "p"}]
+    for steps, said in (([], "'steps'"), (odd, "after")):
+        with pytest.raises(StoreCorruptError, match=f"A saga_begun entry of saga s cannot be: {said}."):
+            Saga("s", "acme").apply(Event(K.SAGA_BEGUN, 5, (), {**BEGUN, "steps": steps}, {"saga": "d"}), "h1")
 
 
 def test_only_the_first_entry_may_propose_it_and_none_may_jump() -> None:

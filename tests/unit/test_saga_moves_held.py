@@ -152,6 +152,10 @@ def test_behind_the_pivot_a_failure_turns_it_forward() -> None:
 def test_what_is_cancelled_turns_back_because_of_no_step() -> None:
     moves = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), seen=False, a=done())
     assert moves == Moves(("a",), turn=Heading.BACKWARD, because="", reason="cancelled")
+    works = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), a=action(S.PENDING))
+    assert (works.turn, works.reason) == (Heading.BACKWARD, "cancelled")
+    refused = play(saga_of(step("a"), pivot("p"), cancelled=True), a=done(), p=failed())
+    assert (refused.turn, refused.because, refused.reason) == (Heading.BACKWARD, "p", "step_failed")
     both = play(saga_of(step("a"), step("b"), cancelled=True), a=done(), b=failed())
     assert (both.turn, both.because, both.reason) == (Heading.BACKWARD, "b", "step_failed")
 

@@ -65,6 +65,7 @@ def test_a_failure_with_an_effect_is_reversed_and_what_has_none_is_not() -> None
     ("undo", "wanted"),
     [
         (action(S.PENDING, due_us=9), Moves(until_us=9)),
+        (action(S.PENDING), Moves(until_us=5 + 30 * SECOND_US)),
         (action(S.PENDING, due_us=4), Moves(go_on=("undo_a",), until_us=4)),
         (action(S.UNKNOWN, due_us=9), Moves(until_us=9, quiet=True)),
         (action(S.UNKNOWN), None),
@@ -196,6 +197,16 @@ def test_forward_what_is_open_is_waited_for_before_a_person_is_asked() -> None:
     saga = saga_of(pivot("p"), behind("y", "p"), behind("z", "y"), heading=FORTH)
     blocked = play(saga, 5, seen=False, p=done(), y=action(S.REVIEW_REQUIRED), undo_p=failed())
     assert blocked == Moves(("p", "y"), ("p",), end=End.REVIEW, because="y", reason="step_stuck")
+
+
+def test_forward_what_can_begin_begins_beside_what_is_stuck() -> None:
+    moves = play(ahead(), 5, p=done(), y=action(S.REVIEW_REQUIRED))
+    assert moves == Moves(begin=("z",), quiet=True)
+
+
+def test_forward_where_nothing_can_begin_and_nothing_failed_a_person_is_asked_about_the_whole() -> None:
+    saga = saga_of(pivot("p"), behind("y", "z"), behind("z", "y"), heading=FORTH)
+    assert play(saga, 5, p=done()) == Moves(end=End.REVIEW, because="", reason="forward_exhausted")
 
 
 def test_steps_of_a_circle_are_all_there() -> None:

@@ -95,6 +95,8 @@ class StepTerms:
     @classmethod
     def from_json(cls, raw: dict[str, Json]) -> StepTerms:
         after = raw["after"]
+        if not isinstance(after, list):
+            raise ValueError("after")
         return cls(
             str(raw["name"]),
             str(raw["contract"]),
@@ -103,7 +105,7 @@ class StepTerms:
             str(raw["kind"]),
             SideEffect(str(raw["side_effect"])),
             Region(str(raw["region"])),
-            tuple(str(name) for name in after) if isinstance(after, list) else (),
+            tuple(str(name) for name in after),
             str(raw["undo"]),
             str(raw["undo_hash"]),
         )
@@ -243,9 +245,10 @@ def _begun(s: Saga, e: Event) -> None:
     s.table, s.break_glass = str(d["table"]), str(d["break_glass"])
     context, steps = d["context"], d["steps"]
     s.context = context if isinstance(context, dict) else {}
-    if not isinstance(steps, list):
+    raw = [each for each in steps if isinstance(each, dict)] if isinstance(steps, list) else []
+    if not raw or raw != steps:
         raise KeyError("steps")
-    s.terms = tuple(StepTerms.from_json(raw) for raw in steps if isinstance(raw, dict))
+    s.terms = tuple(StepTerms.from_json(each) for each in raw)
     s.steps = {step.name: StepRecord() for step in s.terms}
     s.definition_ref, s.budget_ref = e.refs["saga"], e.refs.get("budget", "")
     s.created_us = s.due_us = e.at_us

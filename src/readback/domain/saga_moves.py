@@ -246,9 +246,8 @@ class _View:
         return False
 
     def _at_pivot(self) -> bool:
-        """The pivot is begun, and it is not known which way it goes."""
-        settled = (Standing.WAITING, Standing.DONE, *_TROUBLE)
-        return any(s.region is Region.PIVOT and self.stands[s.name] not in settled for s in self.saga.terms)
+        """The pivot is begun: where it neither lies behind nor has failed, it is not known which way it goes."""
+        return any(s.region is Region.PIVOT and self.stands[s.name] is not Standing.WAITING for s in self.saga.terms)
 
     # --- which way ---
 
