@@ -168,6 +168,24 @@ def test_anything_but_yes_leaves_it_as_it_is(office: Office) -> None:
     assert office.show(action_id)["events"] == before
 
 
+def test_a_worker_until_idle_does_not_stay_for_what_waits_for_a_person(office: Office) -> None:
+    action_id = office.refund("r-idle")
+    staying = without_terminal(["worker", "--until-idle", *HERE, "--json"], office.folder, office.environment())
+    assert (staying.code, staying.json["advanced"]) == (0, 0), staying
+    assert office.outcome(action_id)["hold"] == "approval"
+
+
+def test_what_is_no_token_is_refused_in_one_sentence(office: Office) -> None:
+    action_id = office.refund("r-junk")
+    (office.folder / "junk").write_text("junk", encoding="utf-8")
+    refused = without_terminal(["approve", action_id, "--token", "junk"], office.folder, office.environment())
+    assert refused.code == 2
+    error = refused.err.splitlines()[0]
+    assert error.startswith("Error: This is no approval token: ")
+    assert "Next:" not in error
+    assert not error.endswith("..")
+
+
 def test_a_denial_is_signed_too_and_ends_it(office: Office) -> None:
     action_id = office.refund("r-1")
     told = office.alice("deny", action_id)

@@ -34,6 +34,7 @@ from readback.sdk.session import Session
 KEY_FILE_VARIABLE: Final = "READBACK_APPROVER_KEY_FILE"
 YES: Final = "yes"
 BYTES_A_LINE: Final = 100
+TOKEN_REMEDY: Final = "Name the file that `readback keys sign` was written to, or - for stdin."
 
 
 @click.command("approve")
@@ -130,7 +131,7 @@ def _token_at(place: str) -> bytes:
         with open(place, "rb") as file:
             return file.read(TOKEN_MAX_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"The token {safe(place)} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"The token {safe(place)} cannot be read: {error.strerror}.", remedy=TOKEN_REMEDY) from error
 
 
 def ask(request: ApprovalRequest, settings: Settings, decision: Decision, key: str | None) -> ApprovalToken | None:

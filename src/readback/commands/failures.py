@@ -89,14 +89,13 @@ def _problem(problem: object) -> str:
 def misused(error: click.ClickException, *, as_json: bool) -> int:
     """The command line was written wrongly; nothing was done."""
     context = getattr(error, "ctx", None)
-    message = error.format_message()
+    message = " ".join(error.format_message().split())  # a list of choices comes with a line for each
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        note(message)
-        message, context = "A command is missing.", None
-    help_line = "Run `readback --help`."
-    if context is not None:
+        note(error.format_message())
+        message = "A command is missing."
+    elif context is not None:
         note(context.get_usage())
-        help_line = f"Run `{context.command_path} --help`."
+    help_line = f"Run `{context.command_path if context is not None else 'readback'} --help`."
     note(f"Error: {safe(message, MESSAGE_MAX_CHARACTERS)}")
     note(f"Next: {help_line}")
     if as_json:

@@ -113,7 +113,8 @@ def _bytes_at(place: str) -> bytes:
         with open(place, "rb") as file:
             return file.read(BOUND_MAX_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"The bytes {safe(place)} cannot be read: {error.strerror}.") from error
+        remedy = "Name the file that `readback approve ID --bytes` was written to."
+        raise UsageError(f"The bytes {safe(place)} cannot be read: {error.strerror}.", remedy=remedy) from error
 
 
 def _bound(written: bytes) -> Bound:

@@ -184,7 +184,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
     """
     data = bootstrap.kept_file(Path(place), PROOF_MAX_BYTES)
     if data is None:
-        raise UsageError(f"There is no file {safe(place)}.")
+        raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger prove` wrote.")
     authority = trusted(key)
     proof = parse_proof(data)
     covering = proof.check([authority.key], authority.check)

@@ -81,7 +81,7 @@ def resume(
             print_json(_described(resumed))
             return resumed.exit_code
         if not resumed.outcomes and not resumed.errors:
-            print(f"Nothing is due in {served.said}.")
+            print("Nothing is due in any tenant." if not served.tenants else f"Nothing is due in {served.said}.")
         where = again_with(settings)
         for outcome in resumed.outcomes:
             if not outcome.verified:

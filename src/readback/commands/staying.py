@@ -20,7 +20,6 @@ from readback.commands.serving import Served
 from readback.commands.telling import plain, shown_verdict
 from readback.commands.terminal import note, safe
 from readback.domain.errors import InvariantError, NotFoundError, StoreError, StoreLockedError, UnknownOutcomeError
-from readback.domain.saga import KIND
 from readback.domain.state import TERMINAL, State, exit_code
 from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.sdk.driver_async import AsyncDriver
@@ -247,8 +246,8 @@ class Worker:
         return all(self._given_up(action_id) for action_id in due)
 
     def _waits(self, projection: Projection) -> bool:
-        if projection.kind == KIND and projection.hold:
-            return False  # a saga looks now and then whether what holds it has gone
+        if projection.hold:
+            return False  # for a person; what is due of it is when his time is over, or to look whether he has decided
         return projection.due_us is not None and not self._given_up(projection.action_id)
 
     def _given_up(self, action_id: str) -> bool:

@@ -288,10 +288,11 @@ def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
         del raw["format"]
         made = ApprovalToken(**{**raw, "decision": Decision(str(raw["decision"]))}, signature=signature)  # type: ignore[arg-type]
         made.statement()
+    except ApprovalError:
+        raise
     except (ReadbackError, ValueError) as error:
-        if isinstance(error, ApprovalError):
-            raise
-        raise _no_token(str(error)) from error
+        why = error.message if isinstance(error, ReadbackError) else str(error)
+        raise _no_token(why.rstrip(".")) from error
     return made
 
 
