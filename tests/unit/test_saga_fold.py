@@ -161,8 +161,8 @@ def test_a_first_entry_that_lacks_something_cannot_be(data: dict[str, Any], refs
 
 def test_what_a_first_entry_lacks_is_named() -> None:
     odd: Any = [{**A.as_json(), "after": "p"}]
-    for steps, said in (([], "'steps'"), (odd, "after")):
-        with pytest.raises(StoreCorruptError, match=f"A saga_begun entry of saga s cannot be: {said}."):
+    for steps, said in (([], "'steps'"), (odd, r"after\. "), (5, "'steps'")):
+        with pytest.raises(StoreCorruptError, match=f"A saga_begun entry of saga s cannot be: {said}"):
             Saga("s", "acme").apply(Event(K.SAGA_BEGUN, 5, (), {**BEGUN, "steps": steps}, {"saga": "d"}), "h1")
 
 

@@ -245,8 +245,8 @@ class _View:
                 return True
         return False
 
-    def _at_pivot(self) -> bool:
-        """The pivot is begun: where it neither lies behind nor has failed, it is not known which way it goes."""
+    def _pivot_begun(self) -> bool:
+        """It lies behind, has failed, or it is not known which way it goes: a cancellation comes too late."""
         return any(s.region is Region.PIVOT and self.stands[s.name] is not Standing.WAITING for s in self.saga.terms)
 
     # --- which way ---
@@ -257,7 +257,7 @@ class _View:
         if self.saga.heading is not Heading.ONWARD:
             return None
         failed = self.named(*_TROUBLE)
-        stops = self.saga.cancelled and not self.pivot_passed() and not self._at_pivot()
+        stops = self.saga.cancelled and not self._pivot_begun()
         if not failed and not stops:
             return None
         because = failed[0] if failed else ""
