@@ -68,7 +68,12 @@ STRICT = (
     "idempotency",
     "observation",
     "observation_signs",
+    "approval_record",
+    "freezing",
+    "review",
+    "saga",
     "saga_check",
+    "saga_moves",
 )
 """What decides whether an action succeeded, what is done about it, and whether it may run again."""
 
