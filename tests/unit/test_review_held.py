@@ -17,9 +17,14 @@ from readback.domain.idempotency import Resolution
 from readback.domain.incident import AT_LEAST, BY_CLASS, Severity, cause_of, severity_of
 from readback.domain.recovery_action import RecoveryAction
 from readback.domain.review import (
+    ACTS,
+    APPROVAL,
+    BREAK_GLASS,
+    COMPENSATION_FAILED,
     CONTESTED,
     ENDED,
     NOT_EXECUTED,
+    RESOLUTION_OF,
     WORKED_ON,
     Decision,
     Ending,
@@ -59,6 +64,19 @@ def test_a_decision_walks_this_way_and_no_other() -> None:
     for decision in Decision:
         for state in State:
             assert path_of(decision, state) == PATHS.get((decision, state), ()), (decision, state)
+
+
+def test_a_decision_attests_what_it_says_and_some_have_to_be_gone_on_with() -> None:
+    attested = {each.value: word.value for each, word in RESOLUTION_OF.items() if word is not Resolution.NONE}
+    assert attested == {"attest_done": "attested_done", "attest_not_done": "attested_not_done"}
+    assert set(RESOLUTION_OF) == set(Decision)
+    assert {D.VERIFY_AGAIN, D.COMPENSATE, D.GO_FORWARD, D.REOPEN} == ACTS
+    assert (BREAK_GLASS, APPROVAL, COMPENSATION_FAILED, CONTESTED) == (
+        "break_glass",
+        "approval",
+        "compensation_failed",
+        "contested",
+    )
 
 
 # --- the queue ------------------------------------------------------------------------------------------------
