@@ -180,6 +180,11 @@ def test_a_missing_contract_bars_what_goes_on_and_never_takes_the_place_of_a_nea
     assert choice(D.VERIFY_AGAIN, replace(gone, readable=False)).why_not == NO_READER
 
 
+def test_of_an_action_of_which_nothing_more_is_known_it_is_not_said_that_anything_was_attested() -> None:
+    assert Standing(S.UNKNOWN, "timeout") == Standing(S.UNKNOWN, "timeout", resolution=Resolution.NONE)
+    assert WAITS.resolution is Resolution.NONE
+
+
 # --- what it will do ------------------------------------------------------------------------------------------
 
 
