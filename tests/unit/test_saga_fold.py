@@ -75,6 +75,16 @@ def step(saga: Saga, what: str, name: str = "a", *, due: Any = 50, **data: Any) 
     return saga.steps[name]
 
 
+def test_of_a_saga_without_an_entry_nothing_is_known() -> None:
+    saga = Saga("s", "acme")
+    known = {each.name: getattr(saga, each.name) for each in fields(Saga) if getattr(saga, each.name)}
+    assert known == {"id": "s", "tenant": "acme", "state": S.PROPOSED, "heading": Heading.ONWARD}
+    assert saga.due_us is None
+    assert not any(getattr(StepRecord(), each.name) for each in fields(StepRecord))
+    assert [each.value for each in Region] == ["before", "pivot", "after"]
+    assert [each.value for each in Heading] == ["onward", "backward", "forward"]
+
+
 # --- its terms ------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -219,6 +220,14 @@ def test_a_turn_forward_tells_what_ended_and_which_reversal_did() -> None:
     saga = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
     moves = play(saga, seen=False, a=done(), p=done())
     assert moves == Moves(("a", "p"), turn=Heading.FORWARD, reason="pivot_passed")
+
+
+def test_where_nothing_is_to_be_done_nothing_is_said() -> None:
+    assert not any(getattr(Moves(), each.name) for each in fields(Moves))
+    assert (Moves().turn, Moves().end, Moves().until_us) == (None, None, None)
+    words = "waiting announced running late held done failed effect reversed stuck"
+    assert [each.value for each in Standing] == words.split()
+    assert [each.value for each in End] == ["done", "failed", "reversed", "review"]
 
 
 # --- onward ---------------------------------------------------------------------------------------------------
