@@ -24,6 +24,8 @@ from readback.sdk.driver_sync import SyncDriver
 
 LIMIT_MAX: Final = 10_000
 SECONDS: Final = len("2026-01-01 00:00:00")
+WIDE_CHARACTERS: Final = 110
+"""On a narrower screen the list has fewer columns; `review show` and --json have everything."""
 
 
 @click.group("review")
@@ -168,14 +170,17 @@ def _draw(page: list[StoredProjection]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    screen = console()
+    wide = screen.width >= WIDE_CHARACTERS
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("id", "version", "since"):
+    for name in ("id", "version", "since") if wide else ("id", "version"):
         table.add_column(name, no_wrap=True)
-    for name in ("why", "state", "class", "contract", "target"):
+    for name in ("why", "state", "class", "contract", "target") if wide else ("why", "contract", "target"):
         table.add_column(name, overflow="fold")
     for stored in page:
         p = stored.projection
-        texts = (plain(p.review), plain(State(p.state)), plain(p.side_effect), p.contract, p.target)
-        shown = [Text(safe(text, 120)) for text in texts]
-        table.add_row(p.action_id, str(stored.version), moment(p.updated_us)[:SECONDS], *shown)
-    console().print(table)
+        since = [moment(p.updated_us)[:SECONDS]] if wide else []
+        kinds = [plain(State(p.state)), plain(p.side_effect)] if wide else []
+        shown = [Text(safe(text, 120)) for text in (plain(p.review), *kinds, p.contract, p.target)]
+        table.add_row(p.action_id, str(stored.version), *since, *shown)
+    screen.print(table)
