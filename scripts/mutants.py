@@ -48,7 +48,7 @@ KNOWN = Path(__file__).with_name("mutants_known.toml")
 SEED = "readback/mutants/1"
 """Which mutants the sample holds: those whose id hashes lowest with it."""
 SAMPLE = 100
-SAMPLE_SURVIVORS_MAX = 5
+SAMPLE_SURVIVORS_MAX = 3
 """How many of the sample may survive unlisted; the whole run holds each module to its own floor."""
 FLOOR = 0.90
 STRICT_FLOOR = 0.95
