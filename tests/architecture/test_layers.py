@@ -45,6 +45,7 @@ def _contracts() -> list[dict[str, object]]:
     return list(settings["tool"]["importlinter"]["contracts"])
 
 
+@pytest.mark.slow
 def test_imports_point_down_only() -> None:
     answer = _lint(SOURCE.parent)
     assert answer.returncode == 0, answer.stdout + answer.stderr

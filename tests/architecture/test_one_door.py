@@ -45,6 +45,7 @@ def test_only_drivers_let_a_hand_act() -> None:
     assert outside == []
 
 
+@pytest.mark.slow
 def test_the_drivers_are_where_the_door_is() -> None:
     inside = [touch for m in modules() if m.name.startswith(DRIVERS) for touch in _touches(m, HANDLE)]
     if not any(m.name.startswith(DRIVERS) for m in modules()):

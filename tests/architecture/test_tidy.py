@@ -111,6 +111,7 @@ def test_no_function_is_over_the_limit() -> None:
     assert over == {}
 
 
+@pytest.mark.slow
 def test_few_functions_are_long() -> None:
     sizes = [(f"{m.path}:{f.lineno} {f.name}", _length(f)) for m in modules() for f in m.functions()]
     assert len(sizes) >= 50, "the walk saw too few functions to prove anything"
@@ -136,6 +137,7 @@ def test_swallowing_is_recognised(code: str, swallows: bool) -> None:
 
 
 @pytest.mark.requirement("L31")
+@pytest.mark.slow
 def test_no_error_is_swallowed() -> None:
     guilty = [
         f"{m.path}:{line}"
@@ -146,6 +148,7 @@ def test_no_error_is_swallowed() -> None:
     assert guilty == []
 
 
+@pytest.mark.slow
 def test_boundaries_are_few_and_real() -> None:
     marked = {
         f"{m.path}:{n}" for m in modules() for n, line in enumerate(m.text.splitlines(), 1) if BOUNDARY.search(line)
@@ -159,6 +162,7 @@ def test_every_module_says_what_it_is() -> None:
     assert [m.path for m in modules() if not ast.get_docstring(m.tree)] == []
 
 
+@pytest.mark.slow
 def test_no_docstring_only_restates_its_name() -> None:
     assert [filler for m in modules() for filler in _fillers(m)] == []
 
