@@ -22,6 +22,8 @@ from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import ASKED, BOTH, CRITICAL, approve, deny, listed, people, record, request, token
 from tests.lifecycle.house import TENANT, House
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 

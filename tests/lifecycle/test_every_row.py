@@ -14,6 +14,8 @@ from readback.domain.recovery import DEFAULT_TABLE
 from readback.domain.state import State
 from tests.lifecycle.rows import GUARDS, WAITING, WALKS, Stage
 
+pytestmark = pytest.mark.slow
+
 ROWS = [row.id for row in DEFAULT_TABLE.rows]
 
 

@@ -19,6 +19,8 @@ from readback.testing.driver_virtual import Hangs, Stops
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import MEDIUM, STAMPED, House, S
 
+pytestmark = pytest.mark.slow
+
 MAKE: dict[str, Any] = {"kind": "create", "compensate": {}, **STAMPED}
 
 

@@ -12,6 +12,8 @@ from readback.domain.state import State
 from readback.testing.driver_virtual import Parked, Vanishes
 from tests.lifecycle.trip import DAY, S, Trip
 
+pytestmark = pytest.mark.slow
+
 BEFORE = ("flight", "hotel", "car")
 
 

@@ -14,6 +14,8 @@ from readback.sdk import reviewing
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import TENANT, Trip
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def trip() -> Trip:

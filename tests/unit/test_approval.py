@@ -32,6 +32,8 @@ from readback.domain.approver_list import approvers_of
 from readback.domain.errors import ApprovalError, OversizeError, SettingsError
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
+pytestmark = pytest.mark.slow
+
 ALICE, BOB, EVE = MemorySigner("alice"), MemorySigner("bob"), MemorySigner("eve")
 POLICY = Policy.of(
     [Approver("alice", ALICE.public_key, ("acme",)), Approver("bob", BOB.public_key, ("acme", "globex"), ("pay_*",))]

@@ -36,6 +36,8 @@ from readback.canon import (
     sha256_hex,
 )
 
+pytestmark = pytest.mark.slow
+
 CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "corpus" / "rfc8785"
 SAFE = limits.INTEGER_SAFE_MAX
 LEAVES = st.none() | st.booleans() | st.integers(-SAFE, SAFE) | st.text(max_size=12)

@@ -22,6 +22,8 @@ from readback.domain.errors import (
 )
 from tests.unit.contracts_given import LEFT_OUT, compiled, reading, refused
 
+pytestmark = pytest.mark.slow
+
 # --- keys --------------------------------------------------------------------------------------------------------
 
 

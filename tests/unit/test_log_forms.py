@@ -28,6 +28,8 @@ from readback.ledger.tiles import (
 from readback.ledger.tlog_proof import EntryProof, parse_proof
 from readback.ledger.tree import EMPTY_ROOT, GrowingTree, path_nodes
 
+pytestmark = pytest.mark.slow
+
 # The note, the key and the private key of the documentation of golang.org/x/mod/sumdb/note.
 KNOWN_PRIVATE = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz"
 KNOWN_KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"

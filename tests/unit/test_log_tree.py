@@ -18,6 +18,8 @@ from readback.ledger.leaf import leaf_hash
 from readback.ledger.proof import check_consistency, check_inclusion, consistency_proof, inclusion_proof
 from readback.ledger.tree import EMPTY_ROOT, SIZE_MAX, GrowingTree, nodes_of, path_nodes
 
+pytestmark = pytest.mark.slow
+
 CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "corpus" / "merkle"
 VECTORS = pytest.mark.skipif(not CORPUS.is_dir(), reason="SKIPPED ALOUD: the public Merkle vectors are not beside this")
 SIZE = st.integers(1, 70)

@@ -41,6 +41,8 @@ from tests.unit.cases_given import (
     result,
 )
 
+pytestmark = pytest.mark.slow
+
 OURS, OTHER, SO, WHOSE = (Attribution.OURS, Attribution.OTHER_ACTOR, Attribution.ALREADY_SO, Attribution.UNKNOWN)
 OPEN, REFUTED, VERIFIED = Verdict.UNDETERMINED, Verdict.REFUTED, Verdict.VERIFIED
 NEEDING = [kind for kind in Kind if kind.needs_ours]

@@ -32,6 +32,8 @@ from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
 from tests.requirements.manifest import requirement_ids
 
+pytestmark = pytest.mark.slow
+
 F, A = Finding, RecoveryAction
 LOW, MEDIUM, HIGH, CRITICAL = (
     SideEffect.LOW_RISK_INTERNAL,

@@ -21,6 +21,8 @@ from readback.domain.finding import Finding
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.recovery_rule import DOMAINS
 
+pytestmark = pytest.mark.slow
+
 HEAD = "apiVersion: readback/v1\nkind: RecoveryTable\nrows:\n"
 OWN = Row("OPS-1", Finding.UNKNOWN, ({},), RecoveryAction.HOLD_AND_ESCALATE, "Ours", "A person decides.", ours=True)
 

@@ -16,6 +16,8 @@ from readback.lifecycle.engine import S
 from readback.lifecycle.escalate import TO_REVIEW
 from readback.lifecycle.route import path, walk
 
+pytestmark = pytest.mark.slow
+
 HANDS = {State.REVIEW_REQUIRED}
 """States that only a person reopens."""
 AT_WORK = (
