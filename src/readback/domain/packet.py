@@ -64,7 +64,7 @@ def packet_of(
     if size > PACKET_MAX_BYTES:
         raise OversizeError(
             f"The packet of {head['id']} has {size} bytes, over {PACKET_MAX_BYTES}.",
-            remedy="Look at `readback show --json` for the whole record.",
+            remedy=f"Look at `readback show {head['id']} --json` for the whole record.",
         )
     return ReviewPacket(str(head["id"]), version, str(head["state"]), reason, tuple(choices), body)
 

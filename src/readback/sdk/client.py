@@ -257,7 +257,7 @@ class Readback:
 
         `decision` is one of attest_done, attest_not_done, verify_again, compensate, go_forward, abandon and reopen;
         `review` says which may be taken. `expect_version` is the packet's version, `who` decides, and is not who acted.
-        About a critical mutation an approver decides, by name; `signature` is his ApproverKey, or what it signed. An
+        About a critical mutation an approver decides, by name; `signature` is their ApproverKey, or what it signed. An
         attestation frees or keeps the key, and never makes an action verified. Raises ReviewError where nothing was
         decided.
         """
