@@ -59,22 +59,39 @@ class Errand:
     """A sync call on its way into a thread: it is begun or dropped, never both."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._state = "waiting"
+        self.state = "waiting"
         self.over = False
 
-    def begin(self) -> bool:
-        return self._become("begun")
 
-    def drop(self) -> bool:
+class Threads:
+    """Room for so many sync calls at once. An errand that is dropped while it waits for room leaves at once."""
+
+    def __init__(self, room: int) -> None:
+        self._changed = threading.Condition()
+        self._room = room
+
+    def enter(self, errand: Errand) -> bool:
+        """False where it was dropped: it never begins."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._room > 0 or errand.state == "dropped")
+            if errand.state == "dropped":
+                return False
+            self._room -= 1
+            errand.state = "begun"
+            return True
+
+    def leave(self) -> None:
+        with self._changed:
+            self._room += 1
+            self._changed.notify()
+
+    def drop(self, errand: Errand) -> bool:
         """True where it had not begun: it never will."""
-        return self._become("dropped")
-
-    def _become(self, state: str) -> bool:
-        with self._lock:
-            if self._state == "waiting":
-                self._state = state
-            return self._state == state
+        with self._changed:
+            if errand.state == "waiting":
+                errand.state = "dropped"
+                self._changed.notify_all()
+            return errand.state == "dropped"
 
 
 class AsyncDriver:
@@ -83,7 +100,7 @@ class AsyncDriver:
     def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
         self._desk = Desk(store, runtime, herald)
         self._commit = GroupCommit(store, runtime)
-        self._threads = threading.BoundedSemaphore(THREADS_MAX)
+        self._threads = Threads(THREADS_MAX)
         self._errands: WeakKeyDictionary[threading.Thread, Errand] = WeakKeyDictionary()
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
@@ -180,7 +197,7 @@ class AsyncDriver:
                     return Called(Ending.RETURNED, await begun, None, started, now())
                 return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
         except asyncio.CancelledError as stop:
-            errand.drop()
+            self._threads.drop(errand)
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 return raised(stop, started, now())  # the tool's own, not ours
@@ -188,7 +205,7 @@ class AsyncDriver:
         except TimeoutError as error:
             if limit is None or not limit.expired():
                 return raised(error, started, now())
-            never = not hand.is_async and errand.drop()
+            never = not hand.is_async and self._threads.drop(errand)
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             return (raised if isinstance(error, Exception) else interrupted)(error, started, now())
@@ -206,14 +223,16 @@ class AsyncDriver:
                 threading.Thread(target=drop_late, args=(called,), name="readback-call", daemon=True).start()
 
         def work() -> None:
-            with self._threads:
+            if not self._threads.enter(errand):
+                return
+            try:
                 started = runtime.now_us()
-                if not errand.begin():
-                    return
                 if not_after_us is not None and started > not_after_us:
                     called = ended(Ending.NOT_MADE, started, started)
                 else:
                     called = _called(lambda: context.run(call), runtime, started)
+            finally:
+                self._threads.leave()
             errand.over = True
             if future.done():
                 drop_late(called)
@@ -244,10 +263,10 @@ class AsyncDriver:
                 return True
 
     def close(self) -> None:
-        """Ends the writer, and waits for threads whose call is over; what still hangs is left behind."""
+        """Ends the writer, and waits for threads whose call is over or never began; what still hangs is left behind."""
         self._commit.close()
         for thread, errand in list(self._errands.items()):
-            if errand.over:
+            if errand.over or errand.state == "dropped":
                 thread.join()
 
 
