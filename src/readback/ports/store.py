@@ -75,6 +75,8 @@ class Projection:
     """The cause of the incident that it opened or added to."""
     saga: str = ""
     """The saga that it is a step of."""
+    claim: str = ""
+    """The worst that was said against what it claims: contested, retracted, reinstated; "" where nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class Append:
     incidents: tuple[Incident, ...] = ()
     closes: tuple[str, ...] = ()
     """Ids of incidents that end now, at the projection's `updated_us`."""
+    relies: tuple[str, ...] = ()
+    """Claims that this action was planned upon."""
     in_flight_max: int = 0
     """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
 
@@ -242,6 +246,8 @@ class ActionFilter:
     saga: str = ""
     review: bool = False
     """Only what a person has to look at."""
+    claim: bool = False
+    """Only what something was said against."""
 
 
 @swift
@@ -335,6 +341,10 @@ class LedgerStore(Protocol):
 
     def counts(self, tenant: str) -> list[tuple[str, str, int]]:
         """All counters of a tenant above zero: (subject, name, value)."""
+        ...
+
+    def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
+        """Ids of the actions that were planned upon a claim, the oldest first."""
         ...
 
     def freezes(self, tenant: str) -> list[Freeze]:

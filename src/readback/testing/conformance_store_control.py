@@ -177,3 +177,17 @@ class ControlConformance:
         }
         ids = {name: [one.projection.action_id for one in held] for name, held in found.items()}
         assert ids == {"review": ["a2"], "saga": ["a1"], "kind": ["s1"]}
+
+    def test_what_was_planned_upon_a_claim_and_what_something_was_said_against_are_found(self) -> None:
+        relying = [replace(sample_creation(name), relies=("c1", "c2")) for name in ("a2", "a1")]
+        self.store.append([*relying, sample_creation("a3", claim="contested")])
+        assert self.store.dependants(TENANT, "c1", 10) == ["a1", "a2"]
+        assert self.store.dependants(TENANT, "c2", 1) == ["a1"]
+        assert self.store.dependants("elsewhere", "c1", 10) == []
+        found = self.store.page(ActionFilter(TENANT, claim=True))
+        assert [each.projection.action_id for each in found] == ["a3"]
+
+    def test_a_refused_append_leaves_no_reliance(self) -> None:
+        self.store.append([sample_creation("a1")])
+        self.store.append([replace(sample_creation("a1"), relies=("c1",))])
+        assert self.store.dependants(TENANT, "c1", 10) == []

@@ -56,6 +56,7 @@ class _Content:
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
+    reliances: set[tuple[str, str, str]] = field(default_factory=set)
 
 
 class MemoryStore:
@@ -156,6 +157,7 @@ class MemoryStore:
             name = (item.tenant, count.subject, count.name)
             was = self._content.counts.get(name, 0)
             self._content.counts[name] = 0 if count.delta is None else was + count.delta
+        self._content.reliances.update((item.tenant, claim, item.action_id) for claim in item.relies)
         self._control(item)
 
     def _control(self, item: Append) -> None:
@@ -239,6 +241,11 @@ class MemoryStore:
             with self._open():
                 stored = self._content.actions[action_id]
             yield stored
+
+    def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
+        with self._open():
+            found = [action for at, upon, action in self._content.reliances if (at, upon) == (tenant, claim)]
+        return sorted(found)[:limit]
 
     # --- freezes and incidents -----------------------------------------------------------------------
 
@@ -366,5 +373,6 @@ def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
         and query.kind in ("", held.kind)
         and query.saga in ("", held.saga)
         and (not query.review or held.review != "")
+        and (not query.claim or held.claim != "")
         and (not query.before_id or held.action_id < query.before_id)
     )

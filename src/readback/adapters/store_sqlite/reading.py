@@ -159,6 +159,9 @@ class Queries:
             found.append(cast("str", row[0]))
         return found
 
+    def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
+        return [cast("str", row[0]) for row in self._rows(rows.SELECT_DEPENDANTS, (tenant, claim, limit))]
+
     # --- freezes, incidents, limits ------------------------------------------------------------------
 
     def freezes(self, tenant: str) -> list[Freeze]:
@@ -256,4 +259,5 @@ def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
         ("AND action_id < ?", query.before_id),
     ]
     texts = [text for text, value in asked if value]
-    return texts + (["AND review <> ''"] if query.review else []), tuple(value for _, value in asked if value)
+    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''")]
+    return texts + [text for wanted, text in marked if wanted], tuple(value for _, value in asked if value)

@@ -86,6 +86,8 @@ ANY_FREEZE: Final = "SELECT 1 FROM freeze LIMIT 1"
 SELECT_FREEZES: Final = statement(
     "SELECT", FREEZE_COLUMNS, "FROM freeze WHERE tenant = ? ORDER BY since_us, subject, action_id"
 )
+PUT_RELIANCE: Final = "INSERT OR IGNORE INTO reliance (tenant, claim, action_id) VALUES (?, ?, ?)"
+SELECT_DEPENDANTS: Final = "SELECT action_id FROM reliance WHERE tenant = ? AND claim = ? ORDER BY action_id LIMIT ?"
 PUT_INCIDENT: Final = statement(
     "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES", _marks(9),
     "ON CONFLICT DO UPDATE SET seen = seen + 1",

@@ -150,6 +150,10 @@ class Transaction:
             self._settle(item, *item.settle)
         if item.counts:
             self._count(item)
+        if item.relies:
+            self._connection.executemany(
+                rows.PUT_RELIANCE, [(item.tenant, claim, item.action_id) for claim in item.relies]
+            )
         if item.freezes or item.lifts or item.incidents or item.closes:
             self._control(item)
         return Appended(version=head.version, seq=seq)
