@@ -55,7 +55,9 @@ def envelope_bytes(value: object, filled: Mapping[str, object] | None = None) ->
         written = orjson.dumps(value, option=_STRICT)
     except TypeError as error:
         raise EnvelopeProfileError(f"The envelope cannot be written: {error}.") from error
-    if not _within_profile(value if filled is None else filled, keys_ascii=written.isascii()):
+    part = value if filled is None else filled
+    flat = type(part) is dict and written.isascii() and _LEAVES.issuperset(map(type, part.values()))  # as most are
+    if not flat and not _within_profile(part, keys_ascii=written.isascii()):
         raise EnvelopeProfileError(f"The envelope holds {_offence(value)}.")
     if len(written) > ENVELOPE_MAX_BYTES:
         raise EnvelopeProfileError(f"The envelope has {len(written)} bytes, over {ENVELOPE_MAX_BYTES}.")
@@ -127,15 +129,14 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
             parts = node.values()
         else:
             parts = cast("list[object]", node)  # type: ignore[assignment]
-        kinds = set(map(type, parts))
-        if kinds <= _LEAVES:
+        if _LEAVES.issuperset(map(type, parts)):
             continue
-        if not kinds <= _PLAIN:
+        if not _PLAIN.issuperset(map(type, parts)):
             return False
         seen += len(parts)
         if seen > VALUE_MAX_NODES:
             return False
-        pending.extend([part for part in parts if type(part) in _CONTAINERS])
+        pending.extend([part for part in parts if part and type(part) in _CONTAINERS])
     return True
 
 

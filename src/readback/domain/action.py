@@ -19,6 +19,8 @@ from readback.domain.incident import incident_id
 from readback.domain.review import ACTS
 from readback.domain.state import State
 
+_ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
+
 
 @dataclass(slots=True)
 class Judgement:
@@ -117,8 +119,9 @@ class Action:
     @property
     def attested(self) -> Resolution:
         """A person's word, as far as it counts: not after a reading that contradicts it, nor while work goes on."""
-        open_ = self.state in (State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED)
-        return Resolution(self.resolution) if open_ and not self.contested else Resolution.NONE
+        if not self.resolution or self.contested or self.state not in _ATTESTABLE:
+            return Resolution.NONE
+        return Resolution(self.resolution)
 
     @property
     def may_repeat(self) -> bool:

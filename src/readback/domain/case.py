@@ -44,7 +44,10 @@ class Judged:
         return self.taken.reading.presence
 
     def match(self, key: str) -> IdentityMatch | None:
-        return next((m for m in self.identity if m.key == key), None)
+        for m in self.identity:
+            if m.key == key:
+                return m
+        return None
 
     @property
     def in_scope(self) -> Truth:

@@ -69,7 +69,7 @@ class Observation:
     def envelope(self) -> dict[str, Json]:
         """The form for the ledger: everything but the body, which is stored as evidence."""
         return {
-            "status": self.status.value,
+            "status": self.status._value_,
             "dispatched": self.dispatched,
             "code": self.code,
             "detail": self.detail,
@@ -164,6 +164,8 @@ def _malformed(code: str, detail: str) -> Observation:
 
 
 def _returned(raw: object) -> Observation:
+    if type(raw) is dict:
+        return _structured(raw)  # as most are
     if isinstance(raw, Observation):
         return _plain(raw)
     if raw is None:
@@ -206,13 +208,16 @@ def _http_code(status: int) -> int | None:
     return int(status) if 100 <= status <= 599 else None
 
 
+_VALUE: Final = Sign(_O.SUCCESS, "returned.value", "The tool returned a value.")
+
+
 def _structured(raw: object) -> Observation:
     """A value with a JSON form. One without is malformed, whatever it may have meant."""
     done, body = guarded(lambda: json_value(raw))
     if not done:
         kind = type(raw).__name__
         return _malformed("unsupported", f"The tool returned a {kind} that has no exact, bounded JSON form.")
-    said = worst(*signs_of(body), Sign(_O.SUCCESS, "returned.value", "The tool returned a value."))
+    said = worst(*signs_of(body), _VALUE)
     return _bounded(_make(said.status, said.code, said.detail, body))
 
 
@@ -352,6 +357,7 @@ _REFERENCE_KEYS: Final = (
     "request_id",
     "uid",
 )
+_REFERENCES: Final = frozenset(_REFERENCE_KEYS)
 _WRAPPERS: Final = ("data", "result", "response", "structuredContent")
 
 
@@ -360,7 +366,7 @@ def _reference(body: Json) -> str | None:
     if not isinstance(body, dict):
         return None
     for holder in (body, *[body[name] for name in _WRAPPERS if name in body]):
-        if isinstance(holder, dict):
+        if isinstance(holder, dict) and not _REFERENCES.isdisjoint(holder):
             for key in _REFERENCE_KEYS:
                 value = holder.get(key)
                 if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":

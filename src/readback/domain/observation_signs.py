@@ -81,6 +81,7 @@ _FAIL_FLAGS: Final = ("iserror", "haserror", "haserrors", "failed", "failure")
 _ERROR_FIELDS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "fault")
 _FLAGS: Final = frozenset({*_OK_FLAGS, *_FAIL_FLAGS})
 _ERRORS: Final = frozenset(_ERROR_FIELDS)
+_CANCELLED: Final = ("cancelled", "canceled")
 _STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode")
 _CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
 _WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
@@ -116,7 +117,7 @@ _ERROR_TEXT: Final = re.compile(
 
 def worst(first: Sign, *others: Sign) -> Sign:
     """The sign that counts; the first of the worst ones."""
-    return min((first, *others), key=lambda sign: _RANK[sign.status])
+    return min((first, *others), key=lambda sign: _RANK[sign.status]) if others else first
 
 
 def text_sign(text: str) -> Sign | None:
@@ -219,14 +220,14 @@ def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
         code = fields.get(name)
         if type(code) is int and 100 <= code <= 599:
             yield http_sign(code)
-    confirmed = any(fields.get(name) is True for name in _OK_FLAGS)
     for name in _STATUS_FIELDS:
         said = fields.get(name)
         if not isinstance(said, str) or len(said) > 64:
             continue
         word = said.strip().lower().replace(" ", "_").replace("-", "_")
         # An order that was to be cancelled ends as "cancelled": beside `ok: true` that is no failure.
-        if word in ("cancelled", "canceled") and not confirmed:
+        confirmed = word in _CANCELLED and any(fields.get(flag) is True for flag in _OK_FLAGS)
+        if word in _CANCELLED and not confirmed:
             yield Sign(_O.CANCELLED, f"status.{word}", f"The answer says {name}: {word}.")
         elif word in _WORDS:
             yield Sign(_WORDS[word], f"status.{word}", f"The answer says {name}: {word}.")

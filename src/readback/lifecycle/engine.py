@@ -240,7 +240,7 @@ class Engine:
         return True
 
     def _judge(self, run: Run, when: Timing, as_of_us: int) -> Reconciliation:
-        started = min((j.taken.started_us for j in run.checks), default=as_of_us)
+        started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
         holding = result.why is Why.SETTLING or result.verdict is Verdict.VERIFIED
         if run.contract.stable_for_us and holding and run.action.held_since_us == 0:

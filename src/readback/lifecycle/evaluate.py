@@ -6,6 +6,8 @@ here raises for what the data holds.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
 from readback.domain.observation_signs import one_line
@@ -64,11 +66,20 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
 
 def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
-    return any(not path.startswith("authoritative") and _redacted(look(path, variables)) for path in predicate.paths)
+    paths = _of_the_request(predicate.paths)
+    return bool(paths) and any(_redacted(look(path, variables)) for path in paths)
+
+
+@lru_cache(maxsize=1_024)
+def _of_the_request(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that lead elsewhere than into the reading, which holds no marks."""
+    return tuple(path for path in paths if not path.startswith("authoritative"))
 
 
 def _redacted(value: Json) -> bool:
     """After a resume the request is known as it was stored; a mark is no value to compare with."""
+    if type(value) is str:
+        return False
     if isinstance(value, dict):
         return (len(value) == 1 and REDACTED in value) or any(_redacted(part) for part in value.values())
     return isinstance(value, list) and any(_redacted(part) for part in value)

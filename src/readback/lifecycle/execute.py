@@ -40,6 +40,8 @@ STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
 """How long after its commit an attempt may still be dispatched. A process that slept longer must not act."""
 WRAPPER_VERSION = "1"
+_PLAIN_ANSWERS = frozenset({dict, list, tuple, str, bytes, int, float, bool, type(None)})
+"""Types of answers that are no transaction, as most are."""
 
 
 def propose(request: Request, scope: Scope, begun: Begun, table_version: str) -> Run:
@@ -230,6 +232,8 @@ def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Obser
 
 def is_staged(value: object) -> bool:
     """A transaction that was left open for us: it can be read inside, committed and abandoned."""
+    if type(value) in _PLAIN_ANSWERS:
+        return False
     return (
         guarded(lambda: all(callable(getattr(value, name, None)) for name in ("read", "commit", "abandon")))[1] is True
     )

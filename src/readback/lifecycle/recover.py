@@ -56,8 +56,7 @@ class Decision:
 
 def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, as_of_us: int) -> Decision:
     """Looks the row up. An open verdict of readings that began past the deadline is found to have timed out."""
-    started = min((j.taken.started_us for j in run.checks), default=as_of_us)
-    dead = is_dead(run, timing, started)
+    dead = is_dead(run, timing, run.read_from(as_of_us))
     late = not dead and late_open(run.action, timing, as_of_us)
     finding = _finding(run, timing, result, as_of_us)
     if run.doubt is not None and run.doubt.severity > finding.severity:
@@ -281,7 +280,7 @@ def record_judgement(
         **(_beside(run, decision, path) if news else {}),
     }
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
-    run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
+    run.shown, run.judged = judgement["ensure"] if isinstance(judgement, dict) else None, result.ensure
     ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
 

@@ -18,6 +18,7 @@ from readback.domain.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
@@ -51,7 +52,7 @@ def outcome_of_run(run: Run) -> Outcome:
         shown = hide(observation.body, "observed")
         if shown is not observation.body:
             observation = replace(observation, body=shown)
-    return _outcome(action, terms, authoritative, before, observation, _postconditions(run.shown), False)
+    return _outcome(action, terms, authoritative, before, observation, _at_hand(run), False)
 
 
 def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
@@ -138,6 +139,20 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
     variables = {"authoritative": authoritative}
     named = [str(path) for path in tell]
     return {p: look(p if p.startswith("authoritative") else f"authoritative.{p}", variables) for p in named}
+
+
+def _at_hand(run: Run) -> tuple[JudgedPostcondition, ...]:
+    """As `_postconditions` of what was recorded, without writing it as JSON and reading that again."""
+    if run.contract.redact:
+        return _postconditions(run.shown)
+    return tuple(
+        [
+            JudgedPostcondition(
+                e.name, e.truth, e.source, e.reason, tuple([(path, as_json(v)) for path, v in e.values]), e.group
+            )
+            for e in run.judged
+        ]
+    )
 
 
 def _postconditions(shown: Json) -> tuple[JudgedPostcondition, ...]:

@@ -19,6 +19,7 @@ from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
 from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.observation import Observation
+from readback.domain.predicate import Evaluation
 from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.control import Control
@@ -57,6 +58,8 @@ class Run:
     staged: object = None
     shown: Json = None
     """The postconditions as they were last recorded here; None where nothing was judged yet."""
+    judged: tuple[Evaluation, ...] = ()
+    """The same as they were judged."""
     doubt: Finding | None = None
     """What is wrong with the approval that it was executed under, by the settings of a process that goes on with it."""
     now_us: int = 0
@@ -92,6 +95,11 @@ class Run:
         """An answer said that it is this late; time does not step back."""
         if now_us > self.now_us:
             self.now_us = now_us
+
+    def read_from(self, otherwise_us: int) -> int:
+        """When the first reading of this round began; `otherwise_us` where there is none."""
+        checks = self.checks
+        return min([judged.taken.started_us for judged in checks]) if checks else otherwise_us
 
     def variables(self) -> dict[str, Json]:
         """The roots of expressions, but for the reading under judgement."""

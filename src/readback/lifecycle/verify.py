@@ -81,6 +81,8 @@ def _order(run: Run, closing: bool) -> list[int]:
 
 def independent(contract: Contract) -> list[int]:
     """Indexes of the readers whose path is far enough from the action's for the class: no other can verify anything."""
+    if len(contract.readers) == 1:
+        return [0]  # as most have it
     minimum = contract.depth.minimum_independence.rank
     far = [i for i, terms in enumerate(contract.readers) if terms.independence.rank >= minimum]
     return far or list(range(len(contract.readers)))
@@ -88,6 +90,8 @@ def independent(contract: Contract) -> list[int]:
 
 def strongest(contract: Contract) -> int:
     """Index of the reader with the strongest consistency among those that may count, the first of equals."""
+    if len(contract.readers) == 1:
+        return 0
     return max(independent(contract), key=lambda i: (contract.readers[i].consistency.rank, -i))
 
 
@@ -238,9 +242,9 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
     """The case as it stands, reconciled."""
     contract, action = run.contract, run.action
     assert run.observation is not None
-    started = min((j.taken.started_us for j in run.checks), default=now_us)
-    held = action.held_since_us
-    stable = contract.stable_for_us == 0 or (held > 0 and started >= held + contract.stable_for_us)
+    held, stable = action.held_since_us, contract.stable_for_us == 0
+    if held > 0 and not stable:
+        stable = run.read_from(now_us) >= held + contract.stable_for_us
     return reconcile(
         Case(
             contract,

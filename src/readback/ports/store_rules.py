@@ -35,10 +35,12 @@ def refuse_malformed(append: Append) -> None:
     record = append.reserve
     if record is not None and (record.action_id != append.action_id or record.tenant != append.tenant):
         raise InvariantError(f"The reservation of {append.action_id} names another action or tenant.")
-    if any(one.action_id != append.action_id or one.tenant != append.tenant for one in append.freezes):
-        raise InvariantError(f"A freeze of {append.action_id} names another action or tenant.")
-    if any(one.action_id != append.action_id or one.tenant != append.tenant for one in append.incidents):
-        raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
+    for freeze in append.freezes:
+        if freeze.action_id != append.action_id or freeze.tenant != append.tenant:
+            raise InvariantError(f"A freeze of {append.action_id} names another action or tenant.")
+    for incident in append.incidents:
+        if incident.action_id != append.action_id or incident.tenant != append.tenant:
+            raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
     for event in append.events:
         if len(event.leaf) != LEAF_BYTES:
             raise InvariantError(f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes.")

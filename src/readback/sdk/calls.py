@@ -68,13 +68,21 @@ def within(seconds: float, call: Callable[[], object]) -> object:
     before = _handler(_ALARM)
     if before != _DEFAULT and not isinstance(before, _Alarm):
         return call()  # somebody else uses it
-    outer, _ = _set_timer(_REAL, 0)
-    limit = min(seconds, outer) if outer else seconds
-    alarm = _Alarm(before.whose if isinstance(before, _Alarm) and outer and outer <= seconds else None)
+    outer, limit, whose = 0.0, seconds, None
+    if before != _DEFAULT:  # inside another limit: nothing may ring until it is known whose it is
+        outer, _ = _set_timer(_REAL, 0)
+        if outer and outer <= seconds:
+            limit, whose = outer, before.whose
+    alarm = _Alarm(whose)
     try:
         try:
             _handle(_ALARM, alarm)
-            _set_timer(_REAL, limit)
+            running, _ = _set_timer(_REAL, limit)
+            if running:  # somebody's timer without a handler
+                outer = running
+                if running < limit:
+                    limit = running
+                    _set_timer(_REAL, limit)
             return call()
         finally:
             alarm.armed = False
