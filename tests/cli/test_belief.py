@@ -34,3 +34,9 @@ def test_where_no_action_belongs_to_a_run_it_says_what_to_do(desk: Desk) -> None
     answer = desk("belief", code=2)
     assert "belongs to a run" in answer.err
     assert "Readback.open(run=...)" in answer.err
+
+
+def test_a_run_that_no_action_belongs_to_is_not_found(desk: Desk) -> None:
+    desk.ship("a", "--run", "morning", code=0)
+    answer = desk("belief", "--run", "mornign", code=2)
+    assert "mornign" in answer.err

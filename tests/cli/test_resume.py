@@ -15,6 +15,7 @@ HERE = ("--contracts", CONTRACTS)
 
 
 def test_nothing_due_is_said_and_ends_with_0(desk: Desk) -> None:
+    desk.ship("a", code=0)
     assert "Nothing is due" in desk("resume", *HERE, code=0).out
 
 
@@ -200,9 +201,24 @@ def test_a_worker_takes_only_its_tenants_actions_unless_told_otherwise(desk: Des
     mine = desk.ship("a", "--wait", "0", how="lie", code=3)
     desk.runtime.advance(2)
     assert desk("worker", *HERE, "--until-idle", "--tenant", "other", "--json", code=0).json["advanced"] == 0
-    told = desk("worker", *HERE, "--until-idle", "--tenant", "other", "--all-tenants", "--json", code=3).json
+    told = desk("worker", *HERE, "--until-idle", "--all-tenants", "--json", code=3).json
     assert told["advanced"] >= 1
     assert desk("show", mine["id"], "--json").json["outcome"]["state"] == "unknown"
+
+
+@pytest.mark.parametrize("command", ["worker", "resume"])
+def test_some_tenants_and_all_of_them_cannot_both_be_meant(desk: Desk, command: str) -> None:
+    answer = desk(command, *HERE, "--tenant", "other", "--all-tenants", code=2)
+    assert "Leave one of the two away." in answer.err
+
+
+@pytest.mark.parametrize(
+    "given", [("resume",), ("approve", "a1", "--bytes"), ("freezes", "lift", "resource:x", "--reason", "r")]
+)
+def test_a_mistyped_address_is_an_error_and_leaves_no_new_ledger(desk: Desk, given: tuple[str, ...]) -> None:
+    answer = desk(*given, "--url", "sqlite:///nowhere.db", code=6)
+    assert "nowhere.db" in answer.err
+    assert not (desk.ledger.parent / "nowhere.db").exists()
 
 
 def test_a_worker_takes_over_what_a_dead_process_held(desk: Desk) -> None:

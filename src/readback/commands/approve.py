@@ -97,7 +97,7 @@ def _decide(
         key_file(key)
         with terminal():  # where nobody can be asked, nothing is changed
             pass
-    with working(settings, None) as session:
+    with working(settings, None, new=False) as session:
         driver = SyncDriver(session.store, session.runtime)
         try:
             action_id = session.action_id(action)

@@ -49,6 +49,11 @@ def belief(
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         named = run_id or _newest(session)
+        if run_id is not None and not session.store.page(ActionFilter(session.scope.tenant, run=named, limit=1)):
+            raise NotFoundError(
+                f"No action of tenant {session.scope.tenant!r} belongs to the run {named!r}.",
+                remedy="Look at `readback list --json` for the runs that there are.",
+            )
         if run_id is None:
             note(f"The newest run is {safe(named)}.")
         believed = Readback(session).belief(named)

@@ -65,7 +65,7 @@ def lift(
     What a critical mutation froze only an approver lifts, who signs with --key.
     """
     settings = settings_of(url, tenant, principal)
-    with working(settings, None) as session:
+    with working(settings, None, new=False) as session:
         name = signing(who)
         ids = reviews.freezers(session, subject)
         signature = signed(lift_bytes(session.scope.tenant, subject, ids, name, reason), key)

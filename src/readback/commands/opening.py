@@ -51,8 +51,15 @@ def reading(settings: Settings) -> Iterator[Session]:
 
 
 @contextmanager
-def working(settings: Settings, registry: Registry | None, *, run: str = "", trace: str = "") -> Iterator[Session]:
-    """A session that acts, and goes on with actions of the contracts that were loaded."""
+def working(
+    settings: Settings, registry: Registry | None, *, run: str = "", trace: str = "", new: bool = True
+) -> Iterator[Session]:
+    """A session that acts, and goes on with actions of the contracts that were loaded.
+
+    `new`: a ledger is made where there is none. Whoever goes on with something raises StoreError there instead.
+    """
+    if not new:
+        bootstrap.store(settings.url, read_only=True).close()
     session = _session(settings, read_only=False, run=run, trace=trace)
     try:
         if registry is not None:

@@ -75,7 +75,7 @@ def resume(
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
     served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=False)
-    with working(settings, registry) as session, sigterm_interrupts():
+    with working(settings, registry, new=False) as session, sigterm_interrupts():
         resumed = go_on_with_all(session, served, quiet=as_json)
         if as_json:
             print_json(_described(resumed))

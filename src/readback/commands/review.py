@@ -114,7 +114,7 @@ def resolve(
     """
     settings = settings_of(url, tenant, principal, modules)
     registry = load_contracts(settings, needed=False)
-    with working(settings, registry) as session:
+    with working(settings, registry, new=False) as session:
         action_id = session.action_id(action)
         name = signing(who)
         message = resolution_bytes(action_id, session.scope.tenant, expect_version, decision, name, reason)

@@ -50,6 +50,8 @@ class Served:
     @classmethod
     def of(cls, named: Sequence[str], default: str, *, everybody: bool) -> Served:
         """As the command line says it. Raises UsageError."""
+        if everybody and named:
+            raise UsageError("Both some tenants and all of them are named.", remedy="Leave one of the two away.")
         if everybody:
             return cls(())
         found = tuple(dict.fromkeys(named)) or (default,)
