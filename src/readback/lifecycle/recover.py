@@ -280,7 +280,9 @@ def record_judgement(
         **(_beside(run, decision, path) if news else {}),
     }
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
-    run.shown, run.judged = judgement["ensure"] if isinstance(judgement, dict) else None, result.ensure
+    run.judged = result.ensure
+    if run.contract.redact:
+        run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
     ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
 

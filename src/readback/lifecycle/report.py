@@ -57,7 +57,7 @@ def outcome_of_run(run: Run) -> Outcome:
 
 def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
     """The outcome of a run that has ended: what is not at hand, since nothing was judged here, comes from the store."""
-    if run.shown is None and run.action.judgement.ref:
+    if run.judged is None and run.action.judgement.ref:
         return (yield from outcome_of(run.action))
     return outcome_of_run(run)
 
@@ -150,7 +150,7 @@ def _at_hand(run: Run) -> tuple[JudgedPostcondition, ...]:
             JudgedPostcondition(
                 e.name, e.truth, e.source, e.reason, tuple([(path, as_json(v)) for path, v in e.values]), e.group
             )
-            for e in run.judged
+            for e in run.judged or ()
         ]
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from readback.canon import Json, json_value, sha256_hex, stored_bytes
 from readback.domain import change
@@ -29,6 +31,7 @@ from readback.lifecycle.secrecy import Secrecy
 from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
+_NO_COUNTS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -56,10 +59,10 @@ class Run:
     found: tuple[Judged, ...] | None = None
     lookup: Lookup | None = None
     staged: object = None
+    judged: tuple[Evaluation, ...] | None = None
+    """The postconditions as they were last judged here; None where nothing was judged yet."""
     shown: Json = None
-    """The postconditions as they were last recorded here; None where nothing was judged yet."""
-    judged: tuple[Evaluation, ...] = ()
-    """The same as they were judged."""
+    """The same as they were recorded, where the contract redacts."""
     doubt: Finding | None = None
     """What is wrong with the approval that it was executed under, by the settings of a process that goes on with it."""
     now_us: int = 0
@@ -74,7 +77,7 @@ class Run:
     """The request as it is kept in the evidence: less what the contract redacts."""
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
-    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
     in_flight_max: int = 0
     """How many others of the tenant may be in flight for the first append to be kept; 0: any number."""
     not_before_us: int = 0
@@ -85,7 +88,8 @@ class Run:
     _reserve: KeyRecord | None = None
     _replaces: str = ""
     _unless: tuple[str, ...] = ()
-    _control: Control = field(default_factory=Control)
+    _control: Control | None = None
+    """What its entries do beside the action: most do nothing."""
 
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
@@ -161,6 +165,7 @@ class Run:
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
         if "severity" in event.data or "frozen_for" in event.data:
+            self._control = self._control or Control()
             self._control.take(action.tenant, action.id, action.version, at_us, event.data)
         self._events.append(SealedEvent(kind._value_, at_us, envelope, leaf))
 
@@ -240,10 +245,10 @@ class Run:
             self._replaces,
             settle,
             tuple(self._counts),
-            tuple(self._control.freezes),
+            () if self._control is None else tuple(self._control.freezes),
             (),
             self._unless,
-            tuple(self._control.incidents),
+            () if self._control is None else tuple(self._control.incidents),
             in_flight_max=self.in_flight_max,
         )
 
@@ -255,8 +260,7 @@ class Run:
         self._evidence.clear()
         self._counts.clear()
         self._reserve, self._replaces, self._unless, self.in_flight_max = None, "", (), 0
-        if self._control.freezes or self._control.incidents:
-            self._control = Control()
+        self._control = None
 
     def _projection(self, now_us: int, park: bool) -> Projection:
         a, c = self.action, self.contract

@@ -88,25 +88,27 @@ class SyncDriver:
         return Parked(step.action_id)
 
     def _do(self, step: Step) -> Answer:
+        desk = self._desk
         match step:
-            case Commit(append):
-                result = self._desk.store.append((append,))[0]
+            case Commit():
+                append = step.append
+                result = desk.store.append((append,))[0]
                 if append.incidents:
-                    self._desk.heard(append, result)
-                return Committed(result, self._desk.runtime.now_us())
+                    desk.heard(append, result)
+                return Committed(result, desk.runtime.now_us())
+            case Take() | Settle():
+                return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Dispatch():
-                now_us = self._desk.runtime.now_us()
+                now_us = desk.runtime.now_us()
                 if now_us > step.not_after_us:
                     return ended(Ending.NOT_MADE, now_us, now_us)
                 return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
-            case Take() | Settle():
-                return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Together(works):
                 return Gathered(tuple(self.drive(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
-                return self._desk.answer(step)
+                return desk.answer(step)
 
     def _call(
         self,

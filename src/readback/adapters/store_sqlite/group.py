@@ -63,16 +63,21 @@ class GroupCommit(Generic[W]):
             with self._mutex:
                 if self._closed is not None:
                     raise self._closed()
-                if self._leader is None:
+                if self._leader is None:  # then nobody waits either
                     self._leader = job
                 else:
                     job.gate = threading.Lock()
                     job.gate.acquire()
-                self._waiting.append(job)
-            if job.gate is not None:
+                    self._waiting.append(job)
+            if job.gate is None:
+                try:
+                    self._run((job,))
+                finally:
+                    self._hand_on()
+            else:
                 job.gate.acquire()
-            if self._leader is job:
-                self._lead(job)
+                if self._leader is job:
+                    self._lead(job)
         except BaseException:
             # A signal may end the wait at any line above: then the lead must not be lost with this thread.
             self._withdraw(job)

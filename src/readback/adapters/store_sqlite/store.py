@@ -200,9 +200,10 @@ class SqliteStore(Queries):
         try:
             writer.execute("BEGIN IMMEDIATE")
             transaction = Transaction(writer, known, trusting=trusting)
-            items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
-            if len(items) >= LOOK_UP_TOGETHER_MIN:
-                transaction.look_up(items)
+            if len(group) > 1 or group[0].weight >= LOOK_UP_TOGETHER_MIN:
+                items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
+                if len(items) >= LOOK_UP_TOGETHER_MIN:
+                    transaction.look_up(items)
             results = [job.work.apply(transaction) for job in group]
             transaction.flush()
             # A crash before this line leaves nothing of the group, a crash after it everything.
