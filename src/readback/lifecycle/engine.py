@@ -16,13 +16,14 @@ from readback.domain.errors import InputError, PayloadConflictError, StoreError,
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.limits import Limits
-from readback.domain.observation import Observation, ObservationStatus
+from readback.domain.observation import Observation
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
 from readback.lifecycle import approve, execute, limit, recover, reverse, validate, verify
+from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.lost import unrecorded
 from readback.lifecycle.plan import Request, Scope
@@ -30,7 +31,7 @@ from readback.lifecycle.recover import Decision
 from readback.lifecycle.relay import Relay
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, late_due, late_open, lease_until, poll_due, settle_due, timing
+from readback.lifecycle.schedule import Timing, late_due, lease_until, timing
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -266,39 +267,20 @@ class Engine:
     # --- what the row says ---
 
     def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
-        action, result, chosen = run.action, decision.result, decision.row.action
+        action, result = run.action, decision.result
         recover.count_faults(run, result)
         for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
         run.missed = ()
-        if action.state is S.REVIEW_REQUIRED or recover.decided(action, result):
+        if only_watched(action, result):
             return (yield from self._watched(run, when, decision, now_us))
-        due: int | None = None
-        again = False
-        match chosen:
-            case _ if chosen in recover.SUCCESSES:
-                path = walk(action.state, S.RECONCILED_SUCCESS)
-            case _ if chosen in recover.LOOK_AGAIN:
-                path, due = self._later(run, when, decision, now_us)
-            case R.KEEP_UNKNOWN | R.REPORT_UNVERIFIED:
-                path, due = self._unknown(run, when, decision, now_us)
-            case _ if chosen in recover.REVERSALS:
-                path = (*self._to_failed_reconciliation(run, decision), *self._reversal_path(run))
-                due = now_us
-            case _ if chosen in recover.FAILURES:
-                path = self._to_failure(run, decision)
-            case R.RETRY_SAME_KEY:
-                path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
-                again, due = True, now_us
-            case _:
-                path = self._to_review(run, decision, now_us, when)
-                if decision.late and not result.effect_shown and run.contract.readers:
-                    due = late_due(action, when, now_us)
+        follows = consequence(run, when, decision, now_us)
+        due = follows.due_us
         held = action.held_since_us
         if self.limits is not None and due is not None:
-            due = yield from limit.next_look(run, self.limits, path, due)
-        recover.record_judgement(run, decision, path, now_us, due_us=due, held_since_us=held)
-        return (yield from self._after(run, again=again, due=due, now_us=now_us))
+            due = yield from limit.next_look(run, self.limits, follows.path, due)
+        recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
+        return (yield from self._after(run, again=follows.again))
 
     def _watched(
         self, run: Run, when: Timing, decision: Decision, now_us: int
@@ -313,7 +295,7 @@ class Engine:
         recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
         return (yield from self._commit(run, park=True))
 
-    def _after(self, run: Run, *, again: bool, due: int | None, now_us: int) -> Generator[Step, Answer, Ended | None]:
+    def _after(self, run: Run, *, again: bool) -> Generator[Step, Answer, Ended | None]:
         state = run.action.state
         working = again or state in (S.COMPENSATING, S.RECONCILIATION_FAILED)
         ended = yield from self._commit(run, park=not working)
@@ -326,72 +308,6 @@ class Engine:
         if state is S.RECONCILIATION_FAILED:
             return (yield from self._rolled_back(run))
         return None
-
-    def _later(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:
-        action = run.action
-        if action.state is S.UNKNOWN and decision.as_of_us >= when.deadline_us:
-            return (), late_due(action, when, now_us)
-        if decision.as_of_us < when.deadline_us:  # a lost attempt too is verified within its window
-            if decision.result.why is Why.SETTLING:
-                return self._waiting_path(run), settle_due(run.contract, action, when, now_us)
-            return self._waiting_path(run), poll_due(run.contract, action, when, now_us)
-        if not decision.late:
-            return self._to_review(run, decision, now_us, when), late_due(action, when, now_us)
-        return walk(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
-
-    def _waiting_path(self, run: Run) -> tuple[State, ...]:
-        action, observation = run.action, run.observation
-        assert observation is not None
-        queued = observation.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
-        if action.state is S.EXECUTING and queued:
-            return walk(action.state, S.ACCEPTED, S.PENDING)
-        return walk(action.state, S.PENDING)
-
-    def _unknown(self, run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int | None]:
-        action = run.action
-        timed_out = action.state is not S.UNKNOWN and decision.as_of_us >= when.deadline_us
-        goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
-        path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
-        if decision.row.action is R.REPORT_UNVERIFIED and not (run.contract.readers and run.contract.kind.mutates):
-            return path, None
-        if late_open(action, when, now_us) and not decision.dead:
-            return path, late_due(action, when, now_us)
-        if decision.row.action is R.REPORT_UNVERIFIED:
-            return path, None
-        return (*path, S.REVIEW_REQUIRED), None
-
-    def _to_failed_reconciliation(self, run: Run, decision: Decision) -> tuple[State, ...]:
-        state, shown = run.action.state, decision.result.effect_shown
-        if decision.result.parts_done and not self._rolls_back(run):
-            before = walk(state, S.PENDING) if state is S.UNKNOWN else ()
-            return (*before, *walk(before[-1] if before else state, S.PARTIALLY_COMMITTED))
-        if decision.result.verdict is Verdict.UNDETERMINED:
-            return walk(state, S.VERIFICATION_TIMEOUT)
-        return walk(state, S.RECONCILIATION_FAILED, effect_shown=shown)
-
-    def _reversal_path(self, run: Run) -> tuple[State, ...]:
-        return () if self._rolls_back(run) else (S.COMPENSATING,)  # a rollback is no compensation
-
-    def _rolls_back(self, run: Run) -> bool:
-        return run.contract.has_rollback and not run.action.rollback_done
-
-    def _to_failure(self, run: Run, decision: Decision) -> tuple[State, ...]:
-        state = run.action.state
-        if decision.result.effect_shown or decision.row.action is R.REFRESH_AND_REPLAN:
-            return walk(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
-        if state is S.UNKNOWN:
-            return walk(state, S.RECONCILIATION_FAILED, S.FAILED)
-        return walk(state, S.FAILED)
-
-    def _to_review(self, run: Run, decision: Decision, now_us: int, when: Timing) -> tuple[State, ...]:
-        state, result = run.action.state, decision.result
-        if result.verdict is Verdict.REFUTED:
-            return (*self._to_failed_reconciliation(run, decision), S.REVIEW_REQUIRED)
-        if state is S.UNKNOWN:
-            return (S.REVIEW_REQUIRED,)
-        if decision.as_of_us >= when.deadline_us:
-            return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
-        return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
 
     def cancel(self, run: Run) -> Work:
         """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""

@@ -1,0 +1,135 @@
+"""What a decision leads to: the states to walk through, when to look again, and whether to attempt it again. Pure.
+
+Called by the engine, which then does it, and by replay, which asks whether the same would follow today. It turns the
+words of the recovery table into states; it decides nothing of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readback.domain.action import Action
+from readback.domain.observation import ObservationStatus
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.recovery import RecoveryAction
+from readback.domain.state import State
+from readback.domain.verdict import Verdict, Why
+from readback.lifecycle import recover
+from readback.lifecycle.recover import Decision
+from readback.lifecycle.route import walk
+from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import Timing, late_due, late_open, poll_due, settle_due
+
+S, R = State, RecoveryAction
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What follows. `again`: another attempt under the same key is to be made at once."""
+
+    path: tuple[State, ...]
+    due_us: int | None = None
+    again: bool = False
+
+
+def only_watched(action: Action, result: Reconciliation) -> bool:
+    """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
+    return action.state is S.REVIEW_REQUIRED or recover.decided(action, result)
+
+
+def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Consequence:
+    """What follows from the row that was chosen, in the state where the action is. `now_us`: after the readings."""
+    action, result, chosen = run.action, decision.result, decision.row.action
+    match chosen:
+        case _ if chosen in recover.SUCCESSES:
+            return Consequence(walk(action.state, S.RECONCILED_SUCCESS))
+        case _ if chosen in recover.LOOK_AGAIN:
+            return Consequence(*_later(run, when, decision, now_us))
+        case R.KEEP_UNKNOWN | R.REPORT_UNVERIFIED:
+            return Consequence(*_unknown(run, when, decision, now_us))
+        case _ if chosen in recover.REVERSALS:
+            path = (*_to_failed_reconciliation(run, decision), *_reversal_path(run))
+            return Consequence(path, now_us)
+        case _ if chosen in recover.FAILURES:
+            return Consequence(_to_failure(run, decision))
+        case R.RETRY_SAME_KEY:
+            path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
+            return Consequence(path, now_us, again=True)
+        case _:
+            path = _to_review(run, decision, when)
+            still_out = decision.late and not result.effect_shown and bool(run.contract.readers)
+            return Consequence(path, late_due(action, when, now_us) if still_out else None)
+
+
+def _later(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:
+    action = run.action
+    if action.state is S.UNKNOWN and decision.as_of_us >= when.deadline_us:
+        return (), late_due(action, when, now_us)
+    if decision.as_of_us < when.deadline_us:  # a lost attempt too is verified within its window
+        if decision.result.why is Why.SETTLING:
+            return _waiting_path(run), settle_due(run.contract, action, when, now_us)
+        return _waiting_path(run), poll_due(run.contract, action, when, now_us)
+    if not decision.late:
+        return _to_review(run, decision, when), late_due(action, when, now_us)
+    return walk(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
+
+
+def _waiting_path(run: Run) -> tuple[State, ...]:
+    action, observation = run.action, run.observation
+    assert observation is not None
+    queued = observation.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+    if action.state is S.EXECUTING and queued:
+        return walk(action.state, S.ACCEPTED, S.PENDING)
+    return walk(action.state, S.PENDING)
+
+
+def _unknown(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int | None]:
+    action = run.action
+    timed_out = action.state is not S.UNKNOWN and decision.as_of_us >= when.deadline_us
+    goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
+    path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
+    if decision.row.action is R.REPORT_UNVERIFIED and not (run.contract.readers and run.contract.kind.mutates):
+        return path, None
+    if late_open(action, when, now_us) and not decision.dead:
+        return path, late_due(action, when, now_us)
+    if decision.row.action is R.REPORT_UNVERIFIED:
+        return path, None
+    return (*path, S.REVIEW_REQUIRED), None
+
+
+def _to_failed_reconciliation(run: Run, decision: Decision) -> tuple[State, ...]:
+    state, shown = run.action.state, decision.result.effect_shown
+    if decision.result.parts_done and not _rolls_back(run):
+        before = walk(state, S.PENDING) if state is S.UNKNOWN else ()
+        return (*before, *walk(before[-1] if before else state, S.PARTIALLY_COMMITTED))
+    if decision.result.verdict is Verdict.UNDETERMINED:
+        return walk(state, S.VERIFICATION_TIMEOUT)
+    return walk(state, S.RECONCILIATION_FAILED, effect_shown=shown)
+
+
+def _reversal_path(run: Run) -> tuple[State, ...]:
+    return () if _rolls_back(run) else (S.COMPENSATING,)  # a rollback is no compensation
+
+
+def _rolls_back(run: Run) -> bool:
+    return run.contract.has_rollback and not run.action.rollback_done
+
+
+def _to_failure(run: Run, decision: Decision) -> tuple[State, ...]:
+    state = run.action.state
+    if decision.result.effect_shown or decision.row.action is R.REFRESH_AND_REPLAN:
+        return walk(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
+    if state is S.UNKNOWN:
+        return walk(state, S.RECONCILIATION_FAILED, S.FAILED)
+    return walk(state, S.FAILED)
+
+
+def _to_review(run: Run, decision: Decision, when: Timing) -> tuple[State, ...]:
+    state, result = run.action.state, decision.result
+    if result.verdict is Verdict.REFUTED:
+        return (*_to_failed_reconciliation(run, decision), S.REVIEW_REQUIRED)
+    if state is S.UNKNOWN:
+        return (S.REVIEW_REQUIRED,)
+    if decision.as_of_us >= when.deadline_us:
+        return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
+    return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
