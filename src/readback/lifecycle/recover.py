@@ -34,6 +34,7 @@ from readback.lifecycle.verify import is_dead, judge
 MISMATCH = "mismatch"
 UNKNOWN_KEY = "unknown_key"
 VERIFIER_FAULT = "verifier_error"
+NOT_STRUCK = (0, 0)
 BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
 
@@ -52,6 +53,8 @@ class Decision:
     dead: bool
     late: bool
     as_of_us: int
+    struck: tuple[int, int] = NOT_STRUCK
+    """How often in a row the contract was refuted before, and its sources failed by now."""
 
 
 def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, as_of_us: int) -> Decision:
@@ -67,11 +70,13 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     if finding is Finding.COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
     alone = _as_if_alone(run, timing, result, as_of_us, dead)
-    situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None)
+    struck = _struck(run, result)
+    repeated = _repeated(run, result, struck)
+    situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None, repeated=repeated)
     row = table.decide(finding, situation)
     if row.action is RecoveryAction.RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
-    return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us)
+    return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us, struck)
 
 
 def _as_if_alone(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool) -> Reconciliation | None:
@@ -142,7 +147,15 @@ def _stamp_seen(run: Run) -> bool:
 
 
 def _situation(
-    run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool, late: bool, *, equivalent: bool
+    run: Run,
+    timing: Timing,
+    result: Reconciliation,
+    as_of_us: int,
+    dead: bool,
+    late: bool,
+    *,
+    equivalent: bool,
+    repeated: bool,
 ) -> Situation:
     contract = run.contract
     if contract.has_rollback and not run.action.rollback_done:
@@ -164,7 +177,7 @@ def _situation(
         key_honoured=contract.execution.honours_key and _may_attempt(run),
         dead=dead,
         equivalent_duplicate=equivalent,
-        repeated=_repeated(run, result),
+        repeated=repeated,
         late_open=late,
         searched=searched(run),
     )
@@ -185,22 +198,32 @@ def _may_attempt(run: Run) -> bool:
     return run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.action.cancelled
 
 
-def _repeated(run: Run, result: Reconciliation) -> bool:
+def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool:
     """The counter of this fault is at its limit, this time included. A reader that shows another's record is no reader
     to go on with, the first time already.
     """
     limit = run.contract.depth.repeated_mismatch_limit
     match result.verdict:
         case Verdict.REFUTED:
-            return run.counts.get((f"contract:{run.contract.name}", MISMATCH), 0) + 1 >= limit
+            return struck[0] + 1 >= limit
         case Verdict.UNDETERMINED if result.why is Why.OUT_OF_SCOPE:
             return True
         case Verdict.UNDETERMINED if result.why in BROKEN:
-            sources = {f"source:{j.taken.source}" for j in run.checks}
-            due = ((s, 0 if _counted(run, s) else 1) for s in sources)
-            return max((run.counts.get((s, VERIFIER_FAULT), 0) + more for s, more in due), default=0) >= limit
+            return struck[1] >= limit
         case _:
             return False
+
+
+def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
+    """The two counters that matter here; see `Decision.struck`."""
+    if run.struck is not None:
+        return run.struck
+    counts, faults = run.counts, 0
+    if result.verdict is Verdict.UNDETERMINED and result.why in BROKEN:
+        sources = {f"source:{j.taken.source}" for j in run.checks}
+        due = ((s, 0 if _counted(run, s) else 1) for s in sources)
+        faults = max((counts.get((s, VERIFIER_FAULT), 0) + more for s, more in due), default=0)
+    return (counts.get((f"contract:{run.contract.name}", MISMATCH), 0) if counts else 0), faults
 
 
 def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
@@ -277,6 +300,7 @@ def record_judgement(
         "held_since": held_since_us,
         "review": _review(run, decision, path),
         "incident": "",
+        **_stood_on(run, decision),
         **(_beside(run, decision, path) if news else {}),
     }
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
@@ -285,6 +309,25 @@ def record_judgement(
         run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
     ref = run.keep("judgement", judgement)
     run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
+
+
+def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
+    """What else the decision stood on and no other entry tells, so that it can be made again of the record alone: what
+    is not as in most is left out.
+    """
+    said: dict[str, Json] = {"as_of": decision.as_of_us}
+    if len(run.checks) != 1:
+        said["checks"] = len(run.checks)
+    if run.found is not None:
+        said["found"] = len(run.found)
+    if run.doubt is not None:
+        said["doubt"] = run.doubt.value
+    if run.blind:
+        said["blind"] = True
+    struck = decision.struck
+    if struck != NOT_STRUCK:
+        said["struck"] = [*struck]
+    return said
 
 
 def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:

@@ -15,10 +15,10 @@ from readback.domain.case import Judged
 from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.domain.events import Opened, open_envelope
 from readback.domain.observation import Observation
-from readback.domain.reading import Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.side_effect import Consistency, Independence
+from readback.domain.reading import Lookup
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Plan, Request, Scope
+from readback.lifecycle.recorded import taken_as_recorded
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 from readback.lifecycle.withheld import arguments_of
@@ -97,7 +97,7 @@ def revive(
         run.observation = Observation.missing(action.ended_us)
     if action.before is not None:
         value = yield from _load(action.tenant, action.before_ref)
-        run.before = judge_reading(plan, _before(action.before, value), run.variables())
+        run.before = judge_reading(plan, taken_as_recorded(action.before, value), run.variables())
     return run
 
 
@@ -130,34 +130,6 @@ def _scope(action: Action) -> Scope:
         context.get("boundary", ""),
         context.get("trace", ""),
         parent_span=context.get("parent_span", ""),
-    )
-
-
-def _before(data: Mapping[str, Json], value: Json) -> TakenReading:
-    version = data["source_version"]
-    presence = Presence(str(data["presence"]))
-    as_of = data["source_as_of"]
-    reading = Reading(
-        presence,
-        value,
-        version=int(version) if isinstance(version, str) and version.isdigit() else (str(version) if version else None),
-        as_of_us=as_of if isinstance(as_of, int) else None,
-        stamp=str(data["stamp"]) if data["stamp"] else None,
-        author=str(data["author"]) if data["author"] else None,
-        complete=bool(data["complete"]),
-    )
-    started, finished = data["started"], data["finished"]
-    assert isinstance(started, int)
-    assert isinstance(finished, int)
-    return TakenReading(
-        Role.BEFORE,
-        str(data["reader"]),
-        str(data["source"]),
-        Consistency(str(data["consistency"])),
-        Independence(str(data["independence"])),
-        reading,
-        started,
-        finished,
     )
 
 

@@ -78,6 +78,8 @@ class Run:
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
+    struck: tuple[int, int] | None = None
+    """What is taken for the counters of faults in place of `counts`, where a judgement is made again."""
     in_flight_max: int = 0
     """How many others of the tenant may be in flight for the first append to be kept; 0: any number."""
     not_before_us: int = 0

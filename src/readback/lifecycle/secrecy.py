@@ -61,7 +61,7 @@ class Secrecy:
         kept = {key: self.text(v) if key in _TEXTS and isinstance(v, str) else v for key, v in data.items()}
         for key in ("reference", "source_version", "author"):
             hint = kept.get(key)
-            if isinstance(hint, str) and self._holds(hint):
+            if hint is not None and self._holds(str(hint)):
                 kept[key] = None
         return kept
 

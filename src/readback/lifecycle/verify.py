@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from readback.canon import Json, ReadbackError
+from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.domain.attribution import has_changed
 from readback.domain.case import SCOPE_KEYS, Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
@@ -197,7 +198,8 @@ def search(run: Run) -> Steps:
         called.finished_us,
     )
     ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
-    data = {**_provenance(seen, withheld=False), "count": len(judged)}
+    each: list[Json] = [[j.presence._value_, j.taken.reading.stamp == run.action.stamp] for j in judged]
+    data = {**_provenance(seen, withheld=False), "count": len(judged), "each": each}
     run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
 
 
@@ -321,7 +323,9 @@ def record_reading(run: Run, judged: Judged) -> None:
 def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
     """Where a reading came from and what it said of itself; not what it found."""
     reading = taken.reading
-    return {
+    version = reading.version
+    wide = type(version) is int and abs(version) > INTEGER_SAFE_MAX
+    said: dict[str, Json] = {
         "role": taken.role._value_,
         "reader": taken.reader,
         "source": taken.source,
@@ -331,7 +335,7 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
         "complete": reading.complete,
         "token": reading.commit_token_honoured,
         "newer": reading.created_after_dispatch,
-        "source_version": None if reading.version is None else str(reading.version),
+        "source_version": str(version) if wide else version,
         "source_as_of": reading.as_of_us,
         "stamp": reading.stamp,
         "author": reading.author,
@@ -341,6 +345,9 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
         "error": taken.error[:ERROR_TEXT_MAX],
         "withheld": withheld,
     }
+    if wide:
+        said["wide"] = True  # an integer, which an entry cannot hold as one
+    return said
 
 
 def withheld(judged: Judged) -> Judged:

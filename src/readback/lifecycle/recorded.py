@@ -1,0 +1,68 @@
+"""A reading as its ledger entry and its evidence say it: the way back from `verify.record_reading`.
+
+Called by resume, which goes on with an action after a crash, and by replay. What an entry does not say is not made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from readback.canon import Json
+from readback.domain.errors import StoreCorruptError
+from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
+from readback.domain.side_effect import Consistency, Independence
+
+
+def taken_as_recorded(data: Mapping[str, Json], value: Json) -> TakenReading:
+    """The reading that a `read` entry tells of, with its content from the evidence. Raises StoreCorruptError."""
+    try:
+        return _taken(data, value)
+    except (KeyError, ValueError, TypeError) as wrong:
+        raise StoreCorruptError(f"A recorded reading cannot be read back: {wrong}.") from wrong
+
+
+def _taken(data: Mapping[str, Json], value: Json) -> TakenReading:
+    as_of, error = data["source_as_of"], str(data["error"])
+    reading = Reading(
+        Presence(str(data["presence"])),
+        value,
+        version=_version(data),
+        as_of_us=as_of if isinstance(as_of, int) else None,
+        stamp=_text(data["stamp"]),
+        author=_text(data["author"]),
+        created_after_dispatch=data["newer"] is True,
+        commit_token_honoured=data["token"] is True,
+        complete=data["complete"] is True,
+        detail=error,
+    )
+    return TakenReading(
+        Role(str(data["role"])),
+        str(data["reader"]),
+        str(data["source"]),
+        Consistency(str(data["consistency"])),
+        Independence(str(data["independence"])),
+        reading,
+        _whole(data["started"]),
+        _whole(data["finished"]),
+        Fault(str(data["fault"])),
+        error,
+    )
+
+
+def _version(data: Mapping[str, Json]) -> int | str | None:
+    version = data["source_version"]
+    if isinstance(version, str) and data.get("wide") is True:
+        return int(version)
+    if version is None or (isinstance(version, int | str) and not isinstance(version, bool)):
+        return version
+    raise TypeError(f"a version of type {type(version).__name__}")
+
+
+def _text(value: Json) -> str | None:
+    return value if value is None else str(value)
+
+
+def _whole(value: Json) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"a time of type {type(value).__name__}")
+    return value
