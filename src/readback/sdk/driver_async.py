@@ -220,7 +220,9 @@ class AsyncDriver:
             if not future.done():
                 future.set_result(called)
             elif is_staged(called.value):  # Given up just now; dropping it may take a while.
-                threading.Thread(target=drop_late, args=(called,), name="readback-call", daemon=True).start()
+                late = threading.Thread(target=drop_late, args=(called,), name="readback-call", daemon=True)
+                self._errands[late] = errand
+                late.start()
 
         def work() -> None:
             if not self._threads.enter(errand):
