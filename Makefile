@@ -53,7 +53,9 @@ test: $(SETUP)
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
-QUICK := $(PYTEST) -q -m "not slow" --hypothesis-profile=quick
+# Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test.
+KEPT  := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/quick
+QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0
 quick: $(SETUP)
 	@$(QUICK) tests/unit & first=$$!; $(QUICK) tests/lifecycle tests/architecture; second=$$?; \
 	  wait $$first && exit $$second

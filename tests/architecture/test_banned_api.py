@@ -34,6 +34,7 @@ def _complaints(text: str, pretend: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", CLOCKS)
 @pytest.mark.parametrize(
     "place",

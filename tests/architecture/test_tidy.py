@@ -92,6 +92,7 @@ def _fillers(module: Module) -> Iterator[str]:
                 yield f"{module.path}:{node.lineno} {node.name}: {said!r}"
 
 
+@pytest.mark.slow
 def test_no_file_is_over_the_limit() -> None:
     assert {m.path: m.lines for m in modules() if m.lines > FILE_LINES_MAX} == {}
 
@@ -101,6 +102,7 @@ def test_few_files_are_long() -> None:
     assert len(long) <= max(2, FILES_OVER_GOOD_SHARE_MAX * len(modules())), long
 
 
+@pytest.mark.slow
 def test_no_function_is_over_the_limit() -> None:
     over = {
         f"{m.path}:{f.lineno} {f.name}": _length(f)
@@ -172,6 +174,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert guilty == []
 
 
+@pytest.mark.slow
 def test_no_module_takes_anothers_private_names() -> None:
     guilty = [
         f"{m.path}:{node.lineno} {name.name}"
@@ -184,6 +187,7 @@ def test_no_module_takes_anothers_private_names() -> None:
     assert guilty == []
 
 
+@pytest.mark.slow
 def test_no_note_to_self_is_left() -> None:
     this = "tests/architecture/test_tidy.py"
     code = [name for name in tracked() if name.endswith((".py", ".sql", ".sh", ".toml", ".md")) and name != this]

@@ -26,6 +26,7 @@ def _async(module: Module) -> set[str]:
     return {node.name for node in ast.walk(module.tree) if isinstance(node, ast.AsyncFunctionDef)}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("L31")
 def test_what_both_drivers_do_is_written_once() -> None:
     assert [(module.name, _async(module)) for module in _named(*PURE) if _async(module)] == []

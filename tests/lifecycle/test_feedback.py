@@ -126,6 +126,7 @@ def told(story: Callable[[House], Made]) -> tuple[House, Feedback]:
     return house, feedback_of(house.store.scan())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("FEEDBACK-named", "METRIC-verification-latency", "METRIC-discrepancy")
 @pytest.mark.parametrize("name", STORIES)
 def test_what_cannot_be_relied_on_is_named_with_its_reason(name: str) -> None:

@@ -147,6 +147,7 @@ def _run(
         return told, rb.get(told.id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READINGS)
 def test_a_reading_of_no_known_types_and_sizes_is_a_fault_of_its_reader(name: str) -> None:
     for outcome in _run(read=lambda _ctx: READINGS[name]):

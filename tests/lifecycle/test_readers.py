@@ -47,6 +47,7 @@ def _after_call(house: House, look: Callable[[Shop, Any], object]) -> None:
     shop.eyes = lambda ctx, args: look(shop, args) if shop.calls else shop.show(args)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(
     "INPUT-reader-raises", "INPUT-reader-hangs", "INPUT-reader-wrong-type", "L04", "TRUTH-verdict-1", "HS-14"
 )

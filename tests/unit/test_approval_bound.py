@@ -91,6 +91,7 @@ def test_what_was_bound_is_read_back_from_its_bytes(intended: Any) -> None:
 WHOLE: Mapping[str, str] = {"name": "pay_invoice", "version": "1", "hash": "c" * 64}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

@@ -293,6 +293,7 @@ def test_a_fact_is_dated_by_what_may_have_changed_its_target_since(later: Outcom
 # --- its size -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BELIEF-bounded")
 @given(st.integers(MODEL_BYTES_MIN, 12_000), st.integers(0, 80), st.integers(0, 4))
 def test_the_oldest_settled_results_go_first_and_what_is_unresolved_stays(limit: int, settled: int, open_: int) -> None:

@@ -64,6 +64,7 @@ def row(finding: Finding, action: RecoveryAction, when: dict[str, tuple[Any, ...
     return Row("X-1", finding, (when,), action, "Ours", "A test's row.", ours=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("action", "finding", "demanded"), DEMANDED, ids=lambda one: getattr(one, "value", None))
 def test_an_action_is_refused_where_one_of_its_conditions_is_not_demanded(
     action: RecoveryAction, finding: Finding, demanded: dict[str, tuple[Any, ...]]

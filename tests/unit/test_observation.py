@@ -261,6 +261,7 @@ def test_an_explicit_failure_outweighs_everything_else(raw: object) -> None:
         assert not normalise((500, raw), AT).claims_success
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("INPUT-over-long-value")
 def test_an_answer_over_the_limit_is_not_kept_and_claims_nothing() -> None:
     long = ["x" * 1_000_000] * (EVIDENCE_MAX_BYTES // 1_000_000 + 1)

@@ -258,6 +258,7 @@ def test_the_space_has_every_situation_once() -> None:
         assert union == ALL
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(conditions())
 def test_a_described_set_is_what_it_says(condition: dict[str, tuple[Any, ...]]) -> None:

@@ -353,6 +353,7 @@ def test_an_attestation_is_told_as_one_and_never_as_completion(state: State, res
     assert repeat_allowed(one) == (resolution is Resolution.ATTESTED_NOT_DONE)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("TRUTH-words-typed")
 @pytest.mark.parametrize("state", [one for one in State if one is not S.RECONCILED_SUCCESS])
 @pytest.mark.parametrize("verdict", Verdict)

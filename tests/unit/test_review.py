@@ -157,6 +157,7 @@ def test_every_decision_is_answered_in_every_standing_with_what_it_will_do_or_wh
         assert all(choice(one.decision, standing) == one for one in found)
 
 
+@pytest.mark.slow
 def test_every_open_decision_walks_a_way_that_the_state_machine_has() -> None:
     for standing in STANDINGS:
         for decision in open_to(standing):
@@ -176,6 +177,7 @@ def test_no_decision_leads_to_success() -> None:
     assert all(path_of(decision, state) == () for decision in attests for state in State)
 
 
+@pytest.mark.slow
 def test_nothing_is_executed_again_that_may_have_been_executed() -> None:
     for standing in STANDINGS:
         if D.REOPEN in open_to(standing):
@@ -184,6 +186,7 @@ def test_nothing_is_executed_again_that_may_have_been_executed() -> None:
             assert standing.hold != "approval"
 
 
+@pytest.mark.slow
 def test_nothing_is_reversed_that_no_reading_shows_or_that_has_no_compensation() -> None:
     for standing in STANDINGS:
         if D.COMPENSATE in open_to(standing):
@@ -192,6 +195,7 @@ def test_nothing_is_reversed_that_no_reading_shows_or_that_has_no_compensation()
             assert not standing.blind
 
 
+@pytest.mark.slow
 def test_nobody_attests_against_a_reading_that_a_thing_was_not_done() -> None:
     for standing in STANDINGS:
         if D.ATTEST_NOT_DONE in open_to(standing) and standing.state is not S.RECONCILED_SUCCESS:
@@ -199,6 +203,7 @@ def test_nobody_attests_against_a_reading_that_a_thing_was_not_done() -> None:
             assert standing.executed
 
 
+@pytest.mark.slow
 def test_what_is_worked_on_is_not_decided_and_what_has_ended_only_closed() -> None:
     for standing in STANDINGS:
         state, found = standing.state, open_to(standing)
@@ -220,6 +225,7 @@ def test_without_its_contract_nothing_is_done_that_needs_it() -> None:
             assert not open_to(standing) & ACTS
 
 
+@pytest.mark.slow
 def test_forward_goes_only_what_is_past_its_pivot() -> None:
     assert all(standing.forward for standing in STANDINGS if D.GO_FORWARD in open_to(standing))
 

@@ -90,6 +90,7 @@ def test_no_other_transition_exists() -> None:
     assert {(a, b) for a, b in product(State, State) if can(a, b)} == specified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"), [(a, b) for a, b in product(State, State) if not can(a, b)], ids=lambda s: s.value
 )
