@@ -23,7 +23,6 @@ NEEDS_NOTHING = {
     EventKind.RESUMED,
     EventKind.SIGNALLED,
     EventKind.CANCELLED,
-    EventKind.CONTESTED,
 }
 
 
@@ -77,8 +76,8 @@ def test_a_second_writer_of_the_same_version_is_refused(house: House) -> None:
     before, stored = house.store.events(told.id), house.store.projection(told.id)
     assert stored is not None
     for version in range(stored.version):
-        envelope, leaf = seal(Event(EventKind.CONTESTED, 1), told.id, TENANT, version + 1, "")
-        event = SealedEvent("contested", 1, envelope, leaf)
+        envelope, leaf = seal(Event(EventKind.RESUMED, 1), told.id, TENANT, version + 1, "")
+        event = SealedEvent("resumed", 1, envelope, leaf)
         again = Append(told.id, TENANT, version, stored.fence, (event,), stored.projection)
         assert house.store.append([again]) == [VersionConflict(stored.version, stored.fence)]
     assert house.store.events(told.id) == before

@@ -133,7 +133,7 @@ def test_an_effect_that_lands_after_it_was_attested_that_nothing_was_done_contes
     assert (told.contested, told.review) == (True, "contested")
     assert (told.resolution, told.may_repeat, told.verified) == (Resolution.NONE, False, False)
     assert "contradicts" in told.message
-    assert EventKind.CONTESTED in house.kinds(action_id)
+    assert EventKind.CLAIM_CONTESTED in house.kinds(action_id)
     again = house.run(made)
     assert (again.id, again.replayed) == (action_id, True), "the key is taken again"
     ended = resolve(house, action_id, "attest_done")
@@ -212,7 +212,7 @@ def test_to_verify_again_reads_once_more_now_by_the_strongest_path_and_judges_an
     house.shop.eyes, looks = None, len(house.shop.looks)
     ended = resolve(house, told.id, "verify_again")
     assert (ended.verified, ended.review) == (True, "")
-    assert State.PENDING in house.events(told.id)[-3].path
+    assert any(State.PENDING in each.path for each in house.events(told.id)[-4:])
     assert len(house.shop.looks) == looks + 1
     assert house.folded(told.id).reading is not None
     assert house.folded(told.id).reading["source"] == "primary"  # type: ignore[index]

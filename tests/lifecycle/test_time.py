@@ -203,7 +203,7 @@ def test_what_is_seen_while_a_person_decides_is_recorded_and_changes_no_state(ho
     assert later.verdict is Verdict.VERIFIED
     assert not later.verified
     assert "completed successfully" not in later.message + later.for_model()
-    assert EventKind.CONTESTED in house.kinds(told.id)
+    assert EventKind.CLAIM_CONTESTED in house.kinds(told.id)
 
 
 @pytest.mark.requirement("TRUTH-time-signal", "TRUTH-time-level-based")

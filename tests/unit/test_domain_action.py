@@ -11,6 +11,7 @@ import pytest
 from readback.canon import Json
 from readback.domain.action import Action, Judgement
 from readback.domain.approval_record import Asked
+from readback.domain.claim import ClaimKind, ClaimStatus, Reason, Said
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import Resolution
@@ -54,7 +55,7 @@ NEW: dict[str, Any] = {
     **fields(approval=None, gated=False, key_kept_us=30 * 24 * 3600 * 1_000_000),
     **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, break_glass=""),
     **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
-    **fields(verified_us=0, reconciled_us=0, commit_open=False),
+    **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0),
 }
 
 
@@ -71,6 +72,7 @@ def busy(state: State = S.PENDING) -> Action:
     action.incidents, action.frozen = ("inc-act-1-2",), ("resource:a", "tool:b")
     action.resolution, action.decision = "attested_done", "verify_again"
     action.approval = Asked("ap-1", "n-1", "p0", "policy-1", 900, 800, 2)
+    action.claims, action.claimed_us = (Said(**{**SAID, **OF_THEIR_OWN}),), 17
     action.created_us, action.updated_us, action.validated_us = 11, 12, 13
     action.executed_us, action.verified_us, action.reconciled_us = 14, 15, 16
     return action
@@ -96,6 +98,25 @@ def judged(**changes: Json) -> dict[str, Json]:
     }
     data.update(changes)
     return data
+
+
+def said(**changes: Json) -> dict[str, Json]:
+    data: dict[str, Json] = {
+        **fields(claim="happened", reason="late_effect", confidence="0.99", recommended="investigate"),
+        **fields(who="", note="", signed_by="", dependants=[], more=0),
+    }
+    return {**data, **changes}
+
+
+SAID: dict[str, Any] = {
+    **fields(kind="happened", status="contested", reason="late_effect", confidence="0.99", advice="investigate"),
+    **fields(at_us=100, version=8, who="", note="", signed_by="", dependants=(), more=0),
+}
+
+
+OF_THEIR_OWN = {"kind": ClaimKind.HOLDS, "status": ClaimStatus.CONTESTED, "reason": Reason.REFUTED}
+NAMED: dict[str, Any] = {"dependants": ("a9",), "more": 3}
+BY_EVE: dict[str, Any] = {"who": "human:eve", "note": "Seen."}
 
 
 def resolved(**changes: Json) -> dict[str, Json]:
@@ -308,7 +329,21 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
             **fields(incident="it did", reconciled_us=100, decision=""),
         },
     ),
-    "contested": (S.RECONCILED_SUCCESS, Event(K.CONTESTED, 100), {"contested": True}),
+    "contested": (
+        S.RECONCILED_SUCCESS,
+        Event(K.CLAIM_CONTESTED, 100, (), said()),
+        {"contested": True, "claims": (SAID, {**SAID, **OF_THEIR_OWN})},
+    ),
+    "retracted": (
+        S.FAILED,
+        Event(K.CLAIM_RETRACTED, 100, (), said(claim="holds", reason="refuted", dependants=["a9"], more=3)),
+        {"claims": ({**SAID, "kind": "holds", "status": "retracted", "reason": "refuted", **NAMED},)},
+    ),
+    "reinstated": (
+        S.RECONCILED_SUCCESS,
+        Event(K.CLAIM_REINSTATED, 100, (), said(claim="holds", reason="person", who="human:eve", note="Seen.")),
+        {"claims": ({**SAID, **fields(kind="holds", status="reinstated", reason="person"), **BY_EVE},)},
+    ),
     "held": (
         S.VALIDATED,
         Event(K.HELD, 100, (), {"hold": "deferred", "code": "source-down"}),
@@ -412,7 +447,7 @@ def test_what_waits_for_an_approval_is_released_by_whatever_ends_the_waiting() -
 
 def test_another_word_settles_what_a_reading_had_contested() -> None:
     action = busy(S.REVIEW_REQUIRED)
-    fold(action, Event(K.CONTESTED, 100))
+    fold(action, Event(K.CLAIM_CONTESTED, 100, (), said()))
     assert action.attested is Resolution.NONE
     fold(action, Event(K.RESOLVED, 101, (), resolved(decision="attest_done", resolution="attested_done")))
     assert (action.contested, action.attested) == (False, Resolution.ATTESTED_DONE)

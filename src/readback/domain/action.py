@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from readback.canon import Json
+from readback.domain import claim as claims
 from readback.domain import state as states
 from readback.domain.approval import HOLD, NEVER_AGAIN
 from readback.domain.approval_record import Asked, asked, signed
@@ -16,7 +17,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.incident import incident_id
-from readback.domain.review import ACTS
+from readback.domain.review import ACTS, CONTESTED
 from readback.domain.state import State
 
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
@@ -92,6 +93,11 @@ class Action:
     contested: bool = False
     hold: str = ""
     approval: Asked | None = None
+    """What was told of it is contradicted, and nobody has decided about that."""
+    claims: tuple[claims.Said, ...] = ()
+    """What was said last of each of its claims; nothing is written for one that merely stands."""
+    claimed_us: int = 0
+    """When it was verified first, whatever was said later: that is what makes its claims."""
     """The approval that it waits for or stood on; None where none was asked for."""
     gated: bool = False
     """Its last attempt says which approvals it stood on, if only that it needed none."""
@@ -130,6 +136,11 @@ class Action:
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
         attested = self.attested
+    @property
+    def claim(self) -> str:
+        """The worst that was said of its claims; see domain.claim."""
+        return claims.worst(self.claims) if self.claims else ""
+
         if attested is not Resolution.NONE:
             return attested is Resolution.ATTESTED_NOT_DONE
         if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
@@ -250,8 +261,35 @@ def _take_judgement(a: Action, e: Event) -> None:
         return
     j.verdict, j.why = str(d["verdict"]), str(d["why"])
     j.finding, j.discrepancy = str(d["finding"]), str(d["discrepancy"])
+    if a.claimed_us == 0 and (a.state is State.RECONCILED_SUCCESS or _verified_to_be_reversed(a.judgement)):
+        a.claimed_us = e.at_us
     j.attribution, j.row, j.table = str(d["attribution"]), str(d["row"]), str(d["table"])
     j.recovery, j.level = str(d["recovery"]), _int(d["level"])
+    if a.watch is not None or "watch" in d:
+        _watch_judged(a, e)
+
+
+def _watch_judged(a: Action, e: Event) -> None:
+    said, held = e.data.get("watch"), a.judgement.verdict == "verified"
+    if isinstance(said, dict):
+        a.watch = watching.begun(said, a.reading, a.reading_ref, e.at_us)
+    elif a.watch is not None:
+        a.watch = watching.judged(a.watch, held, a.reading, (a.reading_ref, a.judgement.ref), e.at_us)
+
+
+def _watched(a: Action, e: Event) -> None:
+    """Looked at, and nothing is new: after a success, or while an effect of what failed may still land."""
+    due = e.data["due"]
+    a.due_us, a.decision = due if isinstance(due, int) else None, ""
+    if a.watch is not None:
+        a.watch = watching.looked(a.watch, e.data, e.at_us)
+    else:
+        a.late_polls += 1
+    _beside(a, e)
+
+
+def _verified_to_be_reversed(j: Judgement) -> bool:
+    return j.verdict == "verified" and j.discrepancy == "compensation_required"
     j.effect_shown, j.dead = bool(d["effect_shown"]), bool(d["dead"])
     j.done, j.undone = _texts(d["done"]), _texts(d["undone"])
     j.detail = str(d.get("detail", ""))
@@ -294,9 +332,19 @@ def _compensation(a: Action, e: Event) -> None:
         a.reconciled_us, a.decision = e.at_us, ""
 
 
-def _contested(a: Action, e: Event) -> None:
-    a.contested = True
-    a.review = a.review or "contested"
+def _claim(a: Action, e: Event) -> None:
+    """Something is said of a claim. What contradicts what somebody was told is put before a person."""
+    said = claims.said_in(e, a.version)
+    before = claims.own_status(a.claims, said.kind, made=a.claimed_us > 0)
+    if not claims.may_follow(before, said.status):
+        raise StoreCorruptError(f"Action {a.id} has a claim {said.status.value} that was {before.value} before.")
+    a.claims = claims.after(a.claims, said)
+    if said.status is claims.ClaimStatus.REINSTATED:
+        a.contested = claims.contradicted(a.claims)
+        a.review = "" if a.review == CONTESTED and not a.contested else a.review
+    elif said.reason in claims.CONTRADICTS:
+        a.contested = True
+        a.review = a.review or CONTESTED
 
 
 def _held(a: Action, e: Event) -> None:
@@ -404,7 +452,9 @@ _APPLY = {
     EventKind.CANCELLED: _cancelled,
     EventKind.STAGED_SETTLED: _staged_settled,
     EventKind.COMPENSATION: _compensation,
-    EventKind.CONTESTED: _contested,
+    EventKind.CLAIM_CONTESTED: _claim,
+    EventKind.CLAIM_RETRACTED: _claim,
+    EventKind.CLAIM_REINSTATED: _claim,
     EventKind.HELD: _held,
     EventKind.APPROVAL_REQUESTED: _approval_requested,
     EventKind.APPROVED: _approved,

@@ -22,7 +22,7 @@ from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTabl
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, execute, limit, recover, reverse, validate, verify
+from readback.lifecycle import approve, claim, execute, limit, recover, reverse, validate, verify
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.lost import unrecorded
@@ -140,6 +140,7 @@ class Engine:
                 decided = replace(self._decide(run, self._timing(run), settled, run.action.ended_us), dead=True)
                 path = walk(run.action.state, S.ROLLED_BACK)
                 recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
+                yield from claim.after_judgement(run, settled, path, news=False, now_us=run.action.ended_us)
                 return (yield from self._commit(run, park=True)) or Finished(run)
         if run.action.due_us is not None and run.action.due_us > run.now_us:
             ended = (yield from self._commit(run, park=True)) or (yield from self._sleep(run))
@@ -280,6 +281,8 @@ class Engine:
         if self.limits is not None and due is not None:
             due = yield from limit.next_look(run, self.limits, follows.path, due)
         recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
+        if action.claims or action.state in claim.TELLING:
+            yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
         return (yield from self._after(run, again=follows.again))
 
     def _watched(
@@ -287,12 +290,11 @@ class Engine:
     ) -> Generator[Step, Answer, Ended | None]:
         """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
         shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
-        if news:
-            run.record(EventKind.CONTESTED, now_us, (), {"finding": decision.result.finding.value})
         due = late_due(run.action, when, now_us) if decision.late and not shown else None
         if self.limits is not None and due is not None:
             due = yield from limit.next_look(run, self.limits, (), due)
         recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
+        yield from claim.after_judgement(run, decision.result, (), news=news, now_us=now_us)
         return (yield from self._commit(run, park=True))
 
     def _after(self, run: Run, *, again: bool) -> Generator[Step, Answer, Ended | None]:
@@ -349,6 +351,7 @@ class Engine:
         request = reverse.compensation_of(run)
         if run.blind or run.action.compensation_id:  # one that ended without effect has freed its key: not a second one
             yield from reverse.follow_begun(run, request, self.table)
+            yield from claim.after_reversal(run, run.now_us)
             return (yield from self._commit(run, park=True)) or Finished(run)
         try:
             ended = yield from Relay(self.run(request, run.scope), may_wait=False)
@@ -357,6 +360,7 @@ class Engine:
             return (yield from self._commit(run, park=True)) or Finished(run)
         child = yield from reverse.child_of(ended)
         reverse.record_compensation(run, child, self.table, run.now_us)
+        yield from claim.after_reversal(run, run.now_us)
         return (yield from self._commit(run, park=True)) or Finished(run)
 
     # --- making it durable ---

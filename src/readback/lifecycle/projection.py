@@ -40,6 +40,7 @@ def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int 
         review=action.review,
         incident=action.incident,
         saga=str(action.context.get("saga", "")),
+        claim=action.claim,
     )
 
 

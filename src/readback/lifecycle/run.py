@@ -293,4 +293,5 @@ class Run:
             review=a.review,
             incident=a.incident,
             saga=str(a.context.get("saga", "")),
+            claim=a.claim,
         )

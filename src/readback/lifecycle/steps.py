@@ -174,6 +174,15 @@ class LoadActions:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadDependants:
+    """Bring the actions that were planned upon a claim, so many at most. Answer: DependantsFound."""
+
+    tenant: str
+    claim: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadSaga:
     """Fold a saga's events. Answer: FoldedSaga."""
 
@@ -226,6 +235,7 @@ Step = (
     | LoadCounts
     | LoadAction
     | LoadActions
+    | LoadDependants
     | LoadSaga
     | Stir
     | Together
@@ -327,6 +337,11 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class DependantsFound:
+    action_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FoldedSaga:
     saga: Saga | None
 
@@ -349,6 +364,7 @@ Answer = (
     | Counted
     | Folded
     | Family
+    | DependantsFound
     | FoldedSaga
     | Gathered
     | FreezeFound

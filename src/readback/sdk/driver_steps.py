@@ -21,6 +21,7 @@ from readback.lifecycle.steps import (
     Called,
     Commit,
     Counted,
+    DependantsFound,
     Ending,
     Family,
     Folded,
@@ -33,6 +34,7 @@ from readback.lifecycle.steps import (
     LoadAction,
     LoadActions,
     LoadCounts,
+    LoadDependants,
     Loaded,
     LoadFreeze,
     LoadKey,
@@ -70,6 +72,7 @@ Ask = (
     | LoadCounts
     | LoadAction
     | LoadActions
+    | LoadDependants
     | LoadSaga
     | LoadFreeze
     | Pace
@@ -119,6 +122,8 @@ class Desk:
                 return Folded(woken(fold(store.events(action_id)), due_us))
             case LoadActions(ids):
                 return Family(family(store, ids))
+            case LoadDependants(tenant, claim, limit):
+                return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
             case LoadSaga(saga_id):
                 stored = store.projection(saga_id)
                 due_us = stored.projection.due_us if stored is not None else None

@@ -25,6 +25,7 @@ from readback.lifecycle.steps import (
     Commit,
     Committed,
     Counted,
+    DependantsFound,
     Dispatch,
     Ending,
     Family,
@@ -39,6 +40,7 @@ from readback.lifecycle.steps import (
     LoadAction,
     LoadActions,
     LoadCounts,
+    LoadDependants,
     Loaded,
     LoadFreeze,
     LoadKey,
@@ -191,6 +193,7 @@ class VirtualDriver:
         | Load
         | LoadAction
         | LoadActions
+        | LoadDependants
         | LoadSaga
         | LoadFreeze
         | Pace
@@ -217,6 +220,8 @@ class VirtualDriver:
                 return Folded(self._fold(action_id))
             case LoadActions(ids):
                 return Family({each: a for each in ids if (a := self._fold(each)) is not None})
+            case LoadDependants(tenant, claim, limit):
+                return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
             case LoadSaga(saga_id):
                 held = store.projection(saga_id)
                 due_us = held.projection.due_us if held is not None else None

@@ -1,0 +1,331 @@
+"""Claims: statements that an action is done, what was said against them, and whether they stand.
+
+Folded with an action's events by domain.action, recorded by lifecycle.claim, asked by consumers before they rely on
+anything. Two claims an action: that it *happened*, which stands on the entries of its own time, and that what it left
+still *holds*, which falls when a later reading says otherwise. A verified success makes both, by being recorded: no
+entry is written for that. What is said against a claim is an entry of its own: contested first, always; then retracted,
+or reinstated.
+
+Source: "The Verification Ledger Pattern" (claim ledger, claim retraction); the two kinds and reinstating are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import Json
+from readback.domain.errors import StoreCorruptError
+from readback.domain.errors_claim import MalformedClaimError
+from readback.domain.events import Event, EventKind
+
+DEPENDANTS_NAMED_MAX: Final = 32
+"""So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""
+DEPENDANTS_SEEN_MAX: Final = 1_000
+"""So many are looked for; the number says "at least" from there on."""
+UPON_MAX: Final = 32
+"""So many claims one action may be planned upon."""
+CLAIM_ID_MAX: Final = 256
+
+
+class ClaimKind(StrEnum):
+    """What is claimed of an action."""
+
+    HAPPENED = "happened"
+    """At that time it was done."""
+    HOLDS = "holds"
+    """What it was meant to produce is still so. It falls with the other one."""
+
+
+class ClaimStatus(StrEnum):
+    """How a claim stands."""
+
+    NONE = "none"
+    """Nothing was claimed: nothing is verified so far, and the tool's own word is none."""
+    STANDING = "standing"
+    CONTESTED = "contested"
+    RETRACTED = "retracted"
+    REINSTATED = "reinstated"
+    """It was contested or retracted, and stands again."""
+
+
+class Reason(StrEnum):
+    """Why something was said of a claim. Stable codes; see REASONS."""
+
+    UNVERIFIED = "unverified"
+    UNDETERMINED = "undetermined"
+    REFUTED = "refuted"
+    DENIED = "denied"
+    LATE_EFFECT = "late_effect"
+    DRIFTED = "drifted"
+    REVERSED = "reversed"
+    PERSON = "person"
+    VERIFIED = "verified"
+    RESTORED = "restored"
+
+
+class Advice(StrEnum):
+    """What a consumer of a claim had better do now. Stable codes; see ADVICE."""
+
+    INVESTIGATE = "investigate"
+    VERIFY_AGAIN = "verify_again"
+    PLAN_AGAIN = "plan_again"
+    GO_ON = "go_on"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRow:
+    """What a reason amounts to. `confidence`: how sure it makes what the entry says, a decimal from 0 to 1; a figure
+    of this table and no measurement. `words` go on from "It was contested: ".
+    """
+
+    confidence: str
+    advice: Advice
+    words: str
+
+
+_R, _A = Reason, Advice
+REASONS: Final = MappingProxyType(
+    {
+        _R.UNVERIFIED: ReasonRow("0.99", _A.INVESTIGATE, "the tool took it, and no reading showed it in time."),
+        _R.UNDETERMINED: ReasonRow("0.50", _A.VERIFY_AGAIN, "the tool took it, and no reading could tell either way."),
+        _R.REFUTED: ReasonRow("0.999", _A.PLAN_AGAIN, "a reading shows that it was not done as intended."),
+        _R.DENIED: ReasonRow("0.99", _A.INVESTIGATE, "a reading denies what a person attested."),
+        _R.LATE_EFFECT: ReasonRow("0.99", _A.INVESTIGATE, "an effect landed after something else had been said."),
+        _R.DRIFTED: ReasonRow("0.99", _A.PLAN_AGAIN, "a later reading shows that it no longer holds."),
+        _R.REVERSED: ReasonRow("0.999", _A.PLAN_AGAIN, "it was taken back, and that was verified."),
+        _R.PERSON: ReasonRow("0.95", _A.INVESTIGATE, "a person says so."),
+        _R.VERIFIED: ReasonRow("0.999", _A.GO_ON, "a later reading verified it."),
+        _R.RESTORED: ReasonRow("0.99", _A.GO_ON, "a later reading shows that it holds again."),
+    }
+)
+"""Confidence 0.99 for what was accepted and not verified is the source's own figure: one part in a hundred is left for
+what propagates more slowly than anybody looked."""
+
+ADVICE: Final = MappingProxyType(
+    {
+        _A.INVESTIGATE: "Investigate the mismatch before assuming that it was done.",
+        _A.VERIFY_AGAIN: "Verify it again before relying on it.",
+        _A.PLAN_AGAIN: "Plan again what was planned upon it.",
+        _A.GO_ON: "It can be relied on again.",
+    }
+)
+
+CONTRADICTS: Final = frozenset({_R.DENIED, _R.LATE_EFFECT, _R.DRIFTED, _R.PERSON})
+"""Reasons that contradict what somebody was told; the others are said of the tool's own word, or of a reversal."""
+_WORST: Final = (ClaimStatus.RETRACTED, ClaimStatus.CONTESTED, ClaimStatus.REINSTATED)
+_BEFORE: Final = MappingProxyType(
+    {
+        ClaimStatus.CONTESTED: frozenset(ClaimStatus),
+        ClaimStatus.RETRACTED: frozenset({ClaimStatus.CONTESTED}),
+        ClaimStatus.REINSTATED: frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED}),
+    }
+)
+"""How a claim has to stand before each of these is said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said last of a claim. `who` and `note`: a person's name and reason, where it was one."""
+
+    kind: ClaimKind
+    status: ClaimStatus
+    reason: Reason
+    confidence: str
+    advice: str
+    at_us: int
+    version: int
+    who: str = ""
+    note: str = ""
+    signed_by: str = ""
+    dependants: tuple[str, ...] = ()
+    more: int = 0
+    """How many dependants beyond those that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something to be said of a claim."""
+
+    kind: ClaimKind
+    status: ClaimStatus
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """An entry that a claim stands on: its number in the action, its kind, and its leaf hash in hex."""
+
+    version: int
+    kind: str
+    leaf: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim as it stands. `made_us`: when it was made, 0 where it never was verified; `said`: what was said of it
+    last, if anything; `grounds`: the entries that it stands on.
+    """
+
+    id: str
+    action_id: str
+    kind: ClaimKind
+    status: ClaimStatus
+    made_us: int
+    said: Said | None = None
+    grounds: tuple[Ground, ...] = ()
+
+    @property
+    def standing(self) -> bool:
+        """Whether it may be relied on."""
+        return self.status in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
+
+    def as_json(self) -> dict[str, Json]:
+        said = self.said
+        return {
+            "id": self.id,
+            "action": self.action_id,
+            "kind": self.kind.value,
+            "status": self.status.value,
+            "standing": self.standing,
+            "made_us": self.made_us,
+            "reason": said.reason.value if said else "",
+            "confidence": said.confidence if said else "",
+            "recommended_action": said.advice if said else "",
+            "at_us": said.at_us if said else self.made_us,
+            "who": said.who if said else "",
+            "note": said.note if said else "",
+            "signed_by": said.signed_by if said else "",
+            "dependants": list(said.dependants) if said else [],
+            "dependants_more": said.more if said else 0,
+            "grounds": [{"version": g.version, "kind": g.kind, "leaf": g.leaf} for g in self.grounds],
+        }
+
+
+def claim_id(action_id: str, kind: ClaimKind) -> str:
+    """The id of an action's claim."""
+    return f"{action_id}:{kind._value_}"
+
+
+def parse_claim_id(text: str) -> tuple[str, ClaimKind]:
+    """The action and the kind that an id names; an action's id alone names that it holds.
+
+    Raises MalformedClaimError for what is neither.
+    """
+    action_id, colon, kind = text.rpartition(":")
+    if not colon:
+        action_id, kind = text, ClaimKind.HOLDS.value
+    if kind not in set(ClaimKind) or not action_id or len(text) > CLAIM_ID_MAX or not action_id.isprintable():
+        raise MalformedClaimError(f"{text[:CLAIM_ID_MAX]!r} is no claim id.")
+    return action_id, ClaimKind(kind)
+
+
+_STATUS_OF: Final = MappingProxyType(
+    {
+        EventKind.CLAIM_CONTESTED: ClaimStatus.CONTESTED,
+        EventKind.CLAIM_RETRACTED: ClaimStatus.RETRACTED,
+        EventKind.CLAIM_REINSTATED: ClaimStatus.REINSTATED,
+    }
+)
+EVENT_OF: Final = MappingProxyType({status: kind for kind, status in _STATUS_OF.items()})
+"""The kind of entry that says each of these."""
+
+
+def said_in(event: Event, version: int) -> Said:
+    """What an entry says of a claim. Raises KeyError where a field is missing, StoreCorruptError for what is no word
+    of ours.
+    """
+    d = event.data
+    named, more = d["dependants"], d["more"]
+    if not isinstance(named, list) or not isinstance(more, int):
+        raise StoreCorruptError("An entry about a claim names its dependants in no list.")
+    try:
+        kind, reason = ClaimKind(str(d["claim"])), Reason(str(d["reason"]))
+    except ValueError as unknown:
+        raise StoreCorruptError(f"An entry about a claim holds a word that is none of ours: {unknown}.") from unknown
+    return Said(
+        kind,
+        _STATUS_OF[event.kind],
+        reason,
+        str(d["confidence"]),
+        str(d["recommended"]),
+        event.at_us,
+        version,
+        str(d["who"]),
+        str(d["note"]),
+        str(d["signed_by"]),
+        tuple(str(each) for each in named),
+        more,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A person's word about a claim: who, why, and whose key signed it ("" where nobody signed)."""
+
+    who: str = ""
+    note: str = ""
+    signed_by: str = ""
+
+
+NOBODY: Final = Word()
+
+
+def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, word: Word = NOBODY) -> dict[str, Json]:
+    """The data of the entry that says this."""
+    row = REASONS[change.reason]
+    return {
+        "claim": change.kind._value_,
+        "reason": change.reason._value_,
+        "confidence": row.confidence,
+        "recommended": row.advice._value_,
+        "who": word.who,
+        "note": word.note,
+        "signed_by": word.signed_by,
+        "dependants": list(dependants),
+        "more": more,
+    }
+
+
+def said_of(claims: tuple[Said, ...], kind: ClaimKind) -> Said | None:
+    """What was said last of the claim of this kind."""
+    return next((one for one in claims if one.kind is kind), None)
+
+
+def own_status(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
+    """How the claim of this kind stands by itself. `made`: a verified success was recorded."""
+    said = said_of(claims, kind)
+    return said.status if said else (ClaimStatus.STANDING if made else ClaimStatus.NONE)
+
+
+def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
+    """How the claim of this kind stands: that it holds falls with that it happened."""
+    status = own_status(claims, kind, made=made)
+    if kind is ClaimKind.HOLDS and status in (ClaimStatus.STANDING, ClaimStatus.REINSTATED):
+        other = own_status(claims, ClaimKind.HAPPENED, made=made)
+        return other if other in (ClaimStatus.CONTESTED, ClaimStatus.RETRACTED) else status
+    return status
+
+
+def worst(claims: tuple[Said, ...]) -> str:
+    """The worst that was said: retracted, contested, reinstated; "" where nothing was."""
+    found = {one.status for one in claims}
+    return next((status.value for status in _WORST if status in found), "")
+
+
+def may_follow(before: ClaimStatus, after: ClaimStatus) -> bool:
+    """Whether this may be said of a claim that stands so."""
+    return after in _BEFORE and before in _BEFORE[after]
+
+
+def after(claims: tuple[Said, ...], said: Said) -> tuple[Said, ...]:
+    """The claims once one more thing was said."""
+    return tuple(sorted((*(one for one in claims if one.kind is not said.kind), said), key=lambda one: one.kind))
+
+
+def contradicted(claims: tuple[Said, ...]) -> bool:
+    """Whether what somebody was told is contradicted, as far as claims tell."""
+    fallen = (ClaimStatus.CONTESTED, ClaimStatus.RETRACTED)
+    return any(one.status in fallen and one.reason in CONTRADICTS for one in claims)
