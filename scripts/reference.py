@@ -23,7 +23,7 @@ import readback
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors, errors_drill
+from readback.domain import errors, errors_drill, errors_erasure
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
 from readback.domain.limits import TenantLimits
@@ -107,7 +107,8 @@ def _names() -> Iterator[str]:
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
         "Errors are in `readback.domain.errors`, those of drills in "
-        f"`{errors_drill.__name__}`, those of evidence in `{fault.__name__}`; virtual time, simulated worlds, "
+        f"`{errors_drill.__name__}`, those of erasing and restoring in `{errors_erasure.__name__}`, those of evidence "
+        f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
         "`readback.testing`."
     )

@@ -318,6 +318,8 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "approved_by": "Who has approved it.",
         "attempts": "How often the tool was, or may have been, called.",
         "due_us": "When it is looked at next, in microseconds since the epoch.",
+        "erased": "Whether its payloads were erased: what was asked for, answered and read is None then.",
+        "erased_us": "When they were erased last, in microseconds since the epoch; 0 where they were not.",
         "told": "The fields under `tell`.",
         "proves": "What the readings of a send prove.",
     },

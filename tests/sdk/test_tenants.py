@@ -143,6 +143,7 @@ UNREACHABLE: dict[str, Probe] = {
     "approval": by_id("approval"),
     "approve": by_id("approve", "{}"),
     "deny": by_id("deny", "{}"),
+    "erase": by_id("erase", who="human:eve", reason="mine now"),
     "lift": lambda rb, world: [
         lambda s=subject: rb.lift(s, who="human:eve", reason="mine now")  # type: ignore[misc]
         for subject in ("resource:order/o-3", "tenant:acme", f"principal:{rb._session.scope.principal}")
@@ -299,6 +300,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "due": lambda store, world: store.due(world.runtime.now_us() + 10**12, 100, OTHER),
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, _first(world, store).contract_hash),
+    "erased": lambda store, world: store.erased(OTHER, _first(world, store).contract_hash),
     "evidence_bytes": lambda store, world: store.evidence_bytes(OTHER),
     "count": lambda store, world: store.count(OTHER, "contract:ship", "mismatch"),
     "counts": lambda store, world: store.counts(OTHER),

@@ -111,6 +111,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
         ("review", safe(outcome.review)),
         ("incident", safe(outcome.incident)),
         ("compensation", safe(outcome.compensation)),
+        ("erased", f"its payloads, at {moment(outcome.erased_us)}" if outcome.erased else ""),
     ]
 
 

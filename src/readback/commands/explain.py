@@ -26,6 +26,7 @@ from readback.domain.verdict import Attribution, Verdict
 
 Picture = dict[str, Any]
 VALUES_SHOWN_MAX = 8
+ERASED = "what was asked for, answered and read is gone; what it came to stands in the entries."
 APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
 """What a person may do about it who may approve."""
 
@@ -124,6 +125,8 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
         said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
     if outcome.contested:
         said.append("A later reading contradicts this outcome: it no longer stands.")
+    if outcome.erased:
+        said.append(f"Its payloads were erased at {moment(outcome.erased_us)}: {ERASED}")
     if outcome.detail:
         said.append(f"Detail: {safe(outcome.detail)}")
     return said + _decision(picture["decision"])

@@ -12,6 +12,7 @@ from readback.commands import saga
 from readback.commands.terminal import moment
 from readback.domain.action import Action
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
+from readback.domain.erasure import ERASED
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
@@ -53,19 +54,22 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
     store, action = session.store, session.fold(outcome.id)
     stored = store.events(outcome.id)
     opened = [open_envelope(each.envelope) for each in stored]
-    request = _object(_evidence(store, action.tenant, action.request_ref))
-    judgement = _object(_evidence(store, action.tenant, action.judgement.ref))
+    request = _object(_evidence(store, action, action.request_ref))
+    judgement = _object(_evidence(store, action, action.judgement.ref))
     first = opened[0].event.data
     return {
         "outcome": outcome.as_json(),
         "said": {"user": outcome.message, "model": outcome.for_model()},
         "states": {
-            "intended": request.get("intended"),
-            "requested": request.get("requested"),
-            "observed": outcome.observation.body if outcome.observation is not None else None,
-            "before": _read(action.before, outcome.before),
-            "authoritative": _read(action.reading, outcome.authoritative),
+            "intended": _shown(action, action.request_ref, request.get("intended")),
+            "requested": _shown(action, action.request_ref, request.get("requested")),
+            "observed": _shown(
+                action, action.observation_ref, outcome.observation.body if outcome.observation is not None else None
+            ),
+            "before": _shown(action, action.before_ref, _read(action.before, outcome.before)),
+            "authoritative": _shown(action, action.reading_ref, _read(action.reading, outcome.authoritative)),
         },
+        "erased": {"at": moment(action.erased_us), "pieces": len(action.erased)} if action.erased_us else None,
         "postconditions": judgement.get("ensure") or [],
         "identity": judgement.get("identity") or [],
         "readings": [_reading(each, one) for each, one in zip(stored, opened, strict=True) if _is_reading(one)],
@@ -75,7 +79,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
         "level": {"number": int(outcome.level), "means": LEVELS[outcome.level]},
         "key": _key(store, action),
         "context": {name: first.get(name) for name in ("schema", "wrapper", "break_glass")} | action.context,
-        "contract": _object(_evidence(store, action.tenant, action.contract_ref)),
+        "contract": _object(_evidence(store, action, action.contract_ref)),
         "contract_hash": action.contract_hash,
         "approval": _approval(action),
         "times": _times(action),
@@ -218,8 +222,13 @@ def _lease(session: Session, action_id: str) -> Json:
     return {"owner": owner, "until_us": stored.projection.lease_until_us, "fence": stored.fence, "owner_is_gone": gone}
 
 
-def _evidence(store: LedgerStore, tenant: str, digest: str) -> Json:
-    found = store.evidence(tenant, digest) if digest else None
+def _shown(action: Action, digest: str, value: Json) -> Json:
+    """A payload, or a mark where it was erased."""
+    return dict(ERASED) if digest and digest in action.erased else value
+
+
+def _evidence(store: LedgerStore, action: Action, digest: str) -> Json:
+    found = store.evidence(action.tenant, digest) if digest and digest not in action.erased else None
     return None if found is None else parse_json(found.body)
 
 

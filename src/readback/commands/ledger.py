@@ -1,4 +1,4 @@
-"""`readback ledger`: its evidence; and `verify`, the whole log recomputed. Nothing here changes or repairs a ledger."""
+"""`readback ledger`: its evidence; and `verify`, the whole log recomputed. It repairs nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted
+from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
 from readback.commands.ledger_keys import VERIFIER, log_keys, trusted
 from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
@@ -84,6 +85,7 @@ def _described(report: AuditReport, url: str) -> dict[str, Json]:
         "events": report.events,
         "actions": report.actions,
         "evidence": report.evidence,
+        "erased": report.erased,
         "keys": report.keys,
         "head": {"seq": report.head_seq, "leaf": report.head_leaf},
         "faults": [asdict(fault) for fault in report.faults],
@@ -99,7 +101,8 @@ def _tell(report: AuditReport, url: str) -> None:
     word = "sound" if report.ok else f"{report.faults_total} faults"
     out.print(Text.assemble(mark(OK if report.ok else BAD), " ", (f"The ledger {safe(url)}: {word}", "bold")))
     counted = f"{report.events} entries, {report.actions} actions, {report.evidence} pieces of evidence"
-    out.print(Text(f"  {counted}, {report.keys} idempotency records"))
+    gone = f" ({report.erased} of them erased)" if report.erased else ""
+    out.print(Text(f"  {counted}{gone}, {report.keys} idempotency records"))
     if report.faults:
         first = report.faults[0]
         out.print(Text(f"  first: entry {first.seq or '-'}: {first.code}: {safe(first.what)}"), soft_wrap=True)
@@ -114,5 +117,5 @@ def _tell(report: AuditReport, url: str) -> None:
         note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
 
 
-for each in (checkpoint, export, log_keys, prove, verify_export, verify_proof):
+for each in (checkpoint, erase, export, log_keys, prove, verify_export, verify_proof):
     ledger.add_command(each)

@@ -12,6 +12,7 @@ from readback.commands.opening import reading, settings_of
 from readback.commands.telling import plain, shown_verdict, verdict_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.config import Settings
+from readback.domain.events import EventKind
 from readback.domain.state import State, exit_code
 from readback.domain.verdict import Verdict
 from readback.ports.store import ActionFilter, StoredProjection
@@ -49,12 +50,12 @@ def list_actions(
     with reading(settings) as session:
         page = session.page(state or "", contract, run_id, "", limit)
         if as_json:
-            print_json([_row(stored) for stored in page])
+            print_json([{**_row(stored), "erased": _erased(session, stored)} for stored in page])
             return 0
         if not page:
             _nothing(session, settings, filtered=bool(state or contract or run_id))
             return 0
-        _draw(page)
+        _draw(page, {s.projection.action_id for s in page if _erased(session, s)})
         if len(page) == limit:
             note(f"The newest {limit} are shown; --limit shows more.")
     return 0
@@ -86,7 +87,13 @@ def _row(stored: StoredProjection) -> dict[str, Json]:
     }
 
 
-def _draw(page: list[StoredProjection]) -> None:
+def _erased(session: Session, stored: StoredProjection) -> bool:
+    """Whether its payloads were erased: seldom, so that no column says so."""
+    events = session.store.events(stored.projection.action_id)
+    return any(each.kind == EventKind.ERASED.value for each in events)
+
+
+def _draw(page: list[StoredProjection], erased: set[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -101,7 +108,8 @@ def _draw(page: list[StoredProjection]) -> None:
         p = stored.projection
         verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
         failed = exit_code(State(p.state), held=bool(p.hold)) == 1
-        texts = [p.contract, p.target, plain(p.state), shown_verdict(p)]
+        state = plain(p.state) + (", erased" if p.action_id in erased else "")
+        texts = [p.contract, p.target, state, shown_verdict(p)]
         if wide:
             texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]
         sign = mark(OK if verified else BAD if failed else OPEN)

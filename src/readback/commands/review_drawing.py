@@ -66,6 +66,7 @@ def _summary(packet: ReviewPacket, body: dict[str, Any]) -> list[tuple[str, str]
         ("incidents", safe(incidents)),
         ("asked for by", safe(body["principal"])),
         ("operation", safe(body["operation"])),
+        ("erased", f"its payloads, at {moment(body['erased_us'])}" if body["erased_us"] else ""),
         ("signature", "needed: it is a critical mutation" if body["needs_signature"] else ""),
     ]
 

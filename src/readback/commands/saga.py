@@ -162,6 +162,7 @@ def _summary(outcome: SagaOutcome) -> list[tuple[str, str]]:
         ("review", safe(outcome.review)),
         ("incident", safe(outcome.incident)),
         ("operation", safe(outcome.operation)),
+        ("erased", f"its payloads, at {moment(outcome.erased_us)}" if outcome.erased else ""),
         ("ledger entry", outcome.ledger_entry),
     ]
 
@@ -201,6 +202,8 @@ def _why(outcome: SagaOutcome, shown: Picture) -> list[str]:
         at = f" The step is {safe(outcome.because)}." if outcome.because else ""
         said.append(REASONS[outcome.code] + at)
     said += [f"Step {_step_line(step)}." for step in outcome.steps.values()]
+    if outcome.erased:
+        said.append(f"Its payloads were erased at {moment(outcome.erased_us)}.")
     decision = shown["decision"]
     if decision and "rationale" in decision:
         whose = "of ours" if decision["ours"] else "of the specification"

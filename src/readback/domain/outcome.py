@@ -90,6 +90,13 @@ class Outcome:
     proves: str = ""
     trace: str = ""
     kind: str = ""
+    erased_us: int = 0
+    """When its payloads were erased; 0: they were not. What it came to stands in the entries, and is as it was."""
+
+    @property
+    def erased(self) -> bool:
+        """Whether its payloads were erased: what was asked for, answered and read is gone, and is None here."""
+        return self.erased_us > 0
 
     @property
     def verified(self) -> bool:
@@ -242,5 +249,6 @@ class Outcome:
             ],
             "ledger_entry": self.ledger_entry,
             "trace": self.trace,
+            "erased_us": self.erased_us,
             "exit_code": self.exit_code,
         }

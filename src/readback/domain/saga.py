@@ -14,6 +14,7 @@ from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.domain import state as states
+from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.incident import incident_id
@@ -178,6 +179,9 @@ class Saga:
     incident: str = ""
     incidents: tuple[str, ...] = ()
     """Ids of the incidents that it opened."""
+    erased: tuple[str, ...] = ()
+    """Digests of its payloads that were erased."""
+    erased_us: int = 0
     free: bool = False
     """It ended without any effect, and none can follow: its operation may be run again."""
     due_us: int | None = None
@@ -225,7 +229,8 @@ class Saga:
             self.review, self.ended_us = "", 0
         self.version += 1
         self.head = head
-        self.updated_us = event.at_us
+        if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
+            self.updated_us = event.at_us
         try:
             _APPLY[event.kind](self, event)
         except (KeyError, ValueError) as missing:
@@ -338,6 +343,10 @@ _CAME_TO_NOTHING: Final = frozenset({State.FAILED.value, State.ROLLED_BACK.value
 """How a reversal may have ended, so that another one can be begun under the same key."""
 
 
+def _erased(s: Saga, e: Event) -> None:
+    s.erased, s.erased_us = let_go(s.erased, e), e.at_us
+
+
 def _due(s: Saga, e: Event) -> None:
     due = e.data["due"]
     s.due_us = due if isinstance(due, int) else None
@@ -351,4 +360,5 @@ _APPLY = {
     EventKind.CANCELLED: _cancelled,
     EventKind.HELD: _held,
     EventKind.RESOLVED: _resolved,
+    EventKind.ERASED: _erased,
 }

@@ -6,7 +6,7 @@ elsewhere nobody can tell whether the end of a log was cut off, and the report s
 
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
 digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries.
-6. what the store itself finds (the caller adds it).
+6. erasures: what an entry says is gone, and nothing else. 7. what the store itself finds (the caller adds it).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, envelope_bytes, parse_json
 from readback.domain.action import Action
+from readback.domain.erasure import let_go_by
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_status, request_hash
@@ -27,6 +28,7 @@ from readback.lifecycle import audit_saga
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
+from readback.lifecycle.audit_erasure import Erasures, is_gone
 from readback.lifecycle.audit_heads import Heads
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
@@ -65,12 +67,15 @@ class AuditReport:
     events: int = 0
     actions: int = 0
     evidence: int = 0
+    erased: int = 0
+    """Pieces of evidence that were erased, as entries say."""
     keys: int = 0
     head_seq: int = 0
     head_leaf: str = ""
     faults: list[Fault] = field(default_factory=list)
     faults_total: int = 0
     truncation: str = TRUNCATION
+    erasures: Erasures = field(default_factory=Erasures)
     approvals: Approvals | None = None
     """By whose list signatures of approvals were checked; None where they were not."""
 
@@ -136,6 +141,8 @@ def audit(
         report.add([Fault("log.orphan", what)])
     wrong = controls.compare(store)  # 5
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
+    there = report.erasures.compare(store)  # 6
+    report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
     return report
 
 
@@ -219,6 +226,7 @@ def _check_folded(
     except (KeyError, ValueError, TypeError) as error:
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
+    yield from (fault("erasure", what) for what in report.erasures.read(store, projection.tenant, opened))
     if saga is not None:
         wanted = projection_of_saga(saga)
         yield from (fault("projection.column", what) for what in _differences(held, wanted, saga.version))
@@ -272,6 +280,7 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 def _evidence(
     store: LedgerStore, tenant: str, opened: list[Opened], report: AuditReport, seen: dict[tuple[str, str], None]
 ) -> Iterator[str]:
+    let_go = let_go_by(opened)
     for one in opened:
         for name, digest in one.event.refs.items():
             at = (tenant, digest)
@@ -284,7 +293,9 @@ def _evidence(
             except StoreCorruptError as error:
                 yield f"{what}: {error.message}"
                 continue
-            if found is None:
+            if found is None and is_gone(store, tenant, digest, let_go):
+                report.erased += 1
+            elif found is None:
                 yield f"{what} ({digest}) is not there."
             elif found.media != MEDIA:
                 yield f"{what} is kept as {found.media!r}."
@@ -302,7 +313,8 @@ def _request(store: LedgerStore, action: Action) -> Iterator[str]:
     if isinstance(named, list) and named:
         # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
         fields = {str(name): given.get(str(name)) for name in named}
-        keys.add(action.key_hash if _redacted(fields) else key_hash(action.tenant, action.contract, fields))
+        unknown = not request or _redacted(fields)
+        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, fields))
     if contract and action.key_hash not in keys:
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
     if not isinstance(requested, dict) or _redacted(requested):

@@ -25,7 +25,7 @@ from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
 def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
     """The outcome by the ledger alone."""
-    load = _Evidence(action.tenant)
+    load = _Evidence(action.tenant, action.erased)
     contract = yield from load(action.contract_ref)
     authoritative = yield from load(action.reading_ref)
     before = yield from load(action.before_ref)
@@ -65,11 +65,12 @@ def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
 class _Evidence:
     """Loads evidence as JSON; erased evidence reads as null."""
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, erased: tuple[str, ...]) -> None:
         self._tenant = tenant
+        self._erased = erased
 
     def __call__(self, digest: str) -> Generator[Step, Answer, Json]:
-        if not digest:
+        if not digest or digest in self._erased:  # its bytes may be there still, for another action's sake
             return None
         loaded = yield Load(self._tenant, digest)
         assert isinstance(loaded, Loaded)
@@ -129,6 +130,7 @@ def _outcome(
         proves=str(contract.get("proves", "")),
         trace=str(a.context.get("trace", "")),
         kind=a.kind,
+        erased_us=a.erased_us,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
+from readback.domain.erasure import ERASED
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
@@ -41,11 +42,13 @@ def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable
     ensure = judged.get("ensure")
     differences = [p for p in ensure if _differs(p)] if isinstance(ensure, list) else []
     sections: dict[str, Json] = {
-        "intended": request.get("intended", request.get("requested")),
-        "requested": request.get("requested"),
+        "intended": _shown(action, action.request_ref, request.get("intended", request.get("requested"))),
+        "requested": _shown(action, action.request_ref, request.get("requested")),
         "observed": _observed(store, action),
-        "before": _state(action.before, _evidence(store, action, action.before_ref)),
-        "authoritative": _state(action.reading, _evidence(store, action, action.reading_ref)),
+        "before": _state(action, action.before, action.before_ref, _evidence(store, action, action.before_ref)),
+        "authoritative": _state(
+            action, action.reading, action.reading_ref, _evidence(store, action, action.reading_ref)
+        ),
         "differences": [*differences],
         "postconditions": ensure,
         "identity": judged.get("identity"),
@@ -91,6 +94,7 @@ def _head(a: Action) -> dict[str, Json]:
         "created_us": a.created_us,
         "updated_us": a.updated_us,
         "due_us": a.due_us,
+        "erased_us": a.erased_us,
         "ledger_entry": a.head,
     }
 
@@ -130,12 +134,17 @@ def _discrepancy(name: str) -> Json:
 def _observed(store: LedgerStore, action: Action) -> Json:
     if action.observation is None:
         return None
-    return {**action.observation, "body": _evidence(store, action, action.observation_ref)}
+    body = _shown(action, action.observation_ref, _evidence(store, action, action.observation_ref))
+    return {**action.observation, "body": body}
 
 
-def _state(taken: dict[str, Json] | None, value: Json) -> Json:
-    """What a reading brought; a mark where its content is somebody else's and was not kept."""
-    return dict(WITHHELD) if taken is not None and taken.get("withheld") else value
+def _state(action: Action, taken: dict[str, Json] | None, digest: str, value: Json) -> Json:
+    """What a reading brought; a mark where its content is somebody else's and was not kept, or was erased."""
+    return dict(WITHHELD) if taken is not None and taken.get("withheld") else _shown(action, digest, value)
+
+
+def _shown(action: Action, digest: str, value: Json) -> Json:
+    return dict(ERASED) if digest and digest in action.erased else value
 
 
 def _reading(one: Opened) -> dict[str, Json]:
@@ -159,7 +168,7 @@ def _differs(judged: Json) -> bool:
 
 
 def _evidence(store: LedgerStore, action: Action, digest: str) -> Json:
-    found = store.evidence(action.tenant, digest) if digest else None
+    found = store.evidence(action.tenant, digest) if digest and digest not in action.erased else None
     return None if found is None else parse_json(found.body)
 
 

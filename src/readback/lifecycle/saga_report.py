@@ -70,6 +70,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         because=saga.because,
         name=saga.name,
         quiet=saga.quiet,
+        erased_us=saga.erased_us,
     )
 
 

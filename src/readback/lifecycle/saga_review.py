@@ -128,6 +128,7 @@ def _head(store: LedgerStore, s: Saga) -> dict[str, Json]:
         "created_us": s.created_us,
         "updated_us": s.updated_us,
         "due_us": s.due_us,
+        "erased_us": s.erased_us,
         "ledger_entry": s.head,
     }
 

@@ -114,6 +114,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Count:
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Evidence whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
+
+    `as_of_seq`: up to this entry the caller knows that no other action refers to it. Where a later entry of another
+    action does (its own `erased` entries apart), the bytes stay.
+    """
+
+    digests: tuple[str, ...]
+    as_of_seq: int
+
+
     """A counter of consecutive faults: `delta` is added; None sets it back to zero."""
 
     subject: str
@@ -190,6 +202,7 @@ class Append:
     in_flight_max: int = 0
     """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
 
+    erases: Erasure | None = None
 
 @swift
 @dataclass(frozen=True, slots=True)
@@ -336,6 +349,23 @@ class LedgerStore(Protocol):
         ...
 
     def count(self, tenant: str, subject: str, name: str) -> int:
+    def erased(self, tenant: str, digest: str) -> bool:
+        """Whether this evidence was erased: its digest is known, and its bytes are gone. Evidence that is appended
+        again after that has its bytes again."""
+        ...
+
+    def purge(self) -> bool:
+        """Nothing of what was erased is left in the store's own files when this returns true.
+
+        False where somebody holds on to what was there before: call it again then. What was copied from the files is
+        out of its reach.
+        """
+        ...
+
+    def last_seq(self) -> int:
+        """The place of the last entry, 0 where there is none."""
+        ...
+
         """The present value of a counter."""
         ...
 

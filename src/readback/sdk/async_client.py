@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
 from readback.domain.approval import Approver, Decision
 from readback.domain.belief import Belief, believe
+from readback.domain.erasure import Erased
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
@@ -19,7 +22,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, reviewing
+from readback.sdk import approving, erasing, reviewing
 from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
@@ -283,6 +286,17 @@ class AsyncReadback:
     def incidents(self, *, open_only: bool = True) -> tuple[Incident, ...]:
         """This tenant's incidents, the newest first."""
         return tuple(reviewing.incidents(self._session, open_only=open_only))
+
+    async def erase(
+        self, id_or_stamp: str = "", *, before: datetime | None = None, who: str, reason: str, dry_run: bool = False
+    ) -> Erased:
+        """Erases what a settled action or saga asked for, was answered and read; or all that was last moved `before`.
+
+        The bytes are gone from the ledger's files; entries, proofs and what it came to stay. What another action still
+        refers to is kept. Raises ErasureError for a named action that is at work: nothing was erased then.
+        """
+        s, ids = self._session, (id_or_stamp,) if id_or_stamp else ()
+        return await asyncio.to_thread(erasing.erase, s, ids, before, who=who, reason=reason, dry_run=dry_run)
 
     async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
         """The newest actions of this tenant."""

@@ -8,7 +8,7 @@ class. Only the port is used, and no particular store is known here.
             return MyStore(...)
 
 Leases, due times and lists are in `conformance_store_work`, freezes, incidents and limits in
-`conformance_store_control`; this class inherits the tests of both.
+`conformance_store_control`, erased evidence in `conformance_store_erasure`; this class inherits all of them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from readback.ports.store import (
     VersionConflict,
 )
 from readback.testing.conformance_store_control import ControlConformance
+from readback.testing.conformance_store_erasure import ErasureConformance
 from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
@@ -47,7 +48,7 @@ THREADS = 8
 ROUNDS = 25
 
 
-class StoreConformance(WorkConformance, ControlConformance):
+class StoreConformance(WorkConformance, ControlConformance, ErasureConformance):
     """Appends, idempotency records, evidence, counters, threads and the end."""
 
     # --- one append ----------------------------------------------------------------------------------

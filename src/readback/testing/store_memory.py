@@ -20,6 +20,7 @@ from readback.ports.store import (
     Appended,
     AppendResult,
     Crowded,
+    Erasure,
     Evidence,
     Freeze,
     Frozen,
@@ -53,6 +54,7 @@ class _Content:
     actions: dict[str, StoredProjection] = field(default_factory=dict)
     keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
     evidence: dict[tuple[str, str], Evidence] = field(default_factory=dict)
+    erased: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
@@ -145,6 +147,7 @@ class MemoryStore:
         """What an append carries beside its events and its projection."""
         for evidence in item.evidence:
             self._content.evidence.setdefault((item.tenant, evidence.digest), evidence)
+            self._content.erased.discard((item.tenant, evidence.digest))
         if item.reserve is not None:
             self._content.keys[item.tenant, item.reserve.key_hash] = item.reserve
         if item.settle is not None:
@@ -159,6 +162,16 @@ class MemoryStore:
             self._content.counts[name] = 0 if count.delta is None else was + count.delta
         self._content.reliances.update((item.tenant, claim, item.action_id) for claim in item.relies)
         self._control(item)
+        if item.erases is not None:
+            self._erase(item, item.erases)
+
+    def _erase(self, item: Append, erases: Erasure) -> None:
+        later = [e for e in self._content.log[erases.as_of_seq :] if e.action_id != item.action_id]
+        for digest in erases.digests:
+            name = (item.tenant, digest)
+            shared = any(e.kind != "erased" and digest.encode() in e.envelope for e in later)
+            if not shared and self._content.evidence.pop(name, None) is not None:
+                self._content.erased.add(name)
 
     def _control(self, item: Append) -> None:
         """Freezes and incidents."""
@@ -205,6 +218,18 @@ class MemoryStore:
         if found is not None and sha256_hex(found.body) != digest:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return found
+
+    def erased(self, tenant: str, digest: str) -> bool:
+        with self._open():
+            return (tenant, digest) in self._content.erased
+
+    def purge(self) -> bool:
+        with self._open():
+            return True
+
+    def last_seq(self) -> int:
+        with self._open():
+            return len(self._content.log)
 
     def count(self, tenant: str, subject: str, name: str) -> int:
         with self._open():

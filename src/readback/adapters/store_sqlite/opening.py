@@ -57,6 +57,8 @@ class Opening:
             _refuse_strangers(connection, self.path)
             self._enter_wal(connection)
             _tune(connection, WRITER_CACHE_KIB)
+            # What an update or an erasure frees is written over, on the page and in the list of free pages.
+            connection.pragma("secure_delete", True)
             migrate(connection, self.path)
             if self.pages_max:
                 connection.pragma("max_page_count", self.pages_max)
@@ -66,6 +68,12 @@ class Opening:
         except StoreError:
             connection.close()
             raise
+        return connection
+
+    def purger(self) -> apsw.Connection:
+        """A connection beside the writer's, which is never in a transaction: for folding the log back."""
+        connection = self._connect()
+        connection.pragma("synchronous", "FULL")
         return connection
 
     def reader(self) -> apsw.Connection:

@@ -144,6 +144,16 @@ class Queries:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return Evidence(digest=digest, media=media, body=body)
 
+    def erased(self, tenant: str, digest: str) -> bool:
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            return False
+        return bool(self._rows(rows.IS_ERASED, (raw, tenant)))
+
+    def last_seq(self) -> int:
+        return cast("int | None", self._rows("SELECT max(seq) FROM event", ())[0][0]) or 0
+
     def count(self, tenant: str, subject: str, name: str) -> int:
         sql = "SELECT value FROM counter WHERE tenant = ? AND subject = ? AND name = ?"
         found = self._rows(sql, (tenant, subject, name))

@@ -73,7 +73,16 @@ PUT_KEY: Final = statement(
 SETTLE_KEY: Final = (
     "UPDATE idempotency SET status = ?, expires_us = ? WHERE tenant = ? AND key_hash = ? AND action_id = ?"
 )
-PUT_EVIDENCE: Final = "INSERT OR IGNORE INTO evidence (tenant, digest, media, body) VALUES (?, ?, ?, ?)"
+PUT_EVIDENCE: Final = (
+    "INSERT INTO evidence (tenant, digest, media, body) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (digest, tenant) DO UPDATE SET media = excluded.media, body = excluded.body WHERE body IS NULL"
+)
+"""What was erased and is recorded again has its bytes again; what is there stays as it is."""
+ERASE: Final = (
+    "UPDATE evidence SET media = '', body = NULL WHERE digest = ? AND tenant = ? AND NOT EXISTS (SELECT 1 FROM event"
+    " WHERE seq > ? AND action_id <> ? AND kind <> 'erased' AND instr(envelope, ?) > 0)"
+)
+IS_ERASED: Final = "SELECT 1 FROM evidence WHERE digest = ? AND tenant = ? AND body IS NULL AND media = ''"
 PUT_COUNT: Final = (
     "INSERT INTO counter (tenant, subject, name, value) VALUES (?, ?, ?, ?)"
     " ON CONFLICT DO UPDATE SET value = value + excluded.value"

@@ -88,6 +88,7 @@ class SqliteStore(Queries):
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._forked = False
         readers = Readers(self._path, opening.reader)
+        self._purger = opening.purger
         if self._read_only:
             readers.give_back(opening.first_reader())
         else:
@@ -123,6 +124,21 @@ class SqliteStore(Queries):
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
+    def purge(self) -> bool:
+        """Folds the write-ahead log back and empties it: it held pages as they were before something was erased."""
+        if self._read_only:
+            raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
+        connection = self._purger()
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        except apsw.Error as error:
+            raise as_store_error(error, self._path) from error
+        finally:
+            connection.close()
+        return True
+
 
     def damage(self) -> list[str]:
         """What is wrong with the file, by SQLite's own full check and ours; empty if nothing. Reads everything."""

@@ -19,6 +19,7 @@ from readback.ports.store import (
     Appended,
     AppendResult,
     Crowded,
+    Erasure,
     Freeze,
     Frozen,
     KeyRecord,
@@ -156,6 +157,8 @@ class Transaction:
             )
         if item.freezes or item.lifts or item.incidents or item.closes:
             self._control(item)
+        if item.erases is not None:
+            self._erase(item, item.erases)
         return Appended(version=head.version, seq=seq)
 
     def flush(self) -> None:
@@ -312,6 +315,13 @@ class Transaction:
         run(rows.PUT_INCIDENT, [rows.incident_values(incident) for incident in item.incidents])
         at_us = item.projection.updated_us
         run(rows.CLOSE_INCIDENT, [(at_us, item.tenant, incident_id) for incident_id in item.closes])
+
+    def _erase(self, item: Append, erases: Erasure) -> None:
+        """Seldom, so it is written at once; after what the group has gathered, which may refer to it."""
+        self.flush()
+        named = ((digest, bytes.fromhex(digest)) for digest in erases.digests)
+        values = [(raw, item.tenant, erases.as_of_seq, item.action_id, digest.encode()) for digest, raw in named]
+        self._connection.executemany(rows.ERASE, values)
 
     # --- writing -------------------------------------------------------------------------------------
 

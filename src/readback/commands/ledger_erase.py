@@ -1,0 +1,112 @@
+"""`readback ledger erase`: payloads of settled actions are taken out of the ledger; entries and proofs stay."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from readback import bootstrap
+from readback.commands import options
+from readback.commands.counting import counted
+from readback.commands.opening import settings_of, working
+from readback.commands.operator import signing
+from readback.commands.terminal import note, print_json, safe
+from readback.contracts.durations import microseconds
+from readback.domain.erasure import Erased
+from readback.domain.errors import ContractFieldError, UsageError
+from readback.sdk import erasing
+
+EXIT_LEFT = 3
+US = 1_000_000
+
+
+@click.command("erase", short_help="Take payloads out of the ledger; proofs stay.")
+@click.option("--action", "ids", metavar="ID", multiple=True, help="This action or saga; may be repeated.")
+@click.option("--older-than", metavar="AGE", help="All that was last moved longer ago than this, such as 90d.")
+@click.option("--before", metavar="MOMENT", help="All that was last moved before this, such as 2026-01-31 (UTC).")
+@click.option("--all", "everything", is_flag=True, help="Everything of the tenant.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@click.option("--who", metavar="NAME", help="Who orders it (else human: and the name of this account).")
+@click.option("--dry-run", is_flag=True, help="Say what would be erased, and change nothing.")
+@options.ledger
+@options.as_json
+def erase(
+    ids: tuple[str, ...],
+    older_than: str | None,
+    before: str | None,
+    everything: bool,
+    reason: str,
+    who: str | None,
+    dry_run: bool,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Erase what settled actions of the tenant asked for, were answered and read: the bytes are gone from the files.
+
+    \b
+    Entries stay, and so do all proofs, checkpoints and exports: they bind
+    payloads by hash, and the hash is kept. Ids, targets, operations, times and
+    sentences stand in entries. Contracts' texts and approvers' signatures are
+    kept, and so is a payload that another action refers to which is not erased.
+    Backups and copies that were made before have what they had.
+
+    What is still at work, watched or in review is left, and named. Exit code 0: erased; 2: an action that was named is
+    at work, and nothing was erased; 3: something was left, or a reader kept old pages: run it again.
+    """
+    settings = settings_of(url, tenant, principal)
+    with working(settings, None, new=False) as session, counted("erasing", enabled=not as_json) as step:
+        result = erasing.erase(
+            session,
+            ids,
+            _moment(older_than, before),
+            who=signing(who),
+            reason=reason,
+            dry_run=dry_run,
+            everything=everything,
+            progress=step,
+        )
+    if as_json:
+        print_json(result.as_json())
+    else:
+        _tell(result, settings.tenant)
+    return EXIT_LEFT if result.at_work_total or not result.gone else 0
+
+
+def _moment(older_than: str | None, before: str | None) -> datetime | None:
+    if older_than is not None and before is not None:
+        raise UsageError("--older-than and --before say the same.", remedy="Pass one of them.")
+    try:
+        if older_than is not None:
+            now = datetime.fromtimestamp(bootstrap.runtime().now_us() / US, UTC)
+            return now - timedelta(microseconds=microseconds(older_than))
+        if before is not None:
+            found = datetime.fromisoformat(before)
+            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except (ContractFieldError, ValueError) as error:
+        said = "Write an age as 90d or 12h, and a moment as 2026-01-31 or 2026-01-31T12:00:00Z."
+        raise UsageError(f"{safe(older_than or before)} is no age and no moment.", remedy=said) from error
+    return None
+
+
+def _tell(result: Erased, tenant: str) -> None:
+    word = "would be erased" if result.dry_run else "erased"
+    print(f"{result.actions} actions of tenant {safe(tenant)} {word}: {result.pieces} pieces of evidence")
+    if result.shared:
+        print(f"  {result.shared} pieces stay: an action that is not erased refers to them")
+    if result.already:
+        print(f"  {result.already} actions had nothing left to erase")
+    for one in result.at_work:
+        print(f"  left: {one.action_id}: {safe(one.why)}")
+    if result.at_work_total > len(result.at_work):
+        print(f"  and {result.at_work_total - len(result.at_work)} more were left")
+    if not result.gone:
+        note(
+            "A reader holds on to pages from before: run it again when it is done, so that nothing is left in the file."
+        )
+    if result.at_work_total:
+        note("Next: let those settle, cancel them or decide their reviews; then run it again.")
+    elif not result.dry_run and result.actions:
+        note("Next: readback ledger verify. Backups and copies that were made before have what they had.")

@@ -1,0 +1,50 @@
+"""What clients and command line share about erasing: the order, checked, and the store that it is carried out on.
+
+Called by both clients and by `readback ledger erase`. It waits for nothing and asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from readback.canon.limits import MESSAGE_MAX_BYTES
+from readback.domain.erasure import Erased, Erasing
+from readback.domain.errors import OversizeError, UsageError
+from readback.lifecycle import erase as eraser
+from readback.lifecycle.audit import nobody
+from readback.sdk.session import US, Session, check_id
+
+
+def erase(
+    session: Session,
+    ids_or_stamps: Iterable[str],
+    before: datetime | None,
+    *,
+    who: str,
+    reason: str,
+    dry_run: bool = False,
+    everything: bool = False,
+    progress: Callable[[int], None] = nobody,
+) -> Erased:
+    """Carries it out. Raises UsageError for what is no order, and what `lifecycle.erase` raises."""
+    session.check_open()
+    check_id("who", who, UsageError)
+    if not reason.strip():
+        raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
+    if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
+        raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")
+    ids = tuple(session.action_id(each) for each in ids_or_stamps)
+    if sum((bool(ids), before is not None, everything)) != 1:
+        raise UsageError(
+            "What is to be erased is not said, or said twice.",
+            remedy="Name the actions, or the moment before which all are erased, or say that all are.",
+        )
+    order = Erasing(session.scope.tenant, who, reason, ids, None if before is None else _us(before))
+    return eraser.erase(session.store, order, session.runtime.now_us(), dry_run=dry_run, progress=progress)
+
+
+def _us(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        raise UsageError(f"{moment} has no time zone.", remedy="Pass a moment with its zone, such as UTC.")
+    return int(moment.timestamp()) * US + moment.microsecond

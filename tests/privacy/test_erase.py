@@ -1,0 +1,159 @@
+"""Erasure: the bytes are gone from the files, everything that was proved is still proved, and the record says so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from readback import Outcome, bootstrap
+from readback.domain.errors_erasure import ErasureError
+from readback.domain.events import open_envelope
+from tests.privacy.conftest import Book, Shelf, write_of
+
+WHY: Any = {"who": "human:dpo", "reason": "Ana asked for it."}
+SIZES = {"short": "ana-short", "page": "ana-page " * 300, "large": "ana-large " * 30_000}
+
+
+def _words(texts: dict[str, str]) -> list[bytes]:
+    return [text.split()[0].encode() for text in texts.values()]
+
+
+@pytest.mark.requirement("PRIVACY-bytes-gone")
+def test_the_bytes_of_an_erased_action_are_in_none_of_the_files(shelf: Shelf) -> None:
+    texts = {**SIZES, **{f"p{n}": f"bob-{n} " * (n * 17) for n in range(1, 40)}}
+    made = shelf.fill(texts)
+    for word in _words(texts):
+        assert word in shelf.files()
+    with shelf.open() as rb:  # the files are looked at while they are open: nothing waits for the end of a process
+        for page in SIZES:
+            done = rb.erase(made[page].id, **WHY)
+            assert (done.actions, done.pieces, done.gone) == (1, 4, True)
+        held = shelf.files()
+        for word in _words(SIZES):
+            assert word not in held
+        assert b"bob-7 " in held
+    assert shelf.audited().faults == []
+    assert shelf.audited().erased == 12
+
+
+@pytest.mark.requirement("PRIVACY-bytes-gone")
+def test_a_whole_tenant_is_erased_and_nothing_of_it_is_left(shelf: Shelf) -> None:
+    texts = {f"p{n}": f"cleo-{n} " * (1 + n * 31) for n in range(60)}
+    shelf.fill(texts)
+    shelf.runtime.advance(10)
+    with shelf.open() as rb:
+        done = rb.erase(before=_moment(shelf), **WHY)
+        assert (done.actions, done.at_work_total, done.shared) == (60, 0, 0)
+        assert b"cleo-" not in shelf.files()
+        again = rb.erase(before=_moment(shelf), **WHY)
+        assert (again.actions, again.already) == (0, 60)
+    assert shelf.audited().faults == []
+
+
+def _moment(shelf: Shelf) -> datetime:
+    return datetime.fromtimestamp(shelf.runtime.now_us() / 1_000_000, UTC)
+
+
+@pytest.mark.requirement("PRIVACY-erase-by-age")
+def test_only_what_was_last_moved_before_the_moment_is_erased(shelf: Shelf) -> None:
+    old = shelf.fill({"old": "old-words"})["old"]
+    shelf.runtime.advance(3600)
+    new = shelf.fill({"new": "new-words"})["new"]
+    with shelf.open() as rb:
+        done = rb.erase(before=_moment(shelf) - timedelta(minutes=30), **WHY)
+        assert done.actions == 1
+        assert rb.get(old.id).erased
+        assert not rb.get(new.id).erased
+    assert b"old-words" not in shelf.files()
+    assert b"new-words" in shelf.files()
+
+
+@pytest.mark.requirement("PRIVACY-shared-kept")
+def test_a_payload_that_another_action_has_too_stays_until_that_one_is_erased(shelf: Shelf) -> None:
+    """The page's row differs by its stamp; what was asked for and what the tool answered are the same for both."""
+    with shelf.open() as rb:
+        one = rb.run(shelf.write(page="p", text="the same words"), operation="one")
+        two = rb.run(shelf.write(page="p", text="the same words"), operation="two")
+        first = rb.erase(one.id, **WHY)
+        assert (first.pieces, first.shared) == (0, 4)
+        assert b"the same words" in shelf.files()
+        assert rb.get(two.id).observation.body == {"written": "the same words"}  # type: ignore[union-attr]
+        _holds_nothing(rb.get(one.id))  # its own record shows nothing, though the bytes are there
+        assert shelf.audited().faults == []
+        second = rb.erase(two.id, **WHY)
+        assert second.shared == 0
+        assert b"the same words" not in shelf.files()
+    assert shelf.audited().faults == []
+
+
+def _holds_nothing(outcome: Outcome) -> None:
+    assert outcome.erased
+    assert (outcome.authoritative, outcome.before, outcome.postconditions) == (None, None, ())
+    assert outcome.observation is not None
+    assert outcome.observation.body is None
+
+
+@pytest.mark.requirement("PRIVACY-shared-kept")
+def test_what_is_recorded_again_after_it_was_erased_is_there_for_the_one_that_recorded_it(shelf: Shelf) -> None:
+    one = shelf.fill({"p": "twice said"})["p"]
+    with shelf.open() as rb:
+        rb.erase(one.id, **WHY)
+        two = rb.run(shelf.write(page="p", text="twice said"), operation="two")
+        assert rb.get(two.id).authoritative["text"] == "twice said"  # type: ignore[index, call-overload]
+        _holds_nothing(rb.get(one.id))
+    assert shelf.audited().faults == []
+
+
+@pytest.mark.requirement("PRIVACY-erased-said")
+def test_an_erased_outcome_keeps_what_it_came_to_and_says_that_its_payloads_are_gone(shelf: Shelf) -> None:
+    made = shelf.fill({"p": "words"})["p"]
+    with shelf.open() as rb:
+        before = rb.get(made.id)
+        rb.erase(made.id, **WHY)
+        after = rb.get(made.id)
+        _holds_nothing(after)
+        assert (after.state, after.verified, after.standing) == (before.state, True, True)
+        assert after.message == before.message
+        assert after.as_json()["erased_us"] == shelf.runtime.now_us()
+        assert rb.list()[0].erased
+        replayed = rb.run(shelf.write(page="p", text="words"), operation="p")
+        assert (replayed.id, replayed.replayed, replayed.erased) == (made.id, True, True)
+        packet = rb.review(made.id).as_json()
+        assert packet["requested"] == packet["authoritative"] == {"$erased": True}
+
+
+@pytest.mark.requirement("PRIVACY-erased-entry")
+def test_an_entry_of_the_action_itself_says_what_was_erased_by_whom_and_why(shelf: Shelf) -> None:
+    made = shelf.fill({"p": "words"})["p"]
+    with shelf.open() as rb:
+        rb.erase(made.id, **WHY)
+        assert rb.erase(made.id, **WHY).already == 1
+    store = bootstrap.store(shelf.url, read_only=True)
+    events = [open_envelope(each.envelope).event for each in store.events(made.id)]
+    store.close()
+    assert [each.kind.value for each in events].count("erased") == 1
+    data = events[-1].data
+    assert (data["who"], data["reason"]) == ("human:dpo", "Ana asked for it.")
+    assert len(data["digests"]) == 4  # type: ignore[arg-type]
+    kept = {digest for each in events for name, digest in each.refs.items() if name == "contract"}
+    assert kept.isdisjoint(data["digests"])  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("PRIVACY-at-work-refused")
+def test_what_is_at_work_is_not_erased_and_nothing_that_was_named_beside_it(shelf: Shelf) -> None:
+    with shelf.open() as rb:
+        settled = rb.run(shelf.write(page="p", text="settled"), operation="settled")
+        waits = rb.run(write_of(Book(), Book())(page="q", text="lost"), operation="waits", wait=0)
+        assert not waits.settled
+        with pytest.raises(ErasureError, match="gone on with") as refused:
+            rb.erase(waits.id, **WHY)
+        assert (refused.value.code, refused.value.exit_code) == ("erasure.at-work", 2)
+        shelf.runtime.advance(1)
+        done = rb.erase(before=_moment(shelf), **WHY)
+        assert (done.actions, done.at_work_total) == (1, 1)
+        assert done.at_work[0].action_id == waits.id
+        assert rb.get(settled.id).erased
+    assert b"lost" in shelf.files()
+    assert shelf.audited().faults == []
