@@ -13,7 +13,6 @@ from readback.domain import claim as claims
 from readback.domain import state as states
 from readback.domain.approval import HOLD, NEVER_AGAIN
 from readback.domain.approval_record import Asked, asked, signed
-from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
@@ -116,9 +115,6 @@ class Action:
     reserved: bool = False
     """Its key was taken again before it was executed."""
     break_glass: str = ""
-    erased: tuple[str, ...] = ()
-    """Digests of its payloads that were erased, and not recorded again since."""
-    erased_us: int = 0
     created_us: int = 0
     updated_us: int = 0
     validated_us: int = 0
@@ -171,10 +167,7 @@ class Action:
             self.state = step
         self.version += 1
         self.head = head
-        if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
-            self.updated_us = event.at_us
-        if self.erased and event.refs:
-            self.erased = let_go(self.erased, event)
+        self.updated_us = event.at_us
         try:
             _APPLY[event.kind](self, event)
         except KeyError as missing:
@@ -272,27 +265,6 @@ def _take_judgement(a: Action, e: Event) -> None:
         a.claimed_us = e.at_us
     j.attribution, j.row, j.table = str(d["attribution"]), str(d["row"]), str(d["table"])
     j.recovery, j.level = str(d["recovery"]), _int(d["level"])
-    if a.watch is not None or "watch" in d:
-        _watch_judged(a, e)
-
-
-def _watch_judged(a: Action, e: Event) -> None:
-    said, held = e.data.get("watch"), a.judgement.verdict == "verified"
-    if isinstance(said, dict):
-        a.watch = watching.begun(said, a.reading, a.reading_ref, e.at_us)
-    elif a.watch is not None:
-        a.watch = watching.judged(a.watch, held, a.reading, (a.reading_ref, a.judgement.ref), e.at_us)
-
-
-def _watched(a: Action, e: Event) -> None:
-    """Looked at, and nothing is new: after a success, or while an effect of what failed may still land."""
-    due = e.data["due"]
-    a.due_us, a.decision = due if isinstance(due, int) else None, ""
-    if a.watch is not None:
-        a.watch = watching.looked(a.watch, e.data, e.at_us)
-    else:
-        a.late_polls += 1
-    _beside(a, e)
 
 
 def _verified_to_be_reversed(j: Judgement) -> bool:
@@ -378,10 +350,6 @@ def _resolved(a: Action, e: Event) -> None:
 def _lifted(a: Action, e: Event) -> None:
     lifted = _texts(e.data["lift"])
     a.frozen = tuple(subject for subject in a.frozen if subject not in lifted)
-
-
-def _erased(a: Action, e: Event) -> None:
-    a.erased, a.erased_us = let_go(a.erased, e), e.at_us
 
 
 def _beside(a: Action, e: Event) -> None:
@@ -472,5 +440,4 @@ _APPLY = {
     EventKind.DENIED: _denied,
     EventKind.RESOLVED: _resolved,
     EventKind.LIFTED: _lifted,
-    EventKind.ERASED: _erased,
 }
