@@ -113,8 +113,6 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-@dataclass(frozen=True, slots=True)
 class Erasure:
     """Evidence whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
 
@@ -126,6 +124,8 @@ class Erasure:
     as_of_seq: int
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
     """A counter of consecutive faults: `delta` is added; None sets it back to zero."""
 
     subject: str
@@ -201,8 +201,8 @@ class Append:
     """Claims that this action was planned upon."""
     in_flight_max: int = 0
     """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
-
     erases: Erasure | None = None
+
 
 @swift
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,6 @@ class LedgerStore(Protocol):
         a difference raises StoreCorruptError."""
         ...
 
-    def count(self, tenant: str, subject: str, name: str) -> int:
     def erased(self, tenant: str, digest: str) -> bool:
         """Whether this evidence was erased: its digest is known, and its bytes are gone. Evidence that is appended
         again after that has its bytes again."""
@@ -366,6 +365,7 @@ class LedgerStore(Protocol):
         """The place of the last entry, 0 where there is none."""
         ...
 
+    def count(self, tenant: str, subject: str, name: str) -> int:
         """The present value of a counter."""
         ...
 

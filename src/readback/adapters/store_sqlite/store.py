@@ -86,9 +86,9 @@ class SqliteStore(Queries):
         self._writer: apsw.Connection | None = None
         self._known: Known | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
+        self._purger = opening.purger
         self._forked = False
         readers = Readers(self._path, opening.reader)
-        self._purger = opening.purger
         if self._read_only:
             readers.give_back(opening.first_reader())
         else:
@@ -124,6 +124,7 @@ class SqliteStore(Queries):
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
+
     def purge(self) -> bool:
         """Folds the write-ahead log back and empties it: it held pages as they were before something was erased."""
         if self._read_only:
@@ -138,7 +139,6 @@ class SqliteStore(Queries):
         finally:
             connection.close()
         return True
-
 
     def damage(self) -> list[str]:
         """What is wrong with the file, by SQLite's own full check and ours; empty if nothing. Reads everything."""
