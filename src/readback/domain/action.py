@@ -13,6 +13,7 @@ from readback.domain import claim as claims
 from readback.domain import state as states
 from readback.domain.approval import HOLD, NEVER_AGAIN
 from readback.domain.approval_record import Asked, asked, signed
+from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
@@ -115,6 +116,9 @@ class Action:
     reserved: bool = False
     """Its key was taken again before it was executed."""
     break_glass: str = ""
+    erased: tuple[str, ...] = ()
+    """Digests of its payloads that were erased, and not recorded again since."""
+    erased_us: int = 0
     created_us: int = 0
     updated_us: int = 0
     validated_us: int = 0
@@ -167,7 +171,10 @@ class Action:
             self.state = step
         self.version += 1
         self.head = head
-        self.updated_us = event.at_us
+        if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
+            self.updated_us = event.at_us
+        if self.erased and event.refs:
+            self.erased = let_go(self.erased, event)
         try:
             _APPLY[event.kind](self, event)
         except KeyError as missing:
@@ -352,6 +359,10 @@ def _lifted(a: Action, e: Event) -> None:
     a.frozen = tuple(subject for subject in a.frozen if subject not in lifted)
 
 
+def _erased(a: Action, e: Event) -> None:
+    a.erased, a.erased_us = let_go(a.erased, e), e.at_us
+
+
 def _beside(a: Action, e: Event) -> None:
     """What an entry does beside its action; see lifecycle.control."""
     d = e.data
@@ -440,4 +451,5 @@ _APPLY = {
     EventKind.DENIED: _denied,
     EventKind.RESOLVED: _resolved,
     EventKind.LIFTED: _lifted,
+    EventKind.ERASED: _erased,
 }
