@@ -92,13 +92,13 @@ class Action:
     """A staged transaction was left without an answer to its end: it may still be committed."""
     cancelled: bool = False
     contested: bool = False
-    hold: str = ""
-    approval: Asked | None = None
     """What was told of it is contradicted, and nobody has decided about that."""
     claims: tuple[claims.Said, ...] = ()
     """What was said last of each of its claims; nothing is written for one that merely stands."""
     claimed_us: int = 0
     """When it was verified first, whatever was said later: that is what makes its claims."""
+    hold: str = ""
+    approval: Asked | None = None
     """The approval that it waits for or stood on; None where none was asked for."""
     gated: bool = False
     """Its last attempt says which approvals it stood on, if only that it needed none."""
@@ -134,17 +134,17 @@ class Action:
         return Resolution(self.resolution)
 
     @property
+    def claim(self) -> str:
+        """The worst that was said of its claims; see domain.claim."""
+        return claims.worst(self.claims) if self.claims else ""
+
+    @property
     def may_repeat(self) -> bool:
         """Whether the operation may be proposed again: it had no effect, and none can follow; or a person says so.
 
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
         attested = self.attested
-    @property
-    def claim(self) -> str:
-        """The worst that was said of its claims; see domain.claim."""
-        return claims.worst(self.claims) if self.claims else ""
-
         if attested is not Resolution.NONE:
             return attested is Resolution.ATTESTED_NOT_DONE
         if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
@@ -258,8 +258,14 @@ def _judged(a: Action, e: Event) -> None:
     a.due_us = due if isinstance(due, int) else None
     a.review, a.decision = str(d["review"]), ""
     _beside(a, e)
+    if a.claimed_us == 0 and (a.state is State.RECONCILED_SUCCESS or _verified_to_be_reversed(a.judgement)):
+        a.claimed_us = e.at_us
     if a.state in states.TERMINAL or a.due_us is None:
         a.reconciled_us = e.at_us
+
+
+def _verified_to_be_reversed(j: Judgement) -> bool:
+    return j.verdict == "verified" and j.discrepancy == "compensation_required"
 
 
 def _take_judgement(a: Action, e: Event) -> None:
@@ -268,14 +274,8 @@ def _take_judgement(a: Action, e: Event) -> None:
         return
     j.verdict, j.why = str(d["verdict"]), str(d["why"])
     j.finding, j.discrepancy = str(d["finding"]), str(d["discrepancy"])
-    if a.claimed_us == 0 and (a.state is State.RECONCILED_SUCCESS or _verified_to_be_reversed(a.judgement)):
-        a.claimed_us = e.at_us
     j.attribution, j.row, j.table = str(d["attribution"]), str(d["row"]), str(d["table"])
     j.recovery, j.level = str(d["recovery"]), _int(d["level"])
-
-
-def _verified_to_be_reversed(j: Judgement) -> bool:
-    return j.verdict == "verified" and j.discrepancy == "compensation_required"
     j.effect_shown, j.dead = bool(d["effect_shown"]), bool(d["dead"])
     j.done, j.undone = _texts(d["done"]), _texts(d["undone"])
     j.detail = str(d.get("detail", ""))
