@@ -326,6 +326,9 @@ class Engine:
 
     def _again(self, run: Run) -> Work:
         """An attempt of what was approved; or another one under the same key, which the table let be made."""
+        refused = yield from validate.relying(run)
+        if refused is not None:
+            return (yield from self._refuse(run, refused))
         stands_on: tuple[str, ...] | None = ()
         if run.contract.approval is not None:
             stands_on = yield from approve.gate(run, self.approvals, self.table)

@@ -75,6 +75,9 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     }
     if contract.scopes:
         context["scopes"] = list(contract.scopes)  # those under which it was admitted
+    if request.upon:
+        context["upon"] = list(request.upon)
+        run.rely(request.upon)
     data: dict[str, Json] = {
         "principal": scope.principal,
         "contract": contract.name,

@@ -87,6 +87,8 @@ class Request:
     """The id that was announced for it; "" to draw a fresh one."""
     ordered: bool = False
     """A person ordered it in review: it is executed also where its target is frozen."""
+    upon: tuple[str, ...] = ()
+    """Ids of the claims that it is planned upon: where one does not stand, nothing is executed."""
 
 
 @dataclass(frozen=True, slots=True)

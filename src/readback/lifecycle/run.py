@@ -91,6 +91,7 @@ class Run:
     _replaces: str = ""
     _unless: tuple[str, ...] = ()
     _control: Control | None = None
+    _relies: tuple[str, ...] = ()
     """What its entries do beside the action: most do nothing."""
 
     def __post_init__(self) -> None:
@@ -213,6 +214,10 @@ class Run:
         """The next append is refused where one of these is frozen."""
         self._unless = subjects
 
+    def rely(self, claims: tuple[str, ...]) -> None:
+        """The first append says upon which claims it was planned."""
+        self._relies = claims
+
     def begin_again(self, action: Action) -> None:
         """What was recorded and could not be made durable is forgotten: the action is as the ledger has it."""
         self.action = action
@@ -251,6 +256,7 @@ class Run:
             (),
             self._unless,
             () if self._control is None else tuple(self._control.incidents),
+            relies=self._relies,
             in_flight_max=self.in_flight_max,
         )
 
@@ -263,6 +269,8 @@ class Run:
         self._counts.clear()
         self._reserve, self._replaces, self._unless, self.in_flight_max = None, "", (), 0
         self._control = None
+        if self._relies:
+            self._relies = ()
 
     def _projection(self, now_us: int, park: bool) -> Projection:
         a, c = self.action, self.contract

@@ -13,6 +13,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.action import Action
 from readback.domain.change import is_withheld
+from readback.domain.claim import ClaimKind, claim_id
 from readback.domain.errors import InputError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.predicate import look
@@ -85,7 +86,14 @@ def request_of(
         saga=saga.id,
         region=terms.region.value,
         action_id=action_id,
+        upon=_edges(saga, terms, family),
     )
+
+
+def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[str, ...]:
+    """What the steps before it left has to hold still when it is begun."""
+    before = (family.get(saga.steps[name].action_id) for name in terms.after)
+    return tuple(claim_id(each.id, ClaimKind.HOLDS) for each in before if each is not None)
 
 
 def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Step, Answer, Json]:

@@ -14,6 +14,7 @@ from readback.canon import Json
 from readback.domain.contract import Contract
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
+from readback.domain.errors_claim import NOT_STANDING
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import CODE
@@ -22,6 +23,7 @@ from readback.domain.reading import Presence
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
+from readback.lifecycle import rely
 from readback.lifecycle.evaluate import evaluate
 from readback.lifecycle.execute import touches
 from readback.lifecycle.plan import Request, Scope
@@ -75,6 +77,8 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Ref
     `opened`: what the ledger told of it just now; it is asked where that is not given.
     """
     contract = run.contract
+    if "upon" in run.action.context and (refused := (yield from relying(run))) is not None:
+        return refused
     if contract.needs_before or _failing_source(run):
         freeze = opened.freeze if opened is not None else (yield from _frozen(run))
         if freeze is not None:
@@ -85,6 +89,14 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Ref
         if refusal is not None:
             return refusal
     return _version(run) or _preconditions(run)
+
+
+def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
+    """Refused where something that it was planned upon does not stand."""
+    if "upon" not in run.action.context:
+        return None
+    detail = yield from rely.why_not(run.action)
+    return Refusal(NOT_STANDING, detail, Finding.STALE_STATE, Discrepancy.STALE_STATE) if detail else None
 
 
 def _frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:
