@@ -31,6 +31,30 @@ class LogProofError(LogError):
     remedy_default = "Do not rely on what it was to prove; keep both as they are, and compare with another copy."
 
 
+class LogCutError(LogProofError):
+    """A checkpoint covers more entries than there are: the end was cut off, or the checkpoint is of what never was."""
+
+    code = "log.cut"
+
+
+class LogForkError(LogProofError):
+    """Two checkpoints of as many entries differ: the log was shown in two forms."""
+
+    code = "log.fork"
+
+
+class LogRewrittenError(LogProofError):
+    """The entries that a checkpoint covers are not those that are there."""
+
+    code = "log.rewritten"
+
+
+class LogOriginError(LogProofError):
+    """A checkpoint of another log."""
+
+    code = "log.origin"
+
+
 class LogSignatureError(LogError):
     """No valid signature by the key that was asked for, or an invalid one in its name."""
 

@@ -143,11 +143,14 @@ class TileReader:
         found = self._tiles.get((level, place))
         if found is None:
             width = min((self._size >> (HEIGHT * level)) - place * WIDTH, WIDTH)
-            found = parse_tile(self._fetch(tile_path(level, place, width)), width)
+            found = parse_tile(self._fetched(level, place, width), width)
             if len(self._tiles) >= TILES_READ_MAX:
                 self._tiles.clear()
             self._tiles[level, place] = found
         return found
+
+    def _fetched(self, level: int, place: int, width: int) -> bytes:
+        return self._fetch(tile_path(level, place, width))
 
 
 def perfect(hashes: list[bytes]) -> bytes:

@@ -33,6 +33,13 @@ class Authority:
 
     key: VerifierKey
     check: Check
+    former: tuple[VerifierKey, ...] = ()
+    """Keys that signed before this one: what they signed counts still."""
+
+    @property
+    def keys(self) -> tuple[VerifierKey, ...]:
+        """All whose signatures count."""
+        return (self.key, *self.former)
 
 
 def key_of(signer: LogSigner) -> VerifierKey:

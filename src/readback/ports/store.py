@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from readback.canon.swift import swift
+from readback.ports.log import SealedLog
 
 
 @swift
@@ -275,7 +276,7 @@ class Opened:
     freeze: Freeze | None
 
 
-class LedgerStore(Protocol):
+class LedgerStore(SealedLog, Protocol):
     """Durable, append-only, compare-and-swap. Trusted to keep what it acknowledged, and no more.
 
     Every method may raise `StoreError` (a typed child says which: locked, read-only, full, corrupt,

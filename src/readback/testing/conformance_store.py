@@ -32,6 +32,7 @@ from readback.ports.store import (
 )
 from readback.testing.conformance_store_control import ControlConformance
 from readback.testing.conformance_store_erasure import ErasureConformance
+from readback.testing.conformance_store_log import LogConformance
 from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
@@ -48,7 +49,7 @@ THREADS = 8
 ROUNDS = 25
 
 
-class StoreConformance(WorkConformance, ControlConformance, ErasureConformance):
+class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, LogConformance):
     """Appends, idempotency records, evidence, counters, threads and the end."""
 
     # --- one append ----------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ from readback.ports.store_rules import (
     refuse_malformed,
 )
 
+from readback.testing.store_memory_log import MemoryLog, SealedContent
+
 
 @dataclass(slots=True)
 class _Content:
@@ -59,9 +61,10 @@ class _Content:
     freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
     reliances: set[tuple[str, str, str]] = field(default_factory=set)
+    sealed: SealedContent = field(default_factory=SealedContent)
 
 
-class MemoryStore:
+class MemoryStore(MemoryLog):
     """Keeps the promises of `LedgerStore`, from any thread of this process."""
 
     def __init__(self, content: _Content | None = None) -> None:
@@ -376,6 +379,14 @@ class MemoryStore:
             woken = replace(stored.projection, due_us=min(stored.projection.due_us, at_us))
             self._put(StoredProjection(woken, stored.version, stored.fence))
             return True
+
+    # --- the sealed log ------------------------------------------------------------------------------
+
+    def _sealed(self) -> SealedContent:
+        return self._content.sealed
+
+    def _entries(self) -> list[StoredEvent]:
+        return self._content.log
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.reading import Queries, Readers
+from readback.adapters.store_sqlite.sealing import SealedQueries
 from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, ToldWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
 from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
@@ -75,7 +76,7 @@ def path_of(url: Path | str) -> Path:
     return Path(unquote(name)).absolute()
 
 
-class SqliteStore(Queries):
+class SqliteStore(SealedQueries, Queries):
     """Keeps `LedgerStore`. Safe for threads, and for several processes on a local disk; not across fork()."""
 
     def __init__(self, opening: Opening) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite.sealing import CosignWork, MarkWork, SealWork
 from readback.adapters.store_sqlite.writing import Transaction
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import refuse_malformed
@@ -99,4 +100,6 @@ class PaceWork:
         return transaction.pace(self.tenant, self.now_us, self.wanted_us, self.per_minute)
 
 
-Work: TypeAlias = AppendWork | LeaseWork | PaceWork | ReleaseWork | ToldWork | WakeWork
+Work: TypeAlias = (
+    AppendWork | CosignWork | LeaseWork | MarkWork | PaceWork | ReleaseWork | SealWork | ToldWork | WakeWork
+)

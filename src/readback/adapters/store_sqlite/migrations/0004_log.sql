@@ -1,4 +1,5 @@
--- The Merkle log as far as it is sealed: full tiles of 256 hashes, the signed heads, and who has been given which.
+-- The Merkle log as far as it is sealed: tiles of up to 256 hashes (the last of each level grows), the signed heads, and
+-- which of them each anchor took.
 CREATE TABLE tile (
     level  INTEGER NOT NULL,
     place  INTEGER NOT NULL,

@@ -1,0 +1,123 @@
+"""The sealed log in SQLite: tiles, checkpoints and marks of anchors, beside the entries that they cover.
+
+Called by the store, which inherits the queries and hands the changes to its writer. It must not look into what it
+keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite.writing import Transaction
+from readback.ledger.frontier import HashTile
+from readback.ports.log import AnchorMark, SealedHead
+
+TILES_A_PIECE: Final = 64
+HEADS_A_PIECE: Final = 512
+
+_ENTRIES: Final = "SELECT seq, envelope, leaf FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+_TILE: Final = "SELECT hashes FROM tile WHERE level = ? AND place = ?"
+_TILES: Final = "SELECT level, place, hashes FROM tile WHERE (level, place) > (?, ?) ORDER BY level, place LIMIT ?"
+_HEAD: Final = "SELECT size, at_us, note FROM checkpoint WHERE size = ?"
+_LAST: Final = "SELECT size, at_us, note FROM checkpoint ORDER BY size DESC LIMIT 1"
+_HEADS: Final = "SELECT size, at_us, note FROM checkpoint WHERE size > ? ORDER BY size LIMIT ?"
+_LAST_SIZE: Final = "SELECT max(size) FROM checkpoint"
+_PUT_TILE: Final = (
+    "INSERT INTO tile (level, place, hashes) VALUES (?, ?, ?)"
+    " ON CONFLICT (level, place) DO UPDATE SET hashes = excluded.hashes"
+)
+_PUT_HEAD: Final = "INSERT INTO checkpoint (size, at_us, note) VALUES (?, ?, ?)"
+_COSIGN: Final = "UPDATE checkpoint SET note = ? WHERE size = ?"
+_ANCHORS: Final = "SELECT name, size, at_us, said FROM anchor ORDER BY name"
+_PUT_MARK: Final = (
+    "INSERT INTO anchor (name, size, at_us, said) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET size = excluded.size, at_us = excluded.at_us, said = excluded.said"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SealWork:
+    """A checkpoint with its tiles; the answer is whether it was kept."""
+
+    after: int
+    tiles: tuple[HashTile, ...]
+    head: SealedHead
+
+    def apply(self, transaction: Transaction) -> bool:
+        found = transaction.one(_LAST_SIZE, ())
+        if (found[0] if found else None) != (self.after or None):
+            return False
+        for tile in self.tiles:
+            transaction.one(_PUT_TILE, (tile.level, tile.place, tile.hashes))
+        transaction.one(_PUT_HEAD, (self.head.size, self.head.at_us, self.head.note))
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class CosignWork:
+    """A note with more signatures."""
+
+    size: int
+    note: bytes
+
+    def apply(self, transaction: Transaction) -> None:
+        transaction.one(_COSIGN, (self.note, self.size))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkWork:
+    """How far an anchor was told."""
+
+    mark: AnchorMark
+
+    def apply(self, transaction: Transaction) -> None:
+        transaction.one(_PUT_MARK, (self.mark.name, self.mark.size, self.mark.at_us, self.mark.said))
+
+
+class SealedQueries:
+    """The sealed half of the store port. `_many_rows` and `_submit` are the store's."""
+
+    _many_rows: Callable[..., list[rows.Row]]
+
+    def _submit(self, work: SealWork | CosignWork | MarkWork, weight: int = 1) -> object:
+        raise NotImplementedError
+
+    def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        return cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
+
+    def tile(self, level: int, place: int) -> bytes | None:
+        found = self._many_rows(_TILE, (level, place))
+        return cast("bytes", found[0][0]) if found else None
+
+    def tiles(self) -> Iterator[HashTile]:
+        after: rows.Row = (-1, -1)
+        while piece := self._many_rows(_TILES, (*after, TILES_A_PIECE)):
+            for row in piece:
+                yield HashTile(*row)  # type: ignore[arg-type]  # the columns stand in the order of the fields
+            after = piece[-1][:2]
+
+    def checkpoint(self, size: int | None = None) -> SealedHead | None:
+        found = self._many_rows(_LAST) if size is None else self._many_rows(_HEAD, (size,))
+        return SealedHead(*found[0]) if found else None  # type: ignore[arg-type]
+
+    def checkpoints(self) -> Iterator[SealedHead]:
+        after = 0
+        while piece := self._many_rows(_HEADS, (after, HEADS_A_PIECE)):
+            for row in piece:
+                yield SealedHead(*row)  # type: ignore[arg-type]
+            after = cast("int", piece[-1][0])
+
+    def seal(self, after: int, tiles: Sequence[HashTile], head: SealedHead) -> bool:
+        return cast("bool", self._submit(SealWork(after, tuple(tiles), head)))
+
+    def cosigned(self, size: int, note: bytes) -> None:
+        self._submit(CosignWork(size, note))
+
+    def anchors(self) -> list[AnchorMark]:
+        return [AnchorMark(*row) for row in self._many_rows(_ANCHORS)]  # type: ignore[arg-type]
+
+    def mark(self, mark: AnchorMark) -> None:
+        self._submit(MarkWork(mark))

@@ -1,0 +1,69 @@
+"""Cosignatures of witnesses (C2SP tlog-cosignature, Ed25519): that somebody else saw a checkpoint, and when.
+
+Called where a witness's answer is taken, and where such lines are checked. A witness signs the checkpoint's text with a
+time before it, under a key whose id has a number of its own, so that no signature of a log can pass for one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from readback.ledger.coding import base64_bytes, base64_text
+from readback.ledger.fault import LogFormatError, LogSignatureError
+from readback.ledger.note import KEY_BYTES, KEY_ID_BYTES, SIGNATURE_BYTES, Check, Sign, Signature, VerifierKey
+
+COSIGNATURE: Final = b"\x04"
+"""The algorithm's number in key ids and encoded keys: timestamped Ed25519."""
+TIME_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessKey:
+    """The public half of a witness's key, with its name."""
+
+    name: str
+    public: bytes
+
+    def __post_init__(self) -> None:
+        VerifierKey(self.name, self.public)  # the same rules for names and keys
+
+    @property
+    def key_id(self) -> bytes:
+        return sha256(self.name.encode() + b"\n" + COSIGNATURE + self.public).digest()[:KEY_ID_BYTES]
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{base64_text(COSIGNATURE + self.public)}"
+
+
+def parse_witness_key(text: str) -> WitnessKey:
+    """Reads a witness's verifier key. Raises LogFormatError."""
+    parts = text.split("+", 2)  # base64 may hold a plus; a name may not
+    raw = base64_bytes(parts[2], "witness's key") if len(parts) == 3 else b""
+    if raw[:1] != COSIGNATURE or len(raw) != 1 + KEY_BYTES:
+        raise LogFormatError("This is no key of a witness: name+id+key, for timestamped Ed25519.")
+    found = WitnessKey(parts[0], raw[1:])
+    if found.key_id.hex() != parts[1]:
+        raise LogFormatError("The witness's key has another id than its name and its key make.")
+    return found
+
+
+def cosign(text: str, key: WitnessKey, sign: Sign, at_s: int) -> Signature:
+    """A witness's signature of a checkpoint's text at a time, in seconds since the epoch."""
+    return Signature(key.name, key.key_id, at_s.to_bytes(TIME_BYTES, "big") + sign(_message(text, at_s)))
+
+
+def check_cosignature(line: Signature, text: str, key: WitnessKey, check: Check) -> int:
+    """When the witness saw the checkpoint, in seconds since the epoch. Raises LogSignatureError where it did not."""
+    at_s = int.from_bytes(line.signature[:TIME_BYTES], "big")
+    signature = line.signature[TIME_BYTES:]
+    public = "ed25519:" + base64_text(key.public)
+    named = (line.name, line.key_id) == (key.name, key.key_id)
+    if not named or len(signature) != SIGNATURE_BYTES or not check(public, _message(text, at_s), signature):
+        raise LogSignatureError(f"The cosignature by {key.name} is not valid.")
+    return at_s
+
+
+def _message(text: str, at_s: int) -> bytes:
+    return f"cosignature/v1\ntime {at_s}\n{text}".encode()

@@ -1,0 +1,79 @@
+"""The sealed log of the store in memory. Called by that store alone; it forgets when that goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from readback.ledger.frontier import HashTile
+from readback.ports.log import AnchorMark, SealedHead
+from readback.ports.store import StoredEvent
+
+
+@dataclass(slots=True)
+class SealedContent:
+    """What several stores opened over the same content share."""
+
+    tiles: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    heads: dict[int, SealedHead] = field(default_factory=dict)
+    marks: dict[str, AnchorMark] = field(default_factory=dict)
+
+
+class MemoryLog:
+    """Keeps the promises of `SealedLog`. The store brings the lock, the entries and the content."""
+
+    def _sealed(self) -> SealedContent:
+        raise NotImplementedError
+
+    def _entries(self) -> list[StoredEvent]:
+        raise NotImplementedError
+
+    def _open(self) -> threading.Lock:
+        raise NotImplementedError
+
+    def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        with self._open():
+            return [(e.seq, e.envelope, e.leaf) for e in self._entries()[after_seq : after_seq + limit]]
+
+    def tile(self, level: int, place: int) -> bytes | None:
+        with self._open():
+            return self._sealed().tiles.get((level, place))
+
+    def tiles(self) -> Iterator[HashTile]:
+        with self._open():
+            found = sorted(self._sealed().tiles.items())
+        yield from (HashTile(level, place, hashes) for (level, place), hashes in found)
+
+    def checkpoint(self, size: int | None = None) -> SealedHead | None:
+        with self._open():
+            heads = self._sealed().heads
+            return heads.get(max(heads, default=0) if size is None else size)
+
+    def checkpoints(self) -> Iterator[SealedHead]:
+        with self._open():
+            found = sorted(self._sealed().heads.items())
+        yield from (head for _, head in found)
+
+    def seal(self, after: int, tiles: Sequence[HashTile], head: SealedHead) -> bool:
+        with self._open():
+            sealed = self._sealed()
+            if max(sealed.heads, default=0) != after:
+                return False
+            sealed.tiles.update({(tile.level, tile.place): tile.hashes for tile in tiles})
+            sealed.heads[head.size] = head
+            return True
+
+    def cosigned(self, size: int, note: bytes) -> None:
+        with self._open():
+            heads = self._sealed().heads
+            if size in heads:
+                heads[size] = replace(heads[size], note=note)
+
+    def anchors(self) -> list[AnchorMark]:
+        with self._open():
+            return sorted(self._sealed().marks.values(), key=lambda mark: mark.name)
+
+    def mark(self, mark: AnchorMark) -> None:
+        with self._open():
+            self._sealed().marks[mark.name] = mark
