@@ -301,6 +301,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, _first(world, store).contract_hash),
     "erased": lambda store, world: store.erased(OTHER, _first(world, store).contract_hash),
+    "dependants": lambda store, world: store.dependants(OTHER, f"{world.ids['verified']}:happened", 10),
     "evidence_bytes": lambda store, world: store.evidence_bytes(OTHER),
     "count": lambda store, world: store.count(OTHER, "contract:ship", "mismatch"),
     "counts": lambda store, world: store.counts(OTHER),

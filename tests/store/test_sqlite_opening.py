@@ -201,21 +201,23 @@ def test_a_migration_whose_text_has_changed_is_refused(path: Path) -> None:
 
 def test_an_older_ledger_is_brought_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
-    later = schema.Migration(3, "0003_later.sql", "CREATE TABLE later (x) STRICT;".replace("(x)", "(x INTEGER)"))
+    next_one = len(schema.migrations()) + 1
+    later = schema.Migration(next_one, "later.sql", "CREATE TABLE later (x INTEGER) STRICT;")
     known = [*schema.migrations(), later]
     monkeypatch.setattr(schema, "migrations", lambda: known)
     with pytest.raises(StoreVersionError, match="older schema"):
         open_sqlite_store(path, read_only=True)
     with open_sqlite_store(path) as store:
         assert len(list(store.projections())) == 50
-        assert _rows(store, "SELECT number, name FROM migration")[-1] == (3, "0003_later.sql")
+        assert _rows(store, "SELECT number, name FROM migration")[-1] == (next_one, "later.sql")
     open_sqlite_store(path, read_only=True).close()
 
 
 def test_a_migration_that_fails_leaves_the_older_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
-    broken = schema.Migration(3, "0003_broken.sql", "CREATE TABLE half (x INTEGER); CREATE TABLE event (x INTEGER);")
     known = schema.migrations()
+    text = "CREATE TABLE half (x INTEGER); CREATE TABLE event (x INTEGER);"
+    broken = schema.Migration(len(known) + 1, "broken.sql", text)
     with monkeypatch.context() as patch:
         patch.setattr(schema, "migrations", lambda: [*known, broken])
         with pytest.raises(StoreError):
