@@ -9,6 +9,8 @@ from readback.config import Settings, secret_at, settings
 from readback.domain.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from readback.adapters.executor_files import FileExecutor as FileExecutor
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Settings",
     "approver_key",
+    "backup",
     "create_approver_key",
     "create_log_key",
     "fallback",
@@ -43,6 +46,7 @@ __all__ = [
     "predicate_engine",
     "runtime",
     "settings",
+    "standing_by",
     "store",
     "store_damage",
     "tiles",
@@ -94,6 +98,33 @@ def store_damage(store: LedgerStore) -> list[str]:
     """What the store itself finds wrong with its files; empty if nothing, or if it cannot tell. Reads everything."""
     find = getattr(store, "damage", None)
     return [] if find is None else list(find())
+
+
+def backup(url: str, out: Path, progress: Callable[[int, int], None]) -> None:
+    """A copy of a ledger in a file of its own, while others write. Raises BackupError, StoreError, SettingsError.
+
+    `progress` is called with how much is done, and how much there is.
+    """
+    from readback.adapters.store_sqlite.copying import copy_ledger
+    from readback.adapters.store_sqlite.store import BUSY_TIMEOUT_MS, path_of
+
+    copy_ledger(path_of(_file_url(url)), out, BUSY_TIMEOUT_MS, progress)
+
+
+def standing_by(
+    backup: Path, url: str, progress: Callable[[int, int], None]
+) -> AbstractContextManager[tuple[str, Callable[[], None]]]:
+    """The URL of a copy of a backup beside where a ledger is to stand, and what puts it there. Raises RestoreError."""
+    from readback.adapters.store_sqlite.copying import standing_by
+    from readback.adapters.store_sqlite.store import path_of
+
+    return standing_by(backup, path_of(_file_url(url)), progress)
+
+
+def _file_url(url: str) -> str:
+    if not url.startswith("sqlite:"):
+        raise SettingsError(f"The ledger {url} is no file.", remedy="Copy it with its own database's tools.")
+    return url
 
 
 def runtime() -> Runtime:

@@ -31,3 +31,21 @@ def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
 
 def _quiet(done: int) -> None:
     """No terminal, no progress."""
+
+
+@contextmanager
+def measured(what: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]]:
+    """Something to call with how much is done and how much there is; a bar, where somebody can see it."""
+    err = console(stderr=True) if enabled else None
+    if err is None or not err.is_terminal:
+        yield _silent
+        return
+    from rich.progress import Progress
+
+    with Progress(console=err, transient=True) as shown:
+        bar = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(bar, completed=done, total=total)
+
+
+def _silent(done: int, total: int) -> None:
+    """No terminal, no bar."""

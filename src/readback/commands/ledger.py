@@ -11,6 +11,7 @@ from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted
+from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
 from readback.commands.ledger_keys import VERIFIER, log_keys, trusted
@@ -117,5 +118,5 @@ def _tell(report: AuditReport, url: str) -> None:
         note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
 
 
-for each in (checkpoint, erase, export, log_keys, prove, verify_export, verify_proof):
+for each in (backup, checkpoint, erase, export, log_keys, prove, restore, verify_export, verify_proof):
     ledger.add_command(each)

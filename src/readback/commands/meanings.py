@@ -158,6 +158,10 @@ CODES: Final = MappingProxyType(
         "precondition": "A precondition of the contract did not hold, so nothing was called.",
         "cancelled": "It was cancelled before it was executed.",
         "frozen": "What it would act on is frozen since something severe happened there, so nothing was called.",
+        "restored": (
+            "The ledger was restored from a backup while it was in flight: what was done after that is not known, and "
+            "it counts as executed. Verify it again, or decide by what the systems of record show."
+        ),
         "contract.changed": (
             "Its contract has changed since it began, so nobody could go on with it by the terms that it began with."
         ),

@@ -46,6 +46,7 @@ REASONS: Final = {
     "reversal_held": "The recovery table does not let it be reversed without a person.",
     "forward_held": "The recovery table does not let it go forward without a person.",
     "pivot_passed": "Its pivot proved to be done after all.",
+    "restored": "The ledger was restored from a backup: steps that were begun after it are not known here.",
     "contract.changed": "A contract of it is another one than it began with.",
 }
 

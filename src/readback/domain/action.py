@@ -18,7 +18,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.incident import incident_id
-from readback.domain.review import ACTS, CONTESTED
+from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
@@ -337,7 +337,16 @@ def _held(a: Action, e: Event) -> None:
     a.hold, a.review = str(e.data["hold"]), str(e.data["hold"])
     a.code = str(e.data.get("code", ""))
     a.due_us = None
+    if a.hold == RESTORED:
+        _restored(a, e)
     _beside(a, e)
+
+
+def _restored(a: Action, e: Event) -> None:
+    """It may have been executed since: it counts as attempted without an answer, and nobody's word counts any more."""
+    a.resolution = a.decision = ""
+    if a.attempts == 0:
+        a.attempts, a.executed_us, a.ended_us = 1, e.at_us, e.at_us
 
 
 def _resolved(a: Action, e: Event) -> None:

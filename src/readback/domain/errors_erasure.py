@@ -23,7 +23,7 @@ class BackupError(StoreError):
     """There is no backup: it could not be written, or what was written is not sound."""
 
     code = "backup"
-    remedy_default = "Name a file that is not there yet, on a volume with space."
+    remedy_default = "Name a file that is not there yet, on a volume with space; then take it again."
 
 
 class RestoreError(StoreError):

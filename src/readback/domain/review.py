@@ -24,6 +24,8 @@ BREAK_GLASS: Final = "break_glass"
 APPROVAL: Final = "approval"
 COMPENSATION_FAILED: Final = "compensation_failed"
 CONTESTED: Final = "contested"
+RESTORED: Final = "restored"
+"""It was in flight when the backup was taken that its ledger was restored from: nobody knows what was done since."""
 
 
 class Decision(StrEnum):

@@ -1,0 +1,163 @@
+"""Copies of a ledger's file: one taken while others write, and one put where a ledger is to stand.
+
+Called by `bootstrap`. A copy appears under its name whole and on the disk, or not at all, and never in place of
+anything. It checks nothing of what a ledger says: lifecycle.restore does, on the copy that is then put in place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import apsw
+
+from readback.adapters.store_sqlite.opening import Opening
+from readback.domain.errors import StoreError
+from readback.domain.errors_erasure import BackupError, RestoreError
+
+PAGES_AT_ONCE: Final = 1_024
+"""4 MB between two words on progress."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+BESIDE: Final = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database: part of it while it is there."""
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+
+
+def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progress) -> None:
+    """The ledger as it is at one moment, as a file of its own. Others may go on writing meanwhile.
+
+    Raises BackupError where `out` is there already or cannot be written, StoreError where the ledger cannot be read.
+    """
+    _refuse_taken(out, BackupError, "backup.exists", "Name another file; a backup takes no other one's place.")
+    reader = Opening(source, read_only=True, busy_timeout_ms=busy_timeout_ms, pages_max=0).first_reader()
+    try:
+        with _unfinished(out, BackupError) as part:
+            try:
+                _copy_pages(reader, part, progress)
+            except apsw.Error as error:
+                raise _failed(BackupError, "backup.failed", f"The backup {out} cannot be written ({error}).") from error
+            _publish(part, out, BackupError)
+    finally:
+        reader.close()
+
+
+def _copy_pages(reader: apsw.Connection, part: Path, progress: Progress) -> None:
+    copy = apsw.Connection(str(part))
+    try:
+        copy.pragma("journal_mode", "OFF")  # a copy that was broken off is thrown away
+        copy.pragma("synchronous", "OFF")  # it is synced once, as a whole
+        # One read transaction round all of it: what others commit meanwhile is not in it, and restarts nothing.
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        with copy.backup("main", reader, "main") as backup:
+            while not backup.done:
+                backup.step(PAGES_AT_ONCE)
+                progress(backup.page_count - backup.remaining, backup.page_count)
+        reader.execute("COMMIT")
+    finally:
+        copy.close()
+
+
+@contextmanager
+def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The URL of a copy of the backup beside the target, to be looked at and changed; and what puts it in place.
+
+    It is gone at the end where it was not put in place. Raises RestoreError where something stands at the target, or
+    the backup is a ledger that somebody uses.
+    """
+    for suffix in ("", *BESIDE):
+        taken = Path(f"{target}{suffix}")
+        said = "Move what is there away, all of its files, when nobody uses it any more; nothing is overwritten."
+        _refuse_taken(taken, RestoreError, "restore.exists", said)
+    with_log = Path(f"{backup}-wal")
+    if with_log.exists() and with_log.stat().st_size:
+        said = f"{backup} is no backup, but a ledger with a write-ahead log beside it."
+        raise RestoreError(said, remedy="Take a backup of it with `readback ledger backup`.", code="restore.in-use")
+    with _unfinished(target, RestoreError) as part:
+        _copy_bytes(backup, part, progress)
+        yield f"sqlite:///{quote(str(part))}", lambda: _put(part, target)
+
+
+def _put(part: Path, target: Path) -> None:
+    for suffix in BESIDE:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{part}{suffix}")  # empty: whoever had it open has closed it
+    _publish(part, target, RestoreError)
+
+
+def _copy_bytes(backup: Path, part: Path, progress: Progress) -> None:
+    try:
+        with open(backup, "rb") as source, open(part, "wb") as copy:
+            total = os.fstat(source.fileno()).st_size
+            while chunk := source.read(BYTES_AT_ONCE):
+                copy.write(chunk)
+                progress(copy.tell(), total)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except OSError as error:
+        raise _failed(RestoreError, "restore.failed", f"{backup} cannot be copied ({error.strerror}).") from error
+
+
+Kind = type[StoreError]
+
+
+def _refuse_taken(path: Path, kind: Kind, code: str, remedy: str) -> None:
+    if os.path.lexists(path):
+        raise kind(f"{path} is there already.", remedy=remedy, code=code)
+
+
+@contextmanager
+def _unfinished(out: Path, kind: Kind) -> Iterator[Path]:
+    """An empty file of this process's own beside `out`, which nobody takes for it, and which does not stay."""
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise _failed(kind, f"{kind.code}.failed", f"{part} cannot be made ({error.strerror}).") from error
+    try:
+        yield part
+    finally:
+        for suffix in ("", *BESIDE):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{part}{suffix}")
+
+
+def _publish(part: Path, out: Path, kind: Kind) -> None:
+    """The finished file under its name, unless something has taken that name meanwhile."""
+    try:
+        _sync(part, os.O_RDWR)
+        try:
+            os.link(part, out)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            shutil.copyfile(part, _fresh(out))
+            _sync(out, os.O_RDWR)
+        _sync(out.parent, os.O_RDONLY)
+    except FileExistsError as error:
+        raise kind(f"{out} is there already.", code=f"{kind.code}.exists") from error
+    except OSError as error:
+        raise _failed(kind, f"{kind.code}.failed", f"{out} cannot be written ({error.strerror}).") from error
+
+
+def _fresh(out: Path) -> Path:
+    os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    return out
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failed(kind: Kind, code: str, message: str) -> StoreError:
+    return kind(message, remedy="Look at the folder, its rights and its space.", code=code)

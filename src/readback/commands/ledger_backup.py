@@ -1,0 +1,162 @@
+"""`readback ledger backup` and `restore`: copies taken while a ledger is written, and judged before one is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.counting import counted, measured
+from readback.commands.ledger_keys import VERIFIER, trusted
+from readback.commands.ledger_log import URL, kept_checkpoint
+from readback.commands.opening import settings_of
+from readback.commands.operator import signing
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import StoreError, UsageError
+from readback.domain.errors_erasure import BackupError, RestoreError
+from readback.lifecycle.audit import AuditReport, Fault, audit
+from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.restore import Held, hold_in_flight, judge
+
+
+@click.command("backup", short_help="A copy of the ledger, while it is written.")
+@click.option("--out", metavar="FILE", required=True, help="The copy; a file that is not there yet.")
+@click.option("--no-verify", is_flag=True, help="Do not recompute the copy. A restore does so in any case.")
+@URL
+@options.as_json
+def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
+    """Copy the ledger as it is at one moment into FILE, while others write to it.
+
+    \b
+    The copy is recomputed as `ledger verify` does, and appears under its name
+    whole and on the disk, or not at all. It holds what the ledger holds: keep
+    it as confidential. What is erased later stays in it.
+
+    Exit code 0: there is a sound copy; 6: there is none.
+    """
+    settings, place = settings_of(url), Path(out)
+    with measured("copying the ledger", enabled=not as_json) as step:
+        bootstrap.backup(settings.url, place, step)
+    report = AuditReport()
+    if not no_verify:
+        report = _recomputed(f"sqlite:///{place.absolute()}", None, as_json=as_json)
+        if not report.ok:
+            first = report.faults[0]
+            raise BackupError(
+                f"The copy {safe(out)} is there, and is not sound: {first.code}: {safe(first.what)}",
+                remedy="Run `readback ledger verify` on the ledger itself; it says the same where that is damaged.",
+                code="backup.unsound",
+            )
+    if as_json:
+        head: Json = None if no_verify else {"seq": report.head_seq, "leaf": report.head_leaf}
+        print_json({"file": out, "bytes": place.stat().st_size, "verified": not no_verify, "head": head})
+        return 0
+    checked = (
+        "not recomputed" if no_verify else f"{report.events} entries, sound; head {report.head_seq}:{report.head_leaf}"
+    )
+    print(f"{safe(out)}: {checked}")
+    note("Keep it elsewhere, and a checkpoint of the ledger beside it: `readback ledger checkpoint --out FILE`.")
+    return 0
+
+
+def _recomputed(url: str, heads: Heads | None, *, as_json: bool) -> AuditReport:
+    store = bootstrap.store(url)
+    try:
+        with counted("reading the copy", enabled=not as_json) as step:
+            report = audit(store, step, heads=heads)
+            report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
+    finally:
+        store.close()
+    return report
+
+
+@click.command("restore", short_help="Put a backup in place, once it is judged.")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--to", "to", metavar="URL", required=True, help="Where the ledger is to stand; nothing stands there yet."
+)
+@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
+@VERIFIER
+@click.option("--accept-loss", is_flag=True, help="Go on where the end is missing, or nothing says whether it is.")
+@click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Why; it stays in the record.")
+@click.option("--who", metavar="NAME", help="Who does it (else human: and the name of this account).")
+@options.as_json
+def restore(
+    file: str,
+    to: str,
+    kept: tuple[str, ...],
+    key: str | None,
+    accept_loss: bool,
+    reason: str,
+    who: str | None,
+    as_json: bool,
+) -> int:
+    """Recompute a copy of the backup FILE, compare it with the heads that were kept, and put it in place.
+
+    \b
+    Nothing is overwritten. What was done after the backup is not in it: every
+    action and saga that was in flight is held for review and counts as
+    executed, and none of them is executed again by itself. An operation that
+    was first asked for after the backup is not known, and would be executed.
+    What was erased after the backup is back: erase it again.
+
+    Exit code 0: in place; 2: no head is given, and the loss is not accepted; 6: it is damaged or cut, or something
+    stands there.
+    """
+    if not kept and not accept_loss:
+        raise UsageError(
+            "Nothing says how far the ledger reached.",
+            remedy="Pass the last checkpoint that was kept as --checkpoint; or --accept-loss, where there is none.",
+        )
+    person, heads = signing(who), None
+    if kept:
+        authority = trusted(key)
+        heads = Heads([kept_checkpoint(place, authority).checkpoint for place in kept])
+    with (
+        measured("copying the backup", enabled=not as_json) as copied,
+        bootstrap.standing_by(Path(file), to, copied) as (beside, put),
+    ):
+        try:
+            report = _recomputed(beside, heads, as_json=as_json)
+        except StoreError as error:
+            said = f"The backup {safe(file)} cannot be read: {error.message}"
+            raise RestoreError(said, remedy="Take another backup.", code="restore.damaged") from error
+        lost = judge(report, accept_loss=accept_loss)
+        held = _made_safe(beside, person, reason, as_json=as_json)
+        put()
+    _tell(to, report, lost, held, known=bool(kept), as_json=as_json)
+    return 0
+
+
+def _made_safe(url: str, who: str, reason: str, *, as_json: bool) -> Held:
+    store = bootstrap.store(url)
+    try:
+        with counted("holding what was in flight", enabled=not as_json) as step:
+            held = hold_in_flight(store, who, reason, bootstrap.runtime().now_us(), step)
+        if not store.purge():
+            raise RestoreError("Somebody else has the copy open.", code="restore.in-use")
+    finally:
+        store.close()
+    return held
+
+
+def _tell(to: str, report: AuditReport, lost: list[str], held: Held, *, known: bool, as_json: bool) -> None:
+    if as_json:
+        head: dict[str, Json] = {"seq": report.head_seq, "leaf": report.head_leaf}
+        said: dict[str, Json] = {"url": to, "events": report.events, "head": head, "lost": [*lost]}
+        print_json({**said, "checked": known, "held": {"actions": held.actions, "sagas": held.sagas}})
+        return
+    print(f"{safe(to)}: {report.events} entries, head {report.head_seq}:{report.head_leaf}")
+    for each in lost:
+        note(f"Lost: {safe(each)}")
+    if not known:
+        note("No head was given: nobody can say whether anything is missing.")
+    note(f"{held.actions} actions and {held.sagas} sagas were in flight; they wait for a person: readback review list")
+    note("What was first asked for after the backup is not known here, and its operations would be executed again:")
+    note("look at the systems of record before any of them is run. What was erased since is back: erase it again.")
+    if lost:
+        note("Its next checkpoint would contradict those that were kept: give it a key with a name of its own")
+        note("(`readback ledger keys create --name NAME`), and tell whoever checks that this is another log.")
