@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
     from readback.adapters.executor_files import FileExecutor as FileExecutor
     from readback.adapters.executor_http import HttpExecutor as HttpExecutor
+    from readback.adapters.executor_s3 import S3Executor as S3Executor
     from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
     from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
     from readback.adapters.source_files import FileSource as FileSource
     from readback.adapters.source_http import CommitToken as CommitToken
     from readback.adapters.source_http import HttpSource as HttpSource
     from readback.adapters.source_imap import ImapSource as ImapSource
+    from readback.adapters.source_s3 import S3Source as S3Source
     from readback.adapters.source_sql import SqlSource as SqlSource
     from readback.ports.export import Links, Tiles
     from readback.ports.predicates import PredicateEngine
@@ -62,6 +64,8 @@ _SYSTEMS = {
     "HttpExecutor": "executor_http",
     "HttpSource": "source_http",
     "ImapSource": "source_imap",
+    "S3Executor": "executor_s3",
+    "S3Source": "source_s3",
     "SmtpExecutor": "executor_smtp",
     "SqlExecutor": "executor_sql",
     "SqlSource": "source_sql",

@@ -101,19 +101,26 @@ class HttpExecutor:
         params: Values | None = None,
         query: Values | None = None,
         json: object = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Sends one request and answers with the response, whatever its status, at most 1 MiB of its body.
 
-        `params` fill the `{placeholders}` of the path, encoded. Raises ToolTimeoutError or ToolError where no
-        answer came, since the effect may have landed; what is refused before sending is an InputError.
+        `params` fill the `{placeholders}` of the path, encoded. `content` is JSON that is sent byte for byte.
+        Raises ToolTimeoutError or ToolError where no answer came, since the effect may have landed; what is refused
+        before sending is an InputError.
         """
         import httpx
 
+        if content is not None:
+            if json is not None:
+                raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
+            headers = {"Content-Type": "application/json", **(headers or {})}
         request = self._client.build_request(
             method,
             self._address(path, params or {}, query),
             json=None if json is None else json_value(json),
+            content=content,
             headers=self._marks(ctx, headers),
         )
         try:
@@ -147,10 +154,11 @@ class HttpExecutor:
         *,
         params: Values | None = None,
         json: object = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """`request` with POST."""
-        return self.request(ctx, "POST", path, params=params, json=json, headers=headers)
+        return self.request(ctx, "POST", path, params=params, json=json, content=content, headers=headers)
 
     def put(
         self,

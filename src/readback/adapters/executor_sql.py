@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 from readback.canon import CanonError, Json, json_value
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
+from readback.domain.observation import Observation, ObservationStatus, one_line
 from readback.domain.reading import Reading
 
 ROWS_MAX: Final = 100
@@ -23,6 +24,13 @@ ROWS_MAX: Final = 100
 
 _IDLE: Final = 0
 """What PostgreSQL's client library calls a connection without a transaction."""
+
+_XID: Final = "select pg_current_xact_id_if_assigned()::text"
+"""The transaction's own number, which outlives a lost reply; none where nothing was written."""
+_TOKEN: Final = (
+    "select substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ':' || pg_current_wal_insert_lsn()::text"
+)
+"""Timeline and place in the log: whoever has replayed as far shows everything that was committed by now."""
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 _T = TypeVar("_T")
@@ -69,6 +77,36 @@ class SqlExecutor:
             except BaseException as error:
                 raise _tool_error(ctx, self.name, error, "tool.commit-open") from error
         return answer
+
+    def execute_recorded(self, ctx: Context, sql: str, params: Parameters = ()) -> dict[str, Json] | Observation:
+        """`execute` on PostgreSQL, with what a source needs for settling it: `xid` and `commit_token`.
+
+        `xid` is the transaction's number, with the timeline that it is of: `SqlSource.settled` asks what became of it.
+        `commit_token` says how far a replica has to be. Where the reply to the commit is lost, the observation says so
+        and bears the `xid`: the effect is open. Raises ToolError where the statement failed, and was rolled back.
+        """
+        connection = self._open(ctx)
+        with closing(connection):
+            if not _is_postgres(connection):
+                raise UsageError(f"{self.name!r} is not connected to PostgreSQL.")
+            try:
+                before = _value(connection, _TOKEN)
+                answer = _run(connection, sql, params)
+                number = _value(connection, _XID)
+            except BaseException as error:
+                try:
+                    connection.rollback()
+                finally:
+                    raise _tool_error(ctx, self.name, error, "tool.sql") from error
+            xid = None if number is None else f"{str(before).partition(':')[0]}:{number}"
+            try:
+                connection.commit()
+                token = _value(connection, _TOKEN)
+            except Exception as error:
+                if xid is None:
+                    raise _tool_error(ctx, self.name, error, "tool.commit-open") from error
+                return _open_commit(self.name, error, xid)
+        return {**answer, "xid": xid, "commit_token": str(token)}
 
     def staged(self, ctx: Context) -> SqlStaged:
         """Opens a transaction that stays open: return it from the action, and it is verified before it commits."""
@@ -220,6 +258,23 @@ def _has_ended(connection: Any) -> bool:
     """Whether the transaction is known to be over; what a driver does not say is not known."""
     status = getattr(getattr(connection, "info", None), "transaction_status", None)
     return getattr(connection, "in_transaction", None) is False or status == _IDLE
+
+
+def _is_postgres(connection: object) -> bool:
+    return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
+
+
+def _value(connection: Connection, sql: str) -> object:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sql)
+        (value,) = cursor.fetchone()
+        return value
+
+
+def _open_commit(name: str, error: Exception, xid: str) -> Observation:
+    """The commit was sent and not answered. It may have happened; the number says where to ask."""
+    detail = one_line(f"{name!r} lost the reply to its commit: {type(error).__name__}: {error}")
+    return Observation(ObservationStatus.TIMEOUT, True, "tool.commit-open", detail, {"xid": xid}, xid, 0)
 
 
 def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json]:

@@ -57,7 +57,9 @@ class ImapSource:
     """Some folders of one user's mailbox. Safe from any thread.
 
     `proves` is "delivered" for the recipient's own folders and "submitted" for the sender's: a folder of sent mail
-    cannot prove delivery, and is refused with it. `security` is never lowered to what the server offers.
+    cannot prove delivery, and is refused with it. `security` is never lowered to what the server offers. `candidates`:
+    how many messages of one folder a search may bring. `overlapping`: the folders show the same messages, as labels do,
+    so that a message in two of them is one.
     """
 
     def __init__(
@@ -73,9 +75,13 @@ class ImapSource:
         security: Security = "tls",
         timeout_s: float = TIMEOUT_DEFAULT_S,
         tls: ssl.SSLContext | None = None,
+        candidates: int = CANDIDATES_MAX,
+        overlapping: bool = False,
     ) -> None:
         if not name or not folders:
             raise UsageError("A source needs a name, and at least one folder to look into.")
+        if not 0 < candidates <= CANDIDATES_MAX:
+            raise UsageError(f"{name!r} looks at 1 to {CANDIDATES_MAX} candidates in a folder, not {candidates}.")
         if security not in ("tls", "starttls", "none"):
             raise UsageError(f"{name!r} takes the security tls, starttls or none, not {security!r}.")
         if proves not in ("submitted", "delivered"):
@@ -95,6 +101,13 @@ class ImapSource:
         self._security = security
         self._timeout_s = timeout_s
         self._tls = tls
+        self._candidates = candidates
+        self._overlapping = overlapping
+
+    @property
+    def proves(self) -> Proof:
+        """What a message in these folders proves."""
+        return self._proves
 
     def by_stamp(self, ctx: Context, *, header: str = STAMP_HEADER) -> Reading:
         """The message that bears the context's stamp in this header, exactly.
@@ -147,13 +160,22 @@ class ImapSource:
         try:
             with self._session() as imap:
                 for folder, quoted in self._folders:
+                    before = looked.found
+                    looked.found = []
                     self._folder(imap, folder, quoted, header, stamp, sought, looked)
+                    looked.found = self._together(before, looked.found)
         except _LoginError as error:
             looked.instead = Reading.not_visible(f"{self.name}: {error}")
         except (imaplib.IMAP4.error, OSError) as error:
             # A session that breaks has shown nothing: what it did show until then may not be all.
             looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {error}")
         return looked
+
+    def _together(self, before: list[Reading], here: list[Reading]) -> list[Reading]:
+        """What several folders show: all of it, or where they overlap what the fullest of them shows."""
+        if not self._overlapping:
+            return before + here
+        return here if len(here) > len(before) else before
 
     def _folder(
         self,
@@ -175,9 +197,9 @@ class ImapSource:
             looked.unseen = f"the folder {folder!r} could not be searched: {found}"
             return
         uids = (found[0] or b"").split() if found else []
-        if len(uids) > CANDIDATES_MAX:
-            looked.unseen = f"the search in {folder!r} brought over {CANDIDATES_MAX} messages"
-            uids = uids[:CANDIDATES_MAX]
+        if len(uids) > self._candidates:
+            looked.unseen = f"the search in {folder!r} brought over {self._candidates} messages"
+            uids = uids[: self._candidates]
         for uid in uids:
             size, head = self._fetched(imap, uid, f"(UID RFC822.SIZE BODY.PEEK[HEADER]<0.{HEADER_MAX_BYTES}>)")
             if head is None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 from readback.canon import CanonError
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
-from readback.domain.reading import Reading
+from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import Consistency
 
 ROWS_MAX: Final = 1_000
@@ -32,6 +33,25 @@ _STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
 """SQLSTATE classes and codes of the same kind: connection, resources, shutdown, system, conflict, lock."""
 _STATE_HIDDEN: Final = ("42501", "28")
 """Insufficient privilege, and a refused login: what we cannot see may well be there."""
+_HONOURED: Final = (
+    "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() >= %s::pg_lsn"
+    " else pg_current_wal_insert_lsn() >= %s::pg_lsn"
+    " and substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) = %s end"
+)
+_SETTLED: Final = (
+    "select case when pg_is_in_recovery() then 'standby'"
+    " when substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) <> %s then 'other timeline'"
+    " else pg_xact_status(%s::text::xid8) end"
+)
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What one look brought. `instead`: the reading that says why it was none."""
+
+    rows: list[dict[str, object]] = field(default_factory=list)
+    instead: Reading | None = None
+    honoured: bool = False
 
 
 class Connection(Protocol):
@@ -67,20 +87,30 @@ class SqlSource:
         version: str | None = None,
         stamp: str | None = None,
         author: str | None = None,
+        commit_token: str | None = None,
     ) -> Reading:
         """The one row that the query is for; absent where there is none.
 
         `version`, `stamp` and `author` name the columns that hold them. Several rows, or a column that is not
-        there, raise ReaderTypeError: the query does not read by the identity of the request.
+        there, raise ReaderTypeError: the query does not read by the identity of the request. `commit_token` is that of
+        the write, on PostgreSQL: a replica that is as far is read like the session that wrote, and the reading says so;
+        one that is not is read as what it is.
         """
-        rows = self._rows(sql, params, 2)
-        if isinstance(rows, Reading):
-            return rows
-        if len(rows) > 1:
+        looked = self._rows(sql, params, 2, commit_token)
+        if looked.instead is not None:
+            return looked.instead
+        if len(looked.rows) > 1:
             raise ReaderTypeError(f"Source {self.name!r} was asked for at most one row and found several.")
-        if not rows:
-            return Reading.absent(consistency=self._consistency)
-        return self._reading(rows[0], version, stamp, author)
+        if looked.rows:
+            found = self._reading(looked.rows[0], version, stamp, author)
+        else:
+            found = Reading.absent(consistency=self._consistency)
+        if not looked.honoured:
+            return found
+        raised = found.consistency is Consistency.REPLICA
+        return replace(
+            found, commit_token_honoured=True, consistency=Consistency.SESSION if raised else found.consistency
+        )
 
     def all(
         self,
@@ -95,12 +125,12 @@ class SqlSource:
 
         An empty list therefore means that a complete look found nothing.
         """
-        rows = self._rows(sql, params, ROWS_MAX + 1)
-        if isinstance(rows, Reading):
-            raise ReaderFailedError(f"Source {self.name!r} could not be searched: {rows.detail}")
-        if len(rows) > ROWS_MAX:
+        looked = self._rows(sql, params, ROWS_MAX + 1)
+        if looked.instead is not None:
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: {looked.instead.detail}")
+        if len(looked.rows) > ROWS_MAX:
             raise ReaderFailedError(f"Source {self.name!r} found more than {ROWS_MAX} rows.")
-        return [self._reading(row, version, stamp, author) for row in rows]
+        return [self._reading(row, version, stamp, author) for row in looked.rows]
 
     def scalar(self, sql: str, params: Parameters = ()) -> Reading:
         """The single value of the single row, such as a count. Absent where there is no row."""
@@ -112,11 +142,30 @@ class SqlSource:
         (value,) = found.value.values()
         return Reading.of(value, consistency=self._consistency)
 
+    def settled(self, xid: str) -> Lookup:
+        """What became of a transaction of PostgreSQL, by the number that the executor was told before its commit.
+
+        Committed and aborted are final. It has to be the primary that is asked: a standby, or one that was promoted
+        since, does not know, and neither does one that has forgotten. Raises ReaderFailedError where it cannot say.
+        """
+        timeline, _, number = xid.partition(":")
+        looked = self._rows(_SETTLED, (timeline, number), 1)
+        if looked.instead is not None:
+            raise ReaderFailedError(f"Source {self.name!r} cannot say what became of it: {looked.instead.detail}")
+        (said,) = looked.rows[0].values()
+        if said == "committed":
+            return Lookup.landed({"xid": xid})
+        if said == "aborted":
+            return Lookup.failed(f"transaction {number} was aborted")
+        if said == "standby":
+            raise ReaderFailedError(f"Source {self.name!r} is a standby, which cannot say what became of it.")
+        return Lookup.pending() if said == "in progress" else Lookup.unknown_key()
+
     def ping(self) -> None:
         """Raises ReaderFailedError where the database does not answer."""
-        rows = self._rows(_PING, (), 1)
-        if isinstance(rows, Reading):
-            raise ReaderFailedError(f"Source {self.name!r} does not answer: {rows.detail}")
+        looked = self._rows(_PING, (), 1)
+        if looked.instead is not None:
+            raise ReaderFailedError(f"Source {self.name!r} does not answer: {looked.instead.detail}")
 
     def _reading(self, row: dict[str, object], version: str | None, stamp: str | None, author: str | None) -> Reading:
         for column in (version, stamp, author):
@@ -136,7 +185,7 @@ class SqlSource:
         except CanonError as error:
             raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
 
-    def _rows(self, sql: str, params: Parameters, limit: int) -> list[dict[str, object]] | Reading:
+    def _rows(self, sql: str, params: Parameters, limit: int, token: str | None = None) -> _Looked:
         """At most `limit` rows; or the reading that says why the source showed none."""
         if _READS.match(sql) is None:
             raise ReaderFailedError(f"Source {self.name!r} reads only: select, with or values.")
@@ -144,20 +193,30 @@ class SqlSource:
             with closing(self._connect()) as connection:
                 _read_only(connection)
                 try:
-                    return self._fetch(connection, sql, params, limit)
+                    # Asked first: what is read afterwards is at least as new.
+                    honoured = token is not None and self._honours(connection, token)
+                    return _Looked(self._fetch(connection, sql, params, limit), honoured=honoured)
                 finally:
                     connection.rollback()
         except OSError as error:
-            return Reading.unavailable(f"{type(error).__name__}: {error}")
+            return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
         except Exception as error:
             if not _is_driver_error(error):
                 raise
             detail = f"{type(error).__name__}: {error}"
             if _is_hidden(error):
-                return Reading.not_visible(detail)
+                return _Looked(instead=Reading.not_visible(detail))
             if _is_unreachable(error):
-                return Reading.unavailable(detail)
+                return _Looked(instead=Reading.unavailable(detail))
             raise ReaderFailedError(f"Source {self.name!r} answered with an error: {detail}") from error
+
+    def _honours(self, connection: Connection, token: str) -> bool:
+        """Whether this server is as far as the write: replayed, or written by itself on the same timeline."""
+        if not _is_postgres(connection):
+            raise UsageError(f"Source {self.name!r} is not connected to PostgreSQL, and knows no commit tokens.")
+        timeline, _, place = token.partition(":")
+        (row,) = self._fetch(connection, _HONOURED, (place, place, timeline), 1)
+        return next(iter(row.values())) is True
 
     def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
         with closing(connection.cursor()) as cursor:
@@ -181,6 +240,10 @@ def _text(value: object) -> str | None:
 
 def _is_sqlite(connection: object) -> bool:
     return any(kind.__module__ == "sqlite3" for kind in type(connection).__mro__)
+
+
+def _is_postgres(connection: object) -> bool:
+    return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
 
 
 def _read_only(connection: Any) -> None:

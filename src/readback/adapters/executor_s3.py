@@ -1,0 +1,262 @@
+"""Acts on a bucket over S3: uploads one object, with the stamp in its metadata and its SHA-256 in the request.
+
+Constructed by users and called inside actions. It must not verify, and nothing is sent twice: boto3's own repeats are
+off. It keeps a client of its own and shares nothing with the S3 source. Needs the extra `s3`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256 as hashed
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Self, TypeAlias
+
+from readback.canon import Json
+from readback.domain.context import Context
+from readback.domain.errors import ArgumentError, NotDispatchedError, ToolError, ToolTimeoutError, UsageError
+from readback.domain.observation import one_line
+
+STAMP_METADATA: Final = "readback-stamp"
+TIMEOUT_DEFAULT_S: Final = 60.0
+PART_MIN_BYTES: Final = 5_242_880
+"""S3 takes no smaller part, save the last."""
+PART_DEFAULT_BYTES: Final = 16_777_216
+PARTS_MAX: Final = 10_000
+KEY_MAX_BYTES: Final = 1_024
+
+Secret: TypeAlias = str | Callable[[], str]
+"""A secret key, or what fetches it when it is needed."""
+
+
+class S3Executor:
+    """One bucket. Safe from any thread; `close` it, or use it in a `with` block.
+
+    `endpoint`: where it is not Amazon's. Without keys, boto3 looks for credentials in its usual places. An object of
+    more than `part_bytes` is uploaded in parts, and is visible once all are there. `sole`: an action makes one upload
+    here and does nothing else, so that what fails before the last request proves that nothing became visible.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bucket: str,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        access_key: str | None = None,
+        secret_key: Secret | None = None,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        part_bytes: int = PART_DEFAULT_BYTES,
+        sole: bool = False,
+    ) -> None:
+        if part_bytes < PART_MIN_BYTES:
+            raise UsageError(f"A part of {name!r} has at least {PART_MIN_BYTES} bytes.")
+        self.name = name
+        self._bucket = bucket
+        self._where = (endpoint, region)
+        self._keys = (access_key, secret_key)
+        self._timeout_s = timeout_s
+        self._part_bytes = part_bytes
+        self._sole = sole
+        self._made: Any = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. May be called twice."""
+        with self._lock:
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+    def put(
+        self,
+        ctx: Context,
+        key: str,
+        file: str | Path,
+        *,
+        sha256: str,
+        only_new: bool = False,
+        content_type: str = "application/octet-stream",
+        metadata: Mapping[str, str] | None = None,
+    ) -> dict[str, Json]:
+        """Uploads a local file under a key. Answers what the store said: `etag`, `version_id`, `size`, `parts`.
+
+        `sha256` (hexadecimal) is what was asked for; a file with other bytes is not uploaded. `only_new`: refused where
+        the key is taken. Raises ToolTimeoutError or ToolError where the object may be there, or was refused.
+        """
+        if not 0 < len(key.encode()) <= KEY_MAX_BYTES or key.startswith("/") or {".", ".."} & set(key.split("/")):
+            raise ArgumentError(f"{key!r} cannot be the key of an object.")
+        if STAMP_METADATA in {name.lower() for name in metadata or {}}:
+            raise UsageError(f"{self.name!r} sets the metadata {STAMP_METADATA!r} itself.")
+        with ExitStack() as opened:
+            with self._hidden():
+                client = self._client()
+                source: BinaryIO = opened.enter_context(Path(file).open("rb"))
+                first = source.read(self._part_bytes)
+                more = source.read(1)
+            marks = {"Metadata": {**(metadata or {}), STAMP_METADATA: ctx.stamp}, "ContentType": content_type}
+            where = {"Bucket": self._bucket, "Key": key}
+            if more:
+                return self._in_parts(client, where, marks, source, [first, more], sha256, only_new)
+        digest = hashed(first)
+        self._as_asked(digest.hexdigest(), sha256)
+        sent = {**where, **marks, **_new(only_new), **_checked(first)}
+        with self._open():
+            said = client.put_object(Body=first, **sent)
+        return _answer(said, len(first), 1)
+
+    def _in_parts(
+        self,
+        client: Any,
+        where: dict[str, str],
+        marks: dict[str, Any],
+        source: BinaryIO,
+        read: list[bytes],
+        sha256: str,
+        only_new: bool,
+    ) -> dict[str, Json]:
+        """Nothing is visible before the last request, which is the only one whose effect is open."""
+        with self._hidden():
+            upload = client.create_multipart_upload(**where, **marks, ChecksumAlgorithm="SHA256")["UploadId"]
+        where = {**where, "UploadId": upload}
+        try:
+            with self._hidden():
+                parts, digest, size = self._parts(client, where, source, read)
+            self._as_asked(digest, sha256)
+        except BaseException:
+            self._drop(client, where)
+            raise
+        with self._open():
+            said = client.complete_multipart_upload(**where, MultipartUpload={"Parts": parts}, **_new(only_new))
+        return _answer(said, size, len(parts))
+
+    def _parts(
+        self, client: Any, where: dict[str, str], source: BinaryIO, read: list[bytes]
+    ) -> tuple[list[dict[str, Any]], str, int]:
+        parts: list[dict[str, Any]] = []
+        digest, size = hashed(), 0
+        part = read[0]
+        held = read[1]
+        while part:
+            if len(parts) >= PARTS_MAX:
+                raise ArgumentError(f"The file has over {PARTS_MAX} parts; make the parts larger.")
+            digest.update(part)
+            size += len(part)
+            number = len(parts) + 1
+            sent = _checked(part)
+            said = client.upload_part(**where, PartNumber=number, Body=part, **sent)
+            parts.append({"PartNumber": number, "ETag": said["ETag"], "ChecksumSHA256": sent["ChecksumSHA256"]})
+            part, held = held + source.read(self._part_bytes - len(held)), b""
+        return parts, digest.hexdigest(), size
+
+    def _drop(self, client: Any, where: dict[str, str]) -> None:
+        """Parts that nobody completes cost money and show nothing; the store's own rules clear what stays."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        with suppress(BotoCoreError, ClientError):
+            client.abort_multipart_upload(**where)
+
+    def _as_asked(self, found: str, sha256: str) -> None:
+        if found != sha256.lower():
+            said = f"The file has the SHA-256 {found}, and {sha256} was asked for."
+            raise NotDispatchedError(said) if self._sole else ArgumentError(said)
+
+    # --- what an error means -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        """What fails here leaves nothing that anybody could see."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except (BotoCoreError, ClientError, OSError) as error:
+            said = one_line(f"{self.name!r} could not begin: {type(error).__name__}: {error}")
+            if self._sole:
+                raise NotDispatchedError(said) from error
+            raise ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable") from error
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """The one request that makes the object visible."""
+        from botocore import exceptions as fault
+
+        try:
+            yield
+        except fault.ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            raise self._failed(error, "tool.refused" if status < 500 else "tool.failed") from error
+        except (fault.EndpointConnectionError, fault.ConnectTimeoutError, fault.ProxyConnectionError) as error:
+            if self._sole:
+                raise NotDispatchedError(one_line(f"{self.name!r} could not be reached: {error}")) from error
+            raise self._failed(error, "tool.unreachable") from error
+        except fault.ReadTimeoutError as error:
+            raise ToolTimeoutError(f"{self.name!r} took the object and did not reply in time.") from error
+        except fault.BotoCoreError as error:
+            raise self._failed(error, "tool.connection-lost") from error
+
+    def _failed(self, error: Exception, code: str) -> ToolError:
+        said = one_line(f"{self.name!r} failed: {type(error).__name__}: {error}")
+        return ToolError(said, remedy="Its effect is being read back.", code=code)
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = _client(*self._where, *self._keys, timeout_s=self._timeout_s)
+            return self._made
+
+
+def _client(
+    endpoint: str | None, region: str | None, access_key: str | None, secret_key: Secret | None, *, timeout_s: float
+) -> Any:
+    """One request is one request: no repeats, no proxies from the environment, no checksums beside ours."""
+    import boto3.session
+    from botocore.config import Config
+
+    config = Config(
+        retries={"total_max_attempts": 1},
+        connect_timeout=timeout_s,
+        read_timeout=timeout_s,
+        proxies={},
+        request_checksum_calculation="when_required",
+        s3={"addressing_style": "path" if endpoint else "auto"},
+    )
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name=region,
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key() if callable(secret_key) else secret_key,
+        config=config,
+    )
+
+
+def _checked(data: bytes) -> dict[str, str]:
+    """With its digest: the store refuses what arrives otherwise."""
+    return {"ChecksumAlgorithm": "SHA256", "ChecksumSHA256": b64encode(hashed(data).digest()).decode("ascii")}
+
+
+def _new(only_new: bool) -> dict[str, str]:
+    return {"IfNoneMatch": "*"} if only_new else {}
+
+
+def _answer(said: Mapping[str, Any], size: int, parts: int) -> dict[str, Json]:
+    """What the store said; `etag` is no digest of the object, whatever it looks like."""
+    return {
+        "etag": str(said.get("ETag", "")).strip('"'),
+        "version_id": said.get("VersionId"),
+        "size": size,
+        "parts": parts,
+    }

@@ -1,0 +1,264 @@
+"""A bucket as a system of record: what an object is, by its head or by its bytes, over S3; it changes nothing.
+
+Constructed by users and called inside reader functions. It must not act, and shares nothing with what does. An ETag is
+never taken for a digest: of an object in parts, or of an encrypted one, it is none. Needs the extra `s3`.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from readback.canon import CanonError, Json
+from readback.domain.context import Context
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.observation import one_line
+from readback.domain.reading import Presence, Reading
+from readback.domain.side_effect import Consistency
+
+STAMP_METADATA: Final = "readback-stamp"
+TIMEOUT_DEFAULT_S: Final = 10.0
+CANDIDATES_MAX: Final = 50
+"""Versions under one prefix that a search looks at; with more, it was not a whole one."""
+CHUNK_BYTES: Final = 1_048_576
+
+Secret: TypeAlias = str | Callable[[], str]
+"""A secret key, or what fetches it when it is needed."""
+
+_HIDDEN: Final = frozenset({401, 403})
+_LATER: Final = frozenset({0, 408, 409, 425, 429})
+
+
+class S3Source:
+    """Objects of one bucket. Safe from any thread; `close` it, or use it in a `with` block.
+
+    `endpoint`: where it is not Amazon's. Without keys, boto3 looks for credentials in its usual places. `consistency`
+    marks every reading with less than its reader declared, for a bucket that is replicated into.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bucket: str,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        access_key: str | None = None,
+        secret_key: Secret | None = None,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+        consistency: Consistency | str | None = None,
+    ) -> None:
+        if not name or not bucket:
+            raise UsageError("A source needs a name, and a bucket to look into.")
+        self.name = name
+        self._bucket = bucket
+        self._where = (endpoint, region)
+        self._keys = (access_key, secret_key)
+        self._timeout_s = timeout_s
+        self._consistency = None if consistency is None else Consistency(consistency)
+        self._made: Any = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections. May be called twice."""
+        with self._lock:
+            made, self._made = self._made, None
+        if made is not None:
+            made.close()
+
+    def head(self, ctx: Context, key: str, *, read_bytes: bool = False) -> Reading:
+        """The object under a key, as the store describes it; `read_bytes`: as its bytes are.
+
+        Its value: `bucket`, `key`, `size`, `sha256` (hexadecimal, of the whole object; null where the store has none),
+        `checksum` (how that is known: whole, read or none), `etag`, `version_id`, `content_type`, `metadata`, `stamp`.
+        Where the store has no digest of the whole, as of an object in parts, its bytes are read and hashed. Absent only
+        where the same credentials are shown the bucket.
+        """
+        found = self._seen(key, None, read_bytes=read_bytes)
+        if found.presence is not Presence.ABSENT:
+            return found
+        try:
+            self._asked("head_bucket")
+        except _NoAnswerError as error:
+            return Reading.not_visible(f"{self.name} shows no such object, and its bucket {error}")
+        return found
+
+    def find(self, ctx: Context, prefix: str) -> list[Reading]:
+        """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
+
+        Raises ReaderFailedError where not everything could be looked at.
+        """
+        try:
+            listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
+        except _NoAnswerError as error:
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {error}.") from error
+        versions = listed.get("Versions", [])
+        if listed.get("IsTruncated") or len(versions) > CANDIDATES_MAX:
+            raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
+        found = [self._seen(str(each["Key"]), str(each["VersionId"]), stamp=ctx.stamp) for each in versions]
+        unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
+        if unseen is not None:
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: {unseen.detail}")
+        return [each for each in found if each.stamp == ctx.stamp]
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where the bucket is not shown."""
+        try:
+            self._asked("head_bucket")
+        except _NoAnswerError as error:
+            raise ReaderFailedError(f"The bucket of source {self.name!r} {error}.") from error
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def _seen(self, key: str, version: str | None, *, read_bytes: bool = False, stamp: str = "") -> Reading:
+        """One look at one version, the newest where none is named. `stamp`: what bears another is not read whole."""
+        named = {"Key": key} | ({"VersionId": version} if version not in (None, "null") else {})
+        try:
+            said = self._asked("head_object", **named, ChecksumMode="ENABLED")
+            metadata = {str(name).lower(): str(text) for name, text in said.get("Metadata", {}).items()}
+            digest, how = _digest_of(said)
+            wanted = not stamp or metadata.get(STAMP_METADATA) == stamp
+            if wanted and (read_bytes or digest is None):
+                digest, how = self._hashed(key, said), "read"
+        except _NoAnswerError as error:
+            return self._unseen(error)
+        value: dict[str, Json] = {
+            "bucket": self._bucket,
+            "key": key,
+            "size": int(said["ContentLength"]),
+            "sha256": digest,
+            "checksum": how,
+            "etag": str(said.get("ETag", "")).strip('"'),
+            "version_id": said.get("VersionId"),
+            "content_type": str(said.get("ContentType", "")),
+            "metadata": dict[str, Json](metadata),
+            "stamp": metadata.get(STAMP_METADATA),
+        }
+        try:
+            mark = value["version_id"] or value["etag"]
+            return Reading.of(
+                value, version=str(mark), stamp=metadata.get(STAMP_METADATA), consistency=self._consistency
+            )
+        except CanonError as error:
+            raise ReaderTypeError(f"An object of {self.name!r} has no JSON form: {error.message}") from error
+
+    def _hashed(self, key: str, said: Mapping[str, Any]) -> str:
+        """The digest of the bytes of the very object that the head was of."""
+        version = said.get("VersionId")
+        same = {"VersionId": version} if version not in (None, "null") else {"IfMatch": said["ETag"]}
+        digest, size = sha256(), 0
+        body = self._asked("get_object", Key=key, **same)["Body"]
+        try:
+            with _answering(self._faults()):
+                while chunk := body.read(CHUNK_BYTES):
+                    digest.update(chunk)
+                    size += len(chunk)
+        finally:
+            body.close()
+        if size != said["ContentLength"]:
+            raise _NoAnswerError(0, f"sent {size} bytes of an object of {said['ContentLength']}")
+        return digest.hexdigest()
+
+    def _unseen(self, error: _NoAnswerError) -> Reading:
+        status, said = error.status, f"{self.name} {error}"
+        if status == 404:
+            return Reading.absent(consistency=self._consistency)
+        if status in _HIDDEN:
+            return Reading.not_visible(f"{said}: these credentials are shown nothing")
+        if status in _LATER or status == 412 or status >= 500:
+            return Reading.unavailable(said)  # 412: another object was put there while this one was read
+        raise ReaderFailedError(f"Source {said}.")
+
+    def _asked(self, what: str, **named: Any) -> Mapping[str, Any]:
+        with _answering(self._faults()):
+            said: Mapping[str, Any] = getattr(self._client(), what)(Bucket=self._bucket, **named)
+        return said
+
+    def _faults(self) -> tuple[type[Exception], type[Exception]]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        return ClientError, BotoCoreError
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = _client(*self._where, *self._keys, timeout_s=self._timeout_s)
+            return self._made
+
+
+class _NoAnswerError(Exception):
+    """Why nothing was shown, as the end of a sentence; `status` 0: there was no answer at all."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+
+
+class _answering:  # noqa: N801 - it reads as a statement
+    """Turns what boto3 raises into what it means here."""
+
+    def __init__(self, faults: tuple[type[Exception], type[Exception]]) -> None:
+        self._refused, self._broken = faults
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, self._refused):
+            status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            raise _NoAnswerError(int(status), f"answered {status}") from error
+        if isinstance(error, self._broken | OSError):
+            raise _NoAnswerError(0, one_line(f"gave no answer: {type(error).__name__}: {error}")) from error
+
+
+def _digest_of(said: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The digest of the whole object, where the store has one; that of an object in parts is over their digests."""
+    text = said.get("ChecksumSHA256")
+    kind = said.get("ChecksumType")
+    in_parts = "-" in str(said.get("ETag", "")) and kind != "FULL_OBJECT"  # not every store says of what it is
+    if not isinstance(text, str) or kind == "COMPOSITE" or "-" in text or in_parts:
+        return None, "none"
+    try:
+        raw = b64decode(text, validate=True)
+    except binascii.Error:
+        return None, "none"
+    return (raw.hex(), "whole") if len(raw) == sha256().digest_size else (None, "none")
+
+
+def _client(
+    endpoint: str | None, region: str | None, access_key: str | None, secret_key: Secret | None, *, timeout_s: float
+) -> Any:
+    import boto3.session
+    from botocore.config import Config
+
+    config = Config(
+        retries={"total_max_attempts": 1},
+        connect_timeout=timeout_s,
+        read_timeout=timeout_s,
+        proxies={},
+        response_checksum_validation="when_required",  # bytes that differ are for us to see
+        s3={"addressing_style": "path" if endpoint else "auto"},
+    )
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name=region,
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key() if callable(secret_key) else secret_key,
+        config=config,
+    )

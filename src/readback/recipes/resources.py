@@ -1,0 +1,162 @@
+"""Verified resource: create or update over an HTTP API, and query it back by another client.
+
+Used by authors, who hand over an API to act on and the same API to read. A create carries the idempotency key and the
+stamp, and is found by its stamp; an update is made conditional on the very version that was read before (If-Match).
+
+Source: "The Verification Ledger Pattern", adapting it to API mutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from readback.canon import Json
+from readback.contracts.conditions import postcondition
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, ReaderTypeError
+from readback.domain.reading import Presence, Reading
+from readback.recipes.choices import Choices
+from readback.sdk.action import ActionDefinition
+
+if TYPE_CHECKING:
+    from readback.sdk.proposal import Proposal
+    from readback.sdk.systems import HttpExecutor, HttpSource
+
+
+class ResourceAction(ActionDefinition[[str, dict[str, Any]]]):
+    """Proposes one resource: `update(key=..., fields={...})`."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, key: str, fields: dict[str, Any]) -> Proposal: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """How an API shows a resource. Fields are members of its JSON object.
+
+    `one`: the path of a resource by its `{key}`. `every`: the path of the collection, which answers to `find_by` (a
+    query's name) with those that bear a stamp, in the member `items`. `key`: the member that identifies it, which is
+    the caller's own reference where the API draws ids; `stamp` the one that bears the last writer's stamp; `tenant`
+    whose it is, "" where the API does not say.
+    """
+
+    one: str
+    every: str
+    key: str = "id"
+    stamp: str = "stamp"
+    tenant: str = ""
+    find_by: str = "stamp"
+    items: str = "items"
+
+
+def verified_create(
+    api: HttpExecutor, records: HttpSource, resource: Resource, **choices: Unpack[Choices]
+) -> ResourceAction:
+    """An action that creates one resource with POST, and is verified when the collection shows it under its stamp."""
+
+    def create(ctx: Context, key: str, fields: dict[str, Any]) -> object:
+        return api.post(ctx, resource.every, json={**fields, resource.key: key, resource.stamp: ctx.stamp})
+
+    def by_stamp(ctx: Context, key: str, fields: dict[str, Any]) -> Reading:
+        found = records.get(ctx, resource.every, query={resource.find_by: ctx.stamp})
+        return _first(found, resource)
+
+    action = _made(create, records, resource, "create", choices)
+    action.read(source=records.name, consistency="strong", independence="other_client")(by_stamp)
+    return action
+
+
+def verified_update(
+    api: HttpExecutor,
+    records: HttpSource,
+    resource: Resource,
+    *,
+    method: Literal["PATCH", "PUT"] = "PATCH",
+    **choices: Unpack[Choices],
+) -> ResourceAction:
+    """An action that changes one resource, and is verified when it is read back with these fields and the stamp.
+
+    The request is conditional on the ETag that the reading before showed, so that no other's change is overwritten.
+    """
+
+    def update(ctx: Context, key: str, fields: dict[str, Any]) -> object:
+        etag = ctx.before.get("etag") if isinstance(ctx.before, dict) else None
+        if not isinstance(etag, str) or not etag:
+            raise NotDispatchedError("The resource was not shown with an ETag, so that the request has no condition.")
+        body = {**fields, resource.stamp: ctx.stamp}
+        headers = {"If-Match": f'"{etag}"'}
+        return api.request(ctx, method, resource.one, params={"key": key}, json=body, headers=headers)
+
+    def by_key(ctx: Context, key: str, fields: dict[str, Any]) -> Reading:
+        return _with_etag(records.get(ctx, resource.one, params={"key": key}), resource)
+
+    action = _made(update, records, resource, "set", choices)
+    action.read(source=records.name, consistency="strong", independence="other_client")(by_key)
+    return action
+
+
+def _made(act: Any, records: HttpSource, resource: Resource, kind: str, choices: Choices) -> ResourceAction:
+    def everywhere(ctx: Context, key: str, fields: dict[str, Any]) -> Sequence[Reading]:
+        return _stamped(records, resource, ctx)
+
+    action = ResourceAction(act, {**_contract(resource, kind), **choices})
+    action.find(everywhere)
+    return action
+
+
+def _stamped(records: HttpSource, resource: Resource, ctx: Context) -> list[Reading]:
+    """All that bear the stamp, by the collection's own search."""
+    listed = records.all(ctx, resource.every, query={resource.find_by: ctx.stamp}, items=f"/{resource.items}")
+    return [_with_etag(each, resource) for each in listed]
+
+
+def _first(found: Reading, resource: Resource) -> Reading:
+    """Of a collection's answer the one that it shows; absent where it shows none."""
+    if found.presence is not Presence.PRESENT:
+        return found
+    listed = found.value.get(resource.items) if isinstance(found.value, dict) else None
+    if not isinstance(listed, list):
+        raise ReaderTypeError(f"The collection {resource.every!r} has no list under {resource.items!r}.")
+    if not listed:
+        return replace(found, presence=Presence.ABSENT, value=None, version=None)
+    return _with_etag(replace(found, value=listed[0], version=None), resource)
+
+
+def _with_etag(found: Reading, resource: Resource) -> Reading:
+    """The resource beside its version: the next request may be made conditional on it."""
+    if found.presence is not Presence.PRESENT or not isinstance(found.value, dict):
+        return found
+    stamp = found.value.get(resource.stamp)
+    value: dict[str, Json] = {"resource": found.value, "etag": found.version}
+    return replace(found, value=value, stamp=stamp if isinstance(stamp, str) else None)
+
+
+def _contract(resource: Resource, kind: str) -> dict[str, object]:
+    return {
+        "name": f"verified_{'create' if kind == 'create' else 'update'}",
+        "kind": kind,
+        "side_effect": "low_risk_internal",
+        "target": f"{resource.every}/{{requested.key}}",
+        "identity": {
+            "target": f"authoritative.resource.{resource.key}",
+            "tenant": f"authoritative.resource.{resource.tenant}" if resource.tenant else "not_offered",
+            "account": "not_offered",
+            "actor": "not_offered",
+            "stamp": f"authoritative.resource.{resource.stamp}",
+        },
+        "ensure": {"as asked for": fields_as_asked},
+    }
+
+
+@postcondition(version="1", name="fields as asked for")
+def fields_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
+    """Every field that was asked for is there, with that value and type."""
+    fields, shown = requested["fields"], authoritative.get("resource")
+    if not isinstance(fields, dict) or not isinstance(shown, dict):
+        return None
+    if not set(fields) <= set(shown):
+        return None
+    return all(type(shown[name]) is type(value) and shown[name] == value for name, value in fields.items())

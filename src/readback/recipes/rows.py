@@ -1,0 +1,207 @@
+"""Verified row: write one row with a stamp, and read it through another connection, or a replica that is far enough.
+
+Used by authors, who hand over a database to write to, its primary to read and, where there is one, a replica. What a
+replica shows counts once it has replayed the write's own commit; else the primary is read in the same look. A commit
+whose reply was lost is settled by asking what became of the transaction.
+
+Source: "The Verification Ledger Pattern", adapting it to database writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+
+from readback.canon import Json
+from readback.contracts.conditions import postcondition
+from readback.domain.context import Context
+from readback.domain.errors import ContractFieldError
+from readback.domain.reading import Lookup, Presence, Reading
+from readback.recipes.choices import Choices, quoted
+from readback.sdk.action import ActionDefinition
+
+if TYPE_CHECKING:
+    from readback.sdk.proposal import Proposal
+    from readback.sdk.systems import SqlExecutor, SqlSource
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+class RowAction(ActionDefinition[[str, dict[str, Any]]]):
+    """Proposes one row: `write(row=..., values={...})`."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, row: str, values: dict[str, Any]) -> Proposal: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table that is written to. Names are checked and quoted; values never enter a statement's text.
+
+    `key`: the column that identifies a row. `columns`: those that may be written. `stamp`: the column that bears the
+    stamp of whoever wrote last. `version`: a number that each write makes greater; `tenant`: whose row it is; "" where
+    there is none. `placeholder`: the driver's, `%s` of psycopg or `?` of sqlite3.
+    """
+
+    name: str
+    key: str
+    columns: tuple[str, ...]
+    stamp: str = "stamp"
+    version: str = ""
+    tenant: str = ""
+    placeholder: str = "%s"
+
+    def __post_init__(self) -> None:
+        named = [self.name, self.key, self.stamp, *self.columns, *filter(None, (self.version, self.tenant))]
+        odd = [name for name in named if not _IDENTIFIER.fullmatch(name)]
+        if odd or not self.columns or self.placeholder not in ("%s", "?"):
+            raise ContractFieldError(f"A table is made of plain names, and these are none: {odd or self.placeholder}.")
+        if {self.key, self.stamp, self.version, self.tenant} & set(self.columns):
+            raise ContractFieldError("The columns that may be written are none of key, stamp, version and tenant.")
+
+    def change(self, kind: str, ctx: Context, row: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
+        """The statement that writes the row, and its parameters."""
+        names = [name for name in self.columns if name in values]
+        if kind == "create":
+            own: dict[str, object] = {self.key: row, self.stamp: ctx.stamp}
+            if self.tenant:
+                own[self.tenant] = ctx.tenant
+            if self.version:
+                own[self.version] = 1
+            every = [*names, *own]
+            marks = ", ".join([self.placeholder] * len(every))
+            text = f"insert into {_q(self.name)} ({', '.join(map(_q, every))}) values ({marks})"  # noqa: S608 - quoted
+            return text, [*(values[name] for name in names), *own.values()]
+        sets = [f"{_q(name)} = {self.placeholder}" for name in (*names, self.stamp)]
+        sets += [f"{_q(self.version)} = {_q(self.version)} + 1"] if self.version else []
+        where, given = self._where(ctx, row)
+        text = f"update {_q(self.name)} set {', '.join(sets)} where {where}"  # noqa: S608 - quoted
+        return text, [*(values[name] for name in names), ctx.stamp, *given]
+
+    def row(self, ctx: Context, row: str) -> tuple[str, list[object]]:
+        """The query for the row."""
+        where, given = self._where(ctx, row)
+        return f"{self._select()} where {where}", given
+
+    def stamped(self, ctx: Context) -> tuple[str, list[object]]:
+        """The query for every row that bears the stamp."""
+        return f"{self._select()} where {_q(self.stamp)} = {self.placeholder}", [ctx.stamp]
+
+    def _select(self) -> str:
+        more = [_q(name) for name in (self.version, self.tenant) if name]
+        shown = ", ".join([f"cast({_q(self.key)} as text) as {_q(self.key)}", _q(self.stamp), *more])
+        return f"select {shown}, {', '.join(map(_q, self.columns))} from {_q(self.name)}"  # noqa: S608 - quoted
+
+    def _where(self, ctx: Context, row: str) -> tuple[str, list[object]]:
+        where = f"{_q(self.key)} = {self.placeholder}"
+        if not self.tenant:
+            return where, [row]
+        return f"{where} and {_q(self.tenant)} = {self.placeholder}", [row, ctx.tenant]
+
+
+def verified_row(
+    database: SqlExecutor,
+    primary: SqlSource,
+    table: Table,
+    *,
+    replica: SqlSource | None = None,
+    kind: Literal["set", "create"] = "set",
+    recorded: bool = True,
+    **choices: Unpack[Choices],
+) -> RowAction:
+    """An action that writes one row, and is verified when another connection shows it as asked for, with the stamp.
+
+    `primary` reads the server that is written to, `replica` one that follows it. `recorded`: the database is
+    PostgreSQL, which tells the transaction's number and the place that a replica has to reach; False for any other.
+    """
+
+    def seen(source: SqlSource, ctx: Context, row: str, token: str | None = None) -> Reading:
+        query, given = table.row(ctx, row)
+        return source.one(query, given, version=table.version or None, stamp=table.stamp, commit_token=token)
+
+    def write(ctx: Context, row: str, values: dict[str, Any]) -> object:
+        statement, given = table.change(kind, ctx, row, values)
+        return (database.execute_recorded if recorded else database.execute)(ctx, statement, given)
+
+    def near(ctx: Context, row: str, values: dict[str, Any]) -> Reading:
+        """The replica where it has replayed the write; else the primary."""
+        token = _told(ctx, "commit_token")
+        if replica is not None and token is not None:
+            found = seen(replica, ctx, row, token)
+            if found.commit_token_honoured and found.presence is Presence.PRESENT:
+                return found
+        return seen(primary, ctx, row)
+
+    def there(ctx: Context, row: str, values: dict[str, Any]) -> Reading:
+        return seen(primary, ctx, row)
+
+    def everywhere(ctx: Context, row: str, values: dict[str, Any]) -> Sequence[Reading]:
+        query, given = table.stamped(ctx)
+        return primary.all(query, given, version=table.version or None, stamp=table.stamp)
+
+    def transaction(ctx: Context, row: str, values: dict[str, Any]) -> Lookup:
+        xid = _told(ctx, "xid")
+        return Lookup.unknown_key() if xid is None else primary.settled(xid)
+
+    action = RowAction(write, {**_contract(table, kind), **choices})
+    if replica is not None:
+        action.read(source=replica.name, consistency="session", independence="other_client", name="near")(near)
+    action.read(source=primary.name, consistency="strong", independence="other_client", name="primary")(there)
+    action.find(everywhere)
+    if recorded:
+        action.lookup(transaction)
+    return action
+
+
+def _contract(table: Table, kind: str) -> dict[str, object]:
+    columns = ", ".join(map(quoted, table.columns))
+    return {
+        "name": f"verified_{table.name}",
+        "kind": kind,
+        "side_effect": "low_risk_internal",
+        "target": f"{table.name}/{{requested.row}}",
+        "identity": {
+            "target": f"authoritative.{table.key}",
+            "tenant": f"authoritative.{table.tenant}" if table.tenant else "not_offered",
+            "account": "not_offered",
+            "actor": "not_offered",
+            "stamp": f"authoritative.{table.stamp}",
+        },
+        "require": {"known columns": f"requested.values.all(name, name in [{columns}])"},
+        "ensure": {"as asked for": written_as_asked},
+    }
+
+
+@postcondition(version="1", name="written as asked for")
+def written_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
+    """Every value that was asked for is there. A number is the same in every scale: 7 and 7.00, never 7 and "7"."""
+    values = requested["values"]
+    assert isinstance(values, dict)
+    if not set(values) <= set(authoritative):
+        return None
+    return all(_same(asked, authoritative[name]) for name, asked in values.items())
+
+
+def _same(asked: Json, shown: Json) -> bool:
+    if isinstance(asked, bool) or not isinstance(asked, int | float):
+        return type(asked) is type(shown) and asked == shown
+    if isinstance(shown, bool) or not isinstance(shown, int | float | str):
+        return False
+    try:  # a database's exact numbers are read as their text
+        return Decimal(str(asked)) == Decimal(str(shown))
+    except InvalidOperation:
+        return False
+
+
+def _told(ctx: Context, name: str) -> str | None:
+    """What the database told the writer: a hint for where and how to look, and nothing else."""
+    said = ctx.observed.get(name) if isinstance(ctx.observed, dict) else None
+    return said if isinstance(said, str) else None
+
+
+def _q(name: str) -> str:
+    return f'"{name}"'

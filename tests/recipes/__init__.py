@@ -1,0 +1,1 @@
+"""Recipes against real servers that tell the truth, and lie, on demand."""

@@ -1,0 +1,247 @@
+"""Uploads to a real S3 server, honest and lying: the object's head, or its bytes, decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readback import Attribution, Context, Discrepancy, Outcome, Verdict
+from readback.commands.demo.systems.s3 import S3Server
+from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, UsageError
+from readback.domain.reading import Presence
+from readback.domain.state import State
+from readback.recipes import UploadAction, measured, verified_upload
+from readback.sdk.systems import S3Executor, S3Source
+from tests.recipes.conftest import Desk
+
+BUCKET = "shelf"
+Fresh = Callable[[str], str]
+
+
+class Shop:
+    """A bucket with whoever writes and whoever reads."""
+
+    def __init__(self, server: S3Server, bucket: str = BUCKET) -> None:
+        self.server = server
+        self.folder = Path()
+        self.store = S3Executor("store", bucket, **server.access, timeout_s=5, part_bytes=5_242_880, sole=True)
+        self.shelf = S3Source("shelf", bucket, **server.access, timeout_s=5)
+
+    def file(self, data: bytes, name: str = "report.txt") -> Path:
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def upload(self, desk: Desk, key: str, data: bytes, **how: Any) -> Outcome:
+        action = verified_upload(self.store, self.shelf, **how)
+        with desk.open() as rb:
+            return rb.run(action(key=key, **measured(self.file(data))), operation=f"put {key}")
+
+    def action(self, **how: Any) -> UploadAction:
+        return verified_upload(self.store, self.shelf, **how)
+
+    def close(self) -> None:
+        self.store.close()
+        self.shelf.close()
+
+
+@pytest.fixture(scope="module")
+def opened(s3_server: S3Server) -> Iterator[Shop]:
+    made = Shop(s3_server)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shop(opened: Shop, s3: S3Server, tmp_path: Path) -> Shop:
+    opened.folder = tmp_path
+    return opened
+
+
+def context(stamp: str = "rb-1") -> Context:
+    return Context("a", "acme", "agent:desk", "op", "object/x", "key", stamp)
+
+
+def shown(outcome: Outcome, name: str) -> object:
+    return outcome.authoritative.get(name) if isinstance(outcome.authoritative, dict) else None
+
+
+@pytest.mark.requirement("RECIPE-upload")
+@pytest.mark.parametrize("kind", ["create", "set"])
+def test_an_object_that_is_there_whole_is_verified_with_its_version(
+    shop: Shop, desk: Desk, fresh: Fresh, kind: str
+) -> None:
+    key = fresh("honest")
+    told = shop.upload(desk, key, b"all of it", kind=kind)
+    assert told.verified
+    assert told.attribution is Attribution.OURS
+    assert shown(told, "size") == 9
+    assert shown(told, "checksum") == "whole"
+    assert shown(told, "version_id")
+    assert shop.server.held(BUCKET, key) == b"all of it"
+
+
+@pytest.mark.requirement("RECIPE-upload")
+@pytest.mark.parametrize(
+    ("fault", "discrepancy"),
+    [
+        ("lost", None),
+        ("truncated", Discrepancy.VALUE_MISMATCH),
+        ("elsewhere", Discrepancy.WRONG_TARGET_MODIFIED),
+    ],
+)
+def test_a_200_for_what_is_not_there_as_asked_for_is_not_believed(
+    shop: Shop, desk: Desk, fresh: Fresh, fault: str, discrepancy: Discrepancy | None
+) -> None:
+    key = fresh(fault)
+    shop.server.fault(fault)
+    told = shop.upload(desk, key, b"all of it")
+    assert not told.verified
+    assert "completed" not in told.message.lower()
+    assert shop.server.held(BUCKET, key) != b"all of it"
+    if discrepancy is not None:
+        assert told.discrepancy is discrepancy
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_store_that_keeps_a_digest_without_checking_it_is_seen_through_by_reading_the_bytes(
+    shop: Shop, desk: Desk, fresh: Fresh
+) -> None:
+    key = fresh("garbled")
+    shop.server.fault("garbled")
+    told = shop.upload(desk, key, b"forwards", read_bytes=True)
+    assert told.verdict is Verdict.REFUTED
+    assert told.discrepancy is Discrepancy.VALUE_MISMATCH
+    assert shown(told, "checksum") == "read"
+    assert shop.server.held(BUCKET, key) == b"sdrawrof"
+
+
+@pytest.mark.requirement("RECIPE-upload", "L07")
+def test_l07_an_upload_whose_reply_was_lost_is_verified_and_not_made_again(
+    shop: Shop, desk: Desk, fresh: Fresh
+) -> None:
+    key = fresh("cut")
+    shop.server.fault("landed_unanswered")
+    told = shop.upload(desk, key, b"landed")
+    assert told.verified
+    assert told.observation is not None
+    assert not told.observation.claims_success
+    assert len(shop.shelf.find(context(told.stamp), key)) == 1
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_two_versions_with_one_stamp_are_a_duplicate(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    shop.server.fault("twice")
+    told = shop.upload(desk, fresh("twice"), b"once")
+    assert not told.verified
+    assert told.discrepancy is Discrepancy.DUPLICATE_SIDE_EFFECT
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_create_leaves_what_is_there_alone(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    key = fresh("taken")
+    assert shop.upload(desk, key, b"first").verified
+    action = shop.action()
+    with desk.open() as rb:
+        told = rb.run(action(key=key, **measured(shop.file(b"second", "b.txt"))), operation="again")
+    assert not told.verified
+    assert shop.server.held(BUCKET, key) == b"first"
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_an_object_in_parts_is_verified_by_its_bytes_and_never_by_its_etag(
+    shop: Shop, desk: Desk, fresh: Fresh
+) -> None:
+    key, data = fresh("parts"), b"x" * 5_242_880 + b"the rest"
+    told = shop.upload(desk, key, data)
+    assert told.verified
+    assert shown(told, "checksum") == "read"
+    assert shown(told, "size") == len(data)
+    assert str(shown(told, "etag")).endswith("-2")
+    assert told.observation is not None
+    assert isinstance(told.observation.body, dict)
+    assert told.observation.body["parts"] == 2
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_parts_that_were_never_put_together_are_no_object(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    key, data = fresh("open-parts"), b"x" * 5_242_880 + b"the rest"
+    shop.server.fault("lost")
+    told = shop.upload(desk, key, data)
+    assert not told.verified
+    assert shop.server.held(BUCKET, key) is None
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_file_that_changed_since_it_was_measured_is_not_uploaded(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    key, path = fresh("changed"), shop.file(b"as measured")
+    asked = measured(path)
+    path.write_bytes(b"as changed.")
+    with desk.open() as rb:
+        told = rb.run(shop.action()(key=key, **asked), operation="changed")
+    assert not told.verified
+    assert told.observation is not None
+    assert not told.observation.dispatched
+    assert shop.server.held(BUCKET, key) is None
+
+
+@pytest.mark.requirement("RECIPE-upload", "L26")
+@pytest.mark.parametrize("fault", ["down", "refused"])
+def test_l26_a_store_that_shows_nothing_is_not_believed_to_hold_nothing(shop: Shop, fresh: Fresh, fault: str) -> None:
+    shop.server.fault(fault)
+    seen = shop.shelf.head(context(), fresh("hidden"))
+    assert seen.presence is (Presence.UNAVAILABLE if fault == "down" else Presence.NOT_VISIBLE)
+    with pytest.raises(ReaderFailedError):
+        shop.shelf.find(context(), "hidden")
+    with pytest.raises(ReaderFailedError):
+        shop.shelf.ping()
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_absence_is_believed_where_the_bucket_is_shown_and_not_else(s3: S3Server, fresh: Fresh) -> None:
+    with S3Source("shelf", BUCKET, **s3.access) as shelf, S3Source("gone", fresh("gone"), **s3.access) as gone:
+        shelf.ping()
+        assert shelf.head(context(), fresh("nothing")).presence is Presence.ABSENT
+        assert gone.head(context(), "nothing").presence is Presence.NOT_VISIBLE
+
+
+def test_an_upload_that_was_refused_says_so_and_is_read_back(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    store = S3Executor("store", fresh("nowhere"), **shop.server.access, timeout_s=5)
+    with desk.open() as rb:
+        key = fresh("refused")
+        told = rb.run(verified_upload(store, shop.shelf)(key=key, **measured(shop.file(b"."))), operation="r")
+    store.close()
+    assert not told.verified
+    assert told.observation is not None
+    assert told.observation.detail
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a/../b", "x" * 1_025])
+def test_a_key_that_leads_elsewhere_is_refused(shop: Shop, key: str) -> None:
+    with pytest.raises(ArgumentError):
+        shop.store.put(context(), key, shop.file(b"."), sha256="0" * 64)
+
+
+def test_what_cannot_be_sent_provably_was_not(shop: Shop, s3: S3Server) -> None:
+    nobody = {**s3.access, "endpoint": "http://127.0.0.1:9"}
+    with (
+        S3Executor("store", BUCKET, **nobody, timeout_s=1, sole=True) as store,
+        S3Source("shelf", BUCKET, **nobody, timeout_s=1) as shelf,
+    ):
+        path = shop.file(b".")
+        with pytest.raises(NotDispatchedError):
+            store.put(context(), "key", path, sha256=measured(path)["sha256"])
+        with pytest.raises(NotDispatchedError):
+            store.put(context(), "key", shop.folder / "missing", sha256="0" * 64)
+        assert shelf.head(context(), "key").presence is Presence.UNAVAILABLE
+    with pytest.raises(UsageError):
+        S3Executor("store", BUCKET, part_bytes=1)
+    with pytest.raises(UsageError):
+        shop.store.put(context(), "key", path, sha256="0" * 64, metadata={"Readback-Stamp": "another"})
+
+
+def test_a_verified_upload_is_settled_in_its_state(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    assert shop.upload(desk, fresh("state"), b".").state is State.RECONCILED_SUCCESS
