@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from readback.adapters.source_imap import ImapSource as ImapSource
     from readback.adapters.source_s3 import S3Source as S3Source
     from readback.adapters.source_sql import SqlSource as SqlSource
+    from readback.ports.anchor import Anchor
     from readback.ports.export import Links, Tiles
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Settings",
+    "anchor",
     "approver_key",
     "backup",
     "create_approver_key",
@@ -216,6 +218,35 @@ def log_key(path: Path) -> LogSigner:
     from readback.adapters.signer_log import open_log_key
 
     return open_log_key(path)
+
+
+def anchor(url: str, secret: str = "") -> Anchor:
+    """A place for checkpoints: `file:`, `git+file:`, `https:`, `witness+https:`. Raises SettingsError.
+
+    `secret`: where the bearer token for an `https:` place is, by reference; "" for none.
+    """
+    match url.partition(":")[0]:
+        case "file":
+            from readback.adapters.anchor_file import file_anchor
+
+            return file_anchor(url)
+        case "git+file":
+            from readback.adapters.anchor_git import git_anchor
+
+            return git_anchor(url)
+        case "https" | "http":
+            from readback.adapters.anchor_http import http_anchor
+
+            return http_anchor(url, secret_at(secret).decode("utf-8", "replace") if secret else "")
+        case "witness+https" | "witness+http":
+            from readback.adapters.anchor_witness import witness_anchor
+
+            return witness_anchor(url, verify_signature)
+        case scheme:
+            raise SettingsError(
+                f"No anchor serves {scheme!r} URLs.",
+                remedy="Use file:///path, git+file:///repository#branch, https://place or witness+https://prefix#KEY.",
+            )
 
 
 def new_tiles(folder: Path) -> Tiles:

@@ -16,6 +16,7 @@ from typing import Final
 from readback.canon.digest import sha256_hex
 from readback.domain.approval import Approver
 from readback.domain.approver_list import approvers_of
+from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
 from readback.domain.limits import NO_LIMITS, Limits, limits_of
 
@@ -25,8 +26,9 @@ PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
-LISTS: Final = frozenset({"contracts", "incident_command", "scopes"})
+LISTS: Final = frozenset({"contracts", "incident_command", "log_keys", "scopes"})
 LIMITS: Final = "limits"
+SEAL: Final = "seal"
 SECRET_MAX_BYTES: Final = 4_096
 APPROVERS: Final = "approvers"
 OTHERS_MAY_WRITE: Final = 0o022
@@ -60,6 +62,10 @@ class Settings:
     """What each tenant may take, by `[limits]` and `[limits.TENANT]`; only from files."""
     signing_key_file: str = ""
     """The file of the log's own key, with which checkpoints are signed; "" where nothing is signed here."""
+    log_keys: tuple[str, ...] = ()
+    """Verifier keys of the log whose checkpoints count too: those of earlier keys, or all where none is here."""
+    seal: Cadence = SEAL_DEFAULT
+    """How often checkpoints are signed and where they are kept, by `[seal]`; only from files."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
 
@@ -174,7 +180,7 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
 
 def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     table = dict(given)
-    listed_approvers, limits = table.pop(APPROVERS, None), table.pop(LIMITS, None)
+    listed_approvers, limits, seal = table.pop(APPROVERS, None), table.pop(LIMITS, None), table.pop(SEAL, None)
     known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
     for name, value in table.items():
         if name not in known:
@@ -194,6 +200,10 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(limits, dict):
             raise SettingsError(f"The key {LIMITS!r} of {path} is not a table.", remedy=f"Write it as [{LIMITS}].")
         found[LIMITS] = limits_of(limits)
+    if seal is not None:
+        if not isinstance(seal, dict):
+            raise SettingsError(f"The key {SEAL!r} of {path} is not a table.", remedy=f"Write it as [{SEAL}].")
+        found[SEAL] = cadence_of(seal, f"[{SEAL}] of {path}")
     for name in ("recovery_table", "signing_key_file"):
         if found.get(name):
             found[name] = str((path.parent / str(found[name])).absolute())  # beside its file

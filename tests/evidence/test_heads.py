@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from readback import bootstrap
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 
@@ -151,7 +152,7 @@ def test_another_logs_key_does_not_open_this_ones_checkpoint(at_hand: Made, desk
 
 
 def test_an_empty_log_is_signed_as_one(desk: Desk) -> None:
-    desk("resume", "--json", code=0)
+    bootstrap.store(f"sqlite:///{desk.ledger}").close()
     desk("ledger", "keys", "create", "--key-file", "k", code=0)
     answer = desk("ledger", "checkpoint", "--key-file", "k", "--witness", "w", "--json", code=0).json
     assert answer["size"] == 0

@@ -61,7 +61,7 @@ class Log:
 
     @property
     def entries(self) -> list[StoredEvent]:
-        return self.store._content.log  # noqa: SLF001 - as somebody with the file would
+        return self.store._content.log
 
     def change(self, seq: int, how: Callable[[StoredEvent], StoredEvent]) -> None:
         self.entries[seq - 1] = how(self.entries[seq - 1])

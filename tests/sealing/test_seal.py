@@ -62,7 +62,7 @@ def test_a_frontier_has_the_root_of_the_tree_and_can_be_read_back_from_its_tiles
 @pytest.mark.requirement("LEDGER-sealed")
 def test_sealing_goes_on_from_the_last_checkpoint_and_reads_no_entry_twice(log: Log) -> None:
     chance = random.Random(7)
-    tree, total = GrowingTree(), 0
+    tree, total, signed = GrowingTree(), 0, None
     for _ in range(40):
         for leaf in log.append(chance.randrange(1, 60)):
             tree.append(leaf)
@@ -154,7 +154,7 @@ def test_spoiled_tiles_and_checkpoints_are_not_gone_on_from(log: Log) -> None:
     log.append(300)
     log.seal()
     log.append(1)
-    content = log.store._content.sealed  # noqa: SLF001 - as somebody with the file would
+    content = log.store._content.sealed
     for at in ((0, 1), (1, 0)):
         kept = content.tiles[at]
         content.tiles[at] = kept[:-1] + bytes([kept[-1] ^ 1])

@@ -29,6 +29,7 @@ from readback.sdk.believing import choose
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.driver_steps import Parked
 from readback.sdk.proposal import Proposal
+from readback.sdk.sealing import SealLike
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike
@@ -68,6 +69,7 @@ class AsyncReadback:
         limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
         approvers: Iterable[Approver] | None = None,
+        seal: SealLike = None,
     ) -> AsyncReadback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
@@ -102,6 +104,7 @@ class AsyncReadback:
                 limits=limits,
                 incident_sink=incident_sink,
                 approvers=approvers,
+                seal=seal,
             )
         )
 

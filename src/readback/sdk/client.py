@@ -28,6 +28,7 @@ from readback.sdk.believing import choose
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.proposal import Proposal
+from readback.sdk.sealing import SealLike
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike
@@ -67,6 +68,7 @@ class Readback:
         limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
         approvers: Iterable[Approver] | None = None,
+        seal: SealLike = None,
     ) -> Readback:
         """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
 
@@ -79,7 +81,9 @@ class Readback:
         scopes that this client holds (READBACK_SCOPES); `limits` what its tenant may take at most, which can only make
         the operator's own stricter. `incident_sink` is told of
         incidents, in place of what the settings name; `approvers` are those who may approve, in place of the settings'
-        list. Raises SettingsError, InputError or StoreError.
+        list. `seal` says how the log is sealed: False not at all, True with the settings' key, or a mapping as the
+        settings' `[seal]` (`entries`, `seconds`, `anchors`, `secret`, and `key_file`). Raises SettingsError, InputError
+        or StoreError.
         """
         return cls(
             Session.open(
@@ -102,6 +106,7 @@ class Readback:
                 limits=limits,
                 incident_sink=incident_sink,
                 approvers=approvers,
+                seal=seal,
             )
         )
 

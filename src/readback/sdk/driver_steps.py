@@ -99,6 +99,7 @@ class Desk:
         self._weights: dict[str, tuple[int, int]] = {}
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
         self.herald = herald
+        self.sealer = herald.sealer if herald is not None else None
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime
@@ -168,6 +169,8 @@ class Desk:
         """An incident that is durable now is told, by somebody else and later."""
         if append.incidents and self.herald is not None and isinstance(result, Appended):
             self.herald.hear(append)
+        if self.sealer is not None and isinstance(result, Appended):
+            self.sealer.hear(result.seq)
 
     def stirred(self, action_id: str, version: int) -> bool:
         """Somebody moved the action on since that version, or wants it to be looked at now."""

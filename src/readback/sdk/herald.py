@@ -16,6 +16,7 @@ from readback.domain.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.sink import IncidentNotice, IncidentSink
 from readback.ports.store import Append, Incident, LedgerStore
+from readback.sdk.sealer import Sealer
 
 RETRY_FIRST_US: Final = 5_000_000
 RETRY_MAX_US: Final = 600_000_000
@@ -29,8 +30,16 @@ CLOSE_SECONDS: Final = 5.0
 class Herald:
     """Tells the incidents of one opened ledger. Without a sink they go to the file beside it."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, sinks: Sequence[IncidentSink] = ()) -> None:
+    def __init__(
+        self,
+        store: LedgerStore,
+        runtime: Runtime,
+        sinks: Sequence[IncidentSink] = (),
+        sealer: Sealer | None = None,
+    ) -> None:
         self._store, self._runtime, self._sinks = store, runtime, tuple(sinks)
+        self.sealer = sealer
+        """Who is told of every append, to seal the log; the drivers find it here."""
         self._lock = threading.Lock()
         self._wanted: set[str] = set()
         """Tenants with something to tell; "" stands for all of them."""

@@ -47,6 +47,8 @@ from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import approvals_of
 from readback.sdk.herald import Herald
 from readback.sdk.proposal import Proposal
+from readback.sdk.sealer import Sealer
+from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
 from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike, path_of, table_in_force
 
@@ -69,10 +71,14 @@ class Session:
     closed: bool = False
     sinks: tuple[IncidentSink, ...] = ()
     """Where incidents are told; without one they go to the file beside the ledger."""
+    sealing: Terms = NOT_SEALED
+    """By whom and how often the log is sealed, and whose checkpoints count."""
     herald: Herald = field(init=False)
+    sealer: Sealer | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.herald = Herald(self.store, self.runtime, self.sinks)
+        self.sealer = self.sealing.sealer(self.store, self.runtime)
+        self.herald = Herald(self.store, self.runtime, self.sinks, self.sealer)
 
     @classmethod
     def open(
@@ -97,6 +103,7 @@ class Session:
         limits: TenantLimits | None = None,
         incident_sink: IncidentSink | None = None,
         approvers: Iterable[Approver] | None = None,
+        seal: SealLike = None,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         check_id("tenant", settings.tenant, UnknownTenantError)
@@ -124,9 +131,10 @@ class Session:
         engine = Engine(table_in_force(recovery_table, settings), people, limits=in_force(settings.limits, limits))
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
+        sealing = terms_of(settings, seal)
         sinks = (incident_sink,) if incident_sink is not None else incident_sinks(settings, used)
         opened = store if store is not None else open_store(settings.url)
-        session = cls(opened, used, scope, engine, sinks=sinks)
+        session = cls(opened, used, scope, engine, sinks=sinks, sealing=sealing)
         for known in plans:
             session.know(known)
         return session
@@ -217,7 +225,8 @@ class Session:
     ) -> Generator[Step, Answer, Outcome]:
         """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
         work = saga_attend.look if self.is_saga(action_id) else attend.look
-        return work(action_id, self.scope.tenant if tenant is None else tenant, replayed=replayed)
+        outcome = yield from work(action_id, self.scope.tenant if tenant is None else tenant, replayed=replayed)
+        return confirmed(outcome, self.store, self.sealing.authority)
 
     def stop(self, action_id: str) -> Generator[Step, Answer, None]:
         """Asks for it to be stopped."""
@@ -311,6 +320,8 @@ class Session:
         if not self.closed:
             self.closed = True
             self.herald.close()
+            if self.sealer is not None:
+                self.sealer.close()
             self.store.close()
 
 

@@ -1,0 +1,123 @@
+"""An anchor in a git repository: each checkpoint is a commit on a branch, and is pushed where that was asked for.
+
+Chosen by bootstrap for `git+file:` URLs: `git+file:///path/to/repository?file=NAME&push=REMOTE#BRANCH`. It runs the
+machine's own `git`, with neither hooks nor a working tree, and moves the branch only from the commit that it built on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from readback.domain.errors import SettingsError
+from readback.domain.errors_anchor import AnchorError
+from readback.ledger.note import NOTE_MAX_BYTES
+from readback.ports.anchor import Proof
+
+FILE_DEFAULT: Final = "checkpoint"
+BRANCH_DEFAULT: Final = "readback"
+TIMEOUT_SECONDS: Final = 10.0
+WHO: Final = "readback"
+MAIL: Final = "readback@localhost"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,4}")
+
+
+def git_anchor(url: str) -> GitAnchor:
+    """The anchor that such a URL names. Raises SettingsError."""
+    parts = urlsplit(url)
+    asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    repository = Path(unquote(parts.path))
+    file, push = asked.pop("file", FILE_DEFAULT), asked.pop("push", "")
+    branch = unquote(parts.fragment) or BRANCH_DEFAULT
+    names = [file, branch, *([push] if push else [])]
+    plain = all(_NAME.fullmatch(name) and ".." not in name and not name.endswith(".lock") for name in names)
+    odd = asked or parts.netloc or "/" in file or "/" in push
+    if parts.scheme != "git+file" or not repository.is_absolute() or odd or not plain:
+        raise SettingsError(
+            f"The anchor {url!r} names no branch of a repository.",
+            remedy="Write git+file:///absolute/repository?file=checkpoint&push=origin#branch.",
+        )
+    return GitAnchor(url, repository, file, branch, push)
+
+
+class GitAnchor:
+    """Keeps `Anchor`. `push`: a remote of the repository, whose branch is then the one that counts; "" for none."""
+
+    __slots__ = ("_branch", "_file", "_push", "_repository", "name")
+
+    def __init__(self, name: str, repository: Path, file: str, branch: str, push: str) -> None:
+        self.name = name
+        self._repository, self._file, self._branch, self._push = repository, file, branch, push
+
+    @property
+    def shows(self) -> bool:
+        return True
+
+    def last(self) -> bytes | None:
+        commit = self._tip()
+        if not commit:
+            return None
+        found = self._git("ls-tree", "-z", commit, "--", self._file)
+        if not found:
+            return None
+        blob = found.split(b"\t")[0].split()[-1].decode()
+        if int(self._git("cat-file", "-s", blob)) > NOTE_MAX_BYTES:
+            raise AnchorError(f"What {self.name} keeps is no checkpoint: it is over {NOTE_MAX_BYTES} bytes.")
+        return self._git("cat-file", "blob", blob)
+
+    def take(self, note: bytes, size: int, proof: Proof) -> bytes:
+        parent = self._tip()
+        blob = self._git("hash-object", "-w", "--stdin", given=note).decode().strip()
+        tree = self._tree(parent, blob)
+        above = ("-p", parent) if parent else ()
+        message = f"Checkpoint of {size} entries\n".encode()
+        commit = self._git("commit-tree", tree, *above, given=message).decode().strip()
+        if self._push:
+            self._git("push", "--quiet", self._push, f"{commit}:refs/heads/{self._branch}")
+        self._git("update-ref", f"refs/heads/{self._branch}", commit, *([] if self._push else [parent or "0" * 40]))
+        return b""
+
+    def _tip(self) -> str:
+        """The branch's commit where it counts; "" where there is none."""
+        if self._push:
+            found = self._git("ls-remote", "--heads", self._push, f"refs/heads/{self._branch}").split()
+            if not found:
+                return ""
+            self._git("fetch", "--quiet", "--no-tags", self._push, f"refs/heads/{self._branch}")
+            return found[0].decode()
+        listed = self._git("for-each-ref", "--format=%(objectname)", f"refs/heads/{self._branch}")
+        return listed.decode().strip()
+
+    def _tree(self, parent: str, blob: str) -> str:
+        """The parent's files with this one among them."""
+        kept = self._git("ls-tree", "-z", parent).split(b"\0") if parent else []
+        lines = [line for line in kept if line and line.split(b"\t", 1)[1] != self._file.encode()]
+        lines.append(f"100644 blob {blob}\t{self._file}".encode())
+        return self._git("mktree", "-z", given=b"\0".join(lines) + b"\0").decode().strip()
+
+    def _git(self, *args: str, given: bytes | None = None) -> bytes:
+        command = ["git", "-c", "core.hooksPath=/dev/null", "-C", str(self._repository), *args]
+        try:
+            done = subprocess.run(
+                command, input=given, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, env=_environment()
+            )
+        except subprocess.TimeoutExpired as error:
+            raise AnchorError(f"git {args[0]} for {self.name} took over {TIMEOUT_SECONDS:.0f} seconds.") from error
+        except OSError as error:
+            raise AnchorError(f"git cannot be run: {error.strerror}.", remedy="Install git.") from error
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            raise AnchorError(f"git {args[0]} for {self.name} failed: {lines[-1] if lines else done.returncode}.")
+        return done.stdout
+
+
+def _environment() -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    named = {"GIT_AUTHOR_NAME": WHO, "GIT_AUTHOR_EMAIL": MAIL, "GIT_COMMITTER_NAME": WHO, "GIT_COMMITTER_EMAIL": MAIL}
+    return {**kept, **named, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}

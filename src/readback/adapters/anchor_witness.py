@@ -1,0 +1,136 @@
+"""A witness as an anchor (C2SP tlog-witness): it checks that the log goes on from what it saw, and cosigns.
+
+Chosen by bootstrap for `witness+https:` URLs, whose fragment is the witness's verifier key. A witness shows nothing: it
+compares by itself, and what its answers say of our log becomes an error with a code. Its cosignature is checked here.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from readback.domain.errors import SettingsError
+from readback.domain.errors_anchor import AnchorError, AnchorRefusedError
+from readback.ledger.coding import base64_text, number
+from readback.ledger.cosignature import WitnessKey, check_cosignature, parse_witness_key
+from readback.ledger.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
+from readback.ledger.note import Check, Signature, parse_note
+from readback.ports.anchor import Proof
+
+TIMEOUT_SECONDS: Final = 5.0
+ANSWER_MAX_BYTES: Final = 65_536
+PROOF_MAX_HASHES: Final = 63
+ASKED_MAX: Final = 3
+"""The witness's size is learned from its first answer; more often it changes only while others talk to it."""
+
+
+def witness_anchor(url: str, check: Check) -> WitnessAnchor:
+    """The witness at `witness+https://host/prefix#KEY`. Raises SettingsError, LogFormatError for what is no key."""
+    parts = urlsplit(url.removeprefix("witness+"))
+    here = parts.scheme == "http" and _is_here(parts.hostname or "")
+    plain = parts.hostname and not parts.username and not parts.query and parts.fragment
+    if not url.startswith("witness+") or not plain or not (parts.scheme == "https" or here):
+        raise SettingsError(
+            f"The anchor {parts.hostname or url!r} is no witness.",
+            remedy="Write witness+https://host/prefix#KEY, with the witness's verifier key.",
+        )
+    key = parse_witness_key(unquote(parts.fragment))
+    prefix = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return WitnessAnchor(url, prefix, key, check)
+
+
+class WitnessAnchor:
+    """Keeps `Anchor`."""
+
+    __slots__ = ("_check", "_key", "_known", "_timeout_s", "_url", "name")
+
+    def __init__(
+        self, name: str, prefix: str, key: WitnessKey, check: Check, *, timeout_s: float = TIMEOUT_SECONDS
+    ) -> None:
+        self.name = name
+        self._url = prefix.rstrip("/") + "/add-checkpoint"
+        self._key, self._check, self._timeout_s = key, check, timeout_s
+        self._known = 0
+        """The size that it saw last, as far as we know."""
+
+    @property
+    def shows(self) -> bool:
+        return False
+
+    def last(self) -> bytes | None:
+        return None
+
+    def take(self, note: bytes, size: int, proof: Proof) -> bytes:
+        old, asked = min(self._known, size), 1
+        while (said := self._post(_request(note, old, proof(old))))[0] == 409 and asked < ASKED_MAX:
+            old, asked = self._older(said[1], old, size), asked + 1
+        status, answer = said
+        if status == 422:
+            raise LogRewrittenError(
+                f"The log does not begin with the {old} entries that the witness {self._key.name} saw: it has forked."
+            )
+        if status == 403:
+            raise LogSignatureError(f"The witness {self._key.name} knows this log by another key.")
+        if status != 200:
+            raise AnchorRefusedError(f"The witness {self._key.name} answered {status}.")
+        more = self._cosignatures(note, answer)
+        self._known = size
+        return more
+
+    def _older(self, answer: bytes, old: int, size: int) -> int:
+        """The size that the witness saw last, by its answer to a conflict. Raises LogCutError, LogForkError."""
+        try:
+            held = number(answer.decode("ascii").removesuffix("\n"), "size")
+        except (UnicodeDecodeError, LogFormatError) as error:
+            raise AnchorRefusedError(f"The witness {self._key.name} answered a conflict, and no size.") from error
+        if held > size:
+            raise LogCutError(
+                f"The witness {self._key.name} saw {held} entries, and the log has {size}: its end was cut off."
+            )
+        if held == old == size:
+            raise LogForkError(f"The witness {self._key.name} saw another log of {size} entries: the log has forked.")
+        return held
+
+    def _cosignatures(self, note: bytes, answer: bytes) -> bytes:
+        """The lines by the key that was named, each checked; others are left out, as the form demands."""
+        found = parse_note(note)
+        with_them = parse_note(note + answer)
+        lines: list[Signature] = []
+        for line in with_them.signatures[len(found.signatures) :]:
+            if (line.name, line.key_id) == (self._key.name, self._key.key_id):
+                check_cosignature(line, found.text, self._key, self._check)
+                lines.append(line)
+        if not lines:
+            raise LogSignatureError(f"The witness answered without a cosignature by {self._key.name}.")
+        return b"".join(line.line().encode() for line in lines[:1])
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        import httpx
+
+        limit = httpx.Timeout(self._timeout_s)
+        try:
+            with (
+                httpx.Client(timeout=limit, follow_redirects=False, trust_env=False) as client,
+                client.stream("POST", self._url, content=body) as answer,
+            ):
+                found = b""
+                for piece in answer.iter_bytes(ANSWER_MAX_BYTES):
+                    found += piece
+                    if len(found) > ANSWER_MAX_BYTES:
+                        raise AnchorRefusedError(f"The witness {self._key.name} answered with too many bytes.")
+                return answer.status_code, found
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise AnchorError(f"The witness {self._key.name} cannot be reached: {type(error).__name__}.") from error
+
+
+def _request(note: bytes, old: int, path: list[bytes]) -> bytes:
+    """Old size, proof, a blank line, and the checkpoint."""
+    return f"old {old}\n".encode() + b"".join(f"{base64_text(each)}\n".encode() for each in path) + b"\n" + note
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

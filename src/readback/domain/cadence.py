@@ -1,0 +1,57 @@
+"""How often the log's head is signed: every so many entries, or so many seconds after the first that is not covered.
+
+Read from the settings' `[seal]` table and from `Readback.open(seal=...)`, by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.domain.errors import SettingsError
+
+ENTRIES_DEFAULT: Final = 4_096
+ENTRIES_MAX: Final = 1_000_000
+SECONDS_DEFAULT: Final = 10.0
+SECONDS_MAX: Final = 86_400.0
+ANCHORS_MAX: Final = 16
+_KEYS: Final = ("anchors", "entries", "off", "secret", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """When a checkpoint is signed, and where it is kept beside the ledger.
+
+    `anchors`: URLs of the places that each checkpoint is handed to; `secret`: where the bearer token for those reached
+    over HTTP is (`env:NAME`, `file:PATH`). `off`: nothing is signed by itself.
+    """
+
+    entries: int = ENTRIES_DEFAULT
+    seconds: float = SECONDS_DEFAULT
+    anchors: tuple[str, ...] = ()
+    secret: str = ""
+    off: bool = False
+
+
+SEAL_DEFAULT: Final = Cadence()
+
+
+def cadence_of(given: Mapping[str, object], where: str) -> Cadence:
+    """The cadence of a table. Raises SettingsError, which names the place where it was given."""
+    odd = sorted(set(given) - set(_KEYS))
+    if odd:
+        raise SettingsError(f"{where} has the unknown key {odd[0]!r}.", remedy=f"Its keys are: {', '.join(_KEYS)}.")
+    entries, seconds = given.get("entries", ENTRIES_DEFAULT), given.get("seconds", SECONDS_DEFAULT)
+    if type(entries) is not int or not 1 <= entries <= ENTRIES_MAX:
+        raise SettingsError(f"{where}: entries is a whole number from 1 to {ENTRIES_MAX}.", remedy="Correct it.")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= SECONDS_MAX:
+        raise SettingsError(f"{where}: seconds is a number from 0 to {SECONDS_MAX:.0f}.", remedy="Correct it.")
+    anchors, secret, off = given.get("anchors", ()), given.get("secret", ""), given.get("off", False)
+    if not isinstance(anchors, list | tuple) or not all(isinstance(each, str) and each for each in anchors):
+        raise SettingsError(f"{where}: anchors is a list of URLs.", remedy="Correct it.")
+    if len(anchors) > ANCHORS_MAX or len(set(anchors)) < len(anchors):
+        raise SettingsError(f"{where}: anchors are at most {ANCHORS_MAX}, each named once.", remedy="Correct it.")
+    if not isinstance(secret, str) or not isinstance(off, bool):
+        raise SettingsError(f"{where}: secret is a text, and off is true or false.", remedy="Correct it.")
+    return Cadence(entries, float(seconds), tuple(anchors), secret, off)

@@ -1,0 +1,109 @@
+"""Hands each checkpoint to the anchors, in a thread of its own: a dead anchor keeps nobody waiting, nor another anchor
+for longer than it takes to give up on it.
+
+Woken by the sealer. How far each anchor was told stands in the store; an anchor that failed is asked again, ever more
+seldom, whenever there is something to tell, and by the next process.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.domain.errors import StoreError
+from readback.ledger.fault import LogError
+from readback.lifecycle.anchor import hand_over
+from readback.lifecycle.attest import Authority
+from readback.ports.anchor import Anchor
+from readback.ports.log import AnchorMark
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+
+RETRY_FIRST_US: Final = 5_000_000
+RETRY_MAX_US: Final = 600_000_000
+CLOSE_SECONDS: Final = 5.0
+
+
+class Anchoring:
+    """The anchors of one opened ledger."""
+
+    def __init__(self, store: LedgerStore, runtime: Runtime, authority: Authority, anchors: Sequence[Anchor]) -> None:
+        self._store, self._runtime, self._authority, self._anchors = store, runtime, authority, tuple(anchors)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._wanted = self._closed = False
+        self._retry: dict[str, tuple[int, int]] = {}
+        """Anchor -> (when it may be asked again, the pause before that)."""
+        self._said: dict[str, str] = {}
+
+    def offer(self) -> None:
+        """There is a new checkpoint. Returns at once."""
+        with self._lock:
+            self._wanted = True
+            if self._closed or self._thread is not None or not self._anchors:
+                return
+            self._thread = threading.Thread(target=self._work, name="readback-anchors", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # no more threads, or the interpreter is ending: the next process offers it
+                self._thread = None
+
+    def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
+        """Waits until nothing is being handed over; false where that takes longer than `patience_s`."""
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(patience_s)
+        return thread is None or not thread.is_alive()
+
+    def close(self) -> None:
+        """Waits, within its limit, for what is being handed over."""
+        self.flush()
+        self._closed = True
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._wanted or self._closed:
+                    self._thread = None
+                    return
+                self._wanted = False
+            for anchor in self._anchors:
+                self._hand_over(anchor)
+
+    def _hand_over(self, anchor: Anchor) -> None:
+        now_us = self._runtime.now_us()
+        until_us, pause_us = self._retry.get(anchor.name, (0, 0))
+        if now_us < until_us or self._closed:
+            return
+        try:
+            error = self._refusal(anchor, now_us)
+            if error is None:
+                self._retry.pop(anchor.name, None)
+                self._said.pop(anchor.name, None)
+                return
+            pause_us = min(2 * pause_us or RETRY_FIRST_US, RETRY_MAX_US)
+            self._retry[anchor.name] = (now_us + pause_us, pause_us)
+            self._failed(anchor.name, error, now_us)
+        except StoreError:
+            return  # the ledger's own trouble: the next checkpoint is offered again
+
+    def _refusal(self, anchor: Anchor, now_us: int) -> ReadbackError | None:
+        try:
+            hand_over(self._store, anchor, self._authority, now_us)
+        except StoreError:
+            raise
+        except ReadbackError as error:
+            return error
+        return None
+
+    def _failed(self, name: str, error: ReadbackError, now_us: int) -> None:
+        """Remembers it; a history that differs is said aloud, once."""
+        size = next((mark.size for mark in self._store.anchors() if mark.name == name), 0)
+        self._store.mark(AnchorMark(name, size, now_us, error.code))
+        if isinstance(error, LogError) and self._said.get(name) != error.code:
+            self._said[name] = error.code
+            sys.stderr.write(f"readback: the anchor {name} holds another log: {error.code}: {error.message}\n")

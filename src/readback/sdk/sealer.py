@@ -1,0 +1,126 @@
+"""The sealer: signs the head of the log on a cadence, in a thread of its own. No action waits for it, and none fails.
+
+Told of each append by the drivers (`hear`, which only counts), and of a process's end (`close`). Everything else it
+takes from the store, so that what was missed is sealed by whoever comes next, and several processes may seal one log:
+the store keeps one of two that come at once. A log that does not go on from its last checkpoint is not signed; that is
+said once, and the actions go on.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.domain.cadence import Cadence
+from readback.lifecycle.attest import Authority
+from readback.lifecycle.seal import seal
+from readback.ports.runtime import Runtime
+from readback.ports.signer import LogSigner
+from readback.ports.store import LedgerStore
+from readback.sdk.anchoring import Anchoring
+
+CLOSE_SECONDS: Final = 5.0
+"""How long closing waits for the last checkpoint; what it leaves is sealed by the next process."""
+
+
+class Sealer:
+    """Seals one opened ledger every so many entries or seconds, and when it is closed."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        runtime: Runtime,
+        signer: LogSigner,
+        authority: Authority,
+        cadence: Cadence,
+        anchoring: Anchoring | None = None,
+    ) -> None:
+        self._store, self._runtime, self._signer, self.authority = store, runtime, signer, authority
+        self._cadence, self._anchoring = cadence, anchoring
+        self._changed = threading.Condition()
+        self._seen = self._sealed = self._wanted = 0
+        self._thread: threading.Thread | None = None
+        self._closed = self._now = False
+        self.fault: ReadbackError | None = None
+        """Why nothing was sealed the last time; None where something was."""
+
+    def hear(self, seq: int) -> None:
+        """An append is durable, and its last entry has this place. On the hot path: it counts, and no more."""
+        self._seen = seq
+        if self._thread is None or seq >= self._wanted:
+            self._wake()
+
+    def sweep(self) -> None:
+        """Looks once for what others left unsealed. Returns at once."""
+        if self._thread is None:
+            self._seen = max(self._seen, self._store.last_seq())
+            if self._seen > self._sealed:
+                self._wake()
+
+    def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
+        """Seals what was heard of now, and waits for it; false where that takes longer than `patience_s`."""
+        with self._changed:
+            self._now = True
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(patience_s)
+        return thread is None or not thread.is_alive()
+
+    def close(self) -> None:
+        """Seals what was heard of, and hands it to the anchors, both within a limit."""
+        with self._changed:
+            self._closed = True
+        self.flush()
+        if self._anchoring is not None:
+            self._anchoring.close()
+
+    def _wake(self) -> None:
+        with self._changed:
+            if self._thread is not None:
+                self._changed.notify_all()
+                return
+            if self._closed:
+                return
+            self._wanted = self._seen + self._cadence.entries
+            self._thread = threading.Thread(target=self._work, name="readback-sealer", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # no more threads, or the interpreter is ending: the next process seals it
+                self._thread = None
+
+    def _work(self) -> None:
+        """Until everything that was heard of is sealed, or something is in the way of that."""
+        while True:
+            with self._changed:
+                if not self._is_due():
+                    self._changed.wait(self._cadence.seconds)  # its end is the cadence's as well
+            ok = self._seal()
+            with self._changed:
+                if not ok or self._seen <= self._sealed:
+                    self._thread, self._now = None, False
+                    return
+                self._wanted = self._sealed + self._cadence.entries
+
+    def _is_due(self) -> bool:
+        return self._closed or self._now or self._seen >= self._wanted
+
+    def _seal(self) -> bool:
+        try:
+            signed = seal(self._store, self._signer, self.authority, self._runtime.now_us())
+        except ReadbackError as error:
+            self._say(error)
+            return False
+        self.fault = None
+        if signed is not None:
+            self._sealed = signed.checkpoint.size
+            if self._anchoring is not None:
+                self._anchoring.offer()
+        return signed is not None
+
+    def _say(self, error: ReadbackError) -> None:
+        known, self.fault = self.fault, error
+        if known is None or known.code != error.code:
+            sys.stderr.write(f"readback: the log was not sealed: {error.code}: {error.message}\n")

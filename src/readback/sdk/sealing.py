@@ -1,0 +1,83 @@
+"""What settings and `Readback.open(seal=...)` say of sealing, made into a sealer; and the fourth level of trust.
+
+Called by the session. Without a key of the log nothing is sealed; whose checkpoints count is then told by `log_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from readback.bootstrap import anchor, log_key, verify_signature
+from readback.config import Settings
+from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
+from readback.domain.errors import SettingsError
+from readback.domain.outcome import Outcome
+from readback.domain.verdict import Level
+from readback.ledger.note import parse_key
+from readback.lifecycle.attest import Authority, key_of
+from readback.lifecycle.confirm import is_confirmed
+from readback.ports.anchor import Anchor
+from readback.ports.runtime import Runtime
+from readback.ports.signer import LogSigner
+from readback.ports.store import LedgerStore
+from readback.sdk.anchoring import Anchoring
+from readback.sdk.sealer import Sealer
+
+SealLike: TypeAlias = bool | Mapping[str, object] | None
+"""False: never; True: a key has to be there; None: as settings say; a mapping: as their `[seal]`, with `key_file`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By whom, how often and where a log is sealed, and whose checkpoints count."""
+
+    authority: Authority | None = None
+    signer: LogSigner | None = None
+    cadence: Cadence = SEAL_DEFAULT
+    anchors: tuple[Anchor, ...] = ()
+
+    def sealer(self, store: LedgerStore, runtime: Runtime) -> Sealer | None:
+        """What seals this ledger; None where nothing is to."""
+        if self.signer is None or self.authority is None or self.cadence.off:
+            return None
+        anchoring = Anchoring(store, runtime, self.authority, self.anchors) if self.anchors else None
+        return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring)
+
+
+NOT_SEALED: Final = Terms()
+
+
+def terms_of(settings: Settings, given: SealLike = None) -> Terms:
+    """What is in force. Raises SettingsError for a key that cannot be opened or is missing, and for what is no URL."""
+    cadence, key_file = settings.seal, settings.signing_key_file
+    if isinstance(given, Mapping):
+        named = dict(given)
+        key_file = str(named.pop("key_file", key_file))
+        cadence = cadence_of(named, "seal")
+    elif given is not None:
+        cadence = replace(cadence, off=not given)
+    if given and not key_file:
+        raise SettingsError(
+            "Sealing needs a key of the log, and none is named.",
+            remedy="Make one with `readback ledger keys create --key-file FILE`, and set READBACK_SIGNING_KEY_FILE.",
+            code="settings.signing-key",
+        )
+    former = tuple(parse_key(each) for each in settings.log_keys)
+    if not key_file:
+        return Terms(Authority(former[0], verify_signature, former[1:]) if former else None)
+    signer = log_key(Path(key_file))
+    authority = Authority(key_of(signer), verify_signature, former)
+    anchors = () if cadence.off else tuple(anchor(url, cadence.secret) for url in cadence.anchors)
+    return Terms(authority, signer, cadence, anchors)
+
+
+def confirmed(outcome: Outcome, store: LedgerStore, authority: Authority | None) -> Outcome:
+    """The outcome with level 4 where that is shown; else as it is. Sagas are left alone: their steps have levels."""
+    if authority is None or outcome.level is not Level.RECONCILED or not outcome.verified:
+        return outcome
+    if not is_confirmed(store, outcome.id, authority):
+        return outcome
+    return replace(outcome, level=Level.AUDIT_CONFIRMED)

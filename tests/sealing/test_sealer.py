@@ -1,0 +1,223 @@
+"""The sealer: on its cadence, at close, beside other processes; and whatever becomes of it, the actions go on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from readback import AsyncReadback, Readback, bootstrap
+from readback.domain.cadence import Cadence
+from readback.domain.errors import SettingsError, StoreError
+from readback.domain.verdict import Level
+from readback.lifecycle.attest import Authority, key_of
+from readback.lifecycle.audit import audit
+from readback.lifecycle.seal import sealed
+from readback.sdk.sealer import Sealer
+from tests.sealing.given import Log
+from tests.sealing.shop import runtime, stamp_note
+
+SEAL = {"entries": 1, "seconds": 3600, "key_file": "log.key"}
+
+
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    bootstrap.create_log_key(tmp_path / "log.key", "example.com/ledger")
+    return tmp_path / "log.key"
+
+
+def opened(**more: object) -> Readback:
+    return Readback.open("sqlite:///ledger.db", runtime=runtime(), seal={**SEAL, **more})
+
+
+def heads(path: str = "sqlite:///ledger.db") -> list[int]:
+    store = bootstrap.store(path, read_only=True)
+    try:
+        return [head.size for head in store.checkpoints()]
+    finally:
+        store.close()
+
+
+def is_sound(key: Path) -> bool:
+    """Audit, and the sealed log as a sealer would take it up; it covers everything."""
+    signer = bootstrap.log_key(key)
+    store = bootstrap.store("sqlite:///ledger.db", read_only=True)
+    try:
+        found = sealed(store, Authority(key_of(signer), bootstrap.verify_signature))
+        return audit(store).ok and found.size == store.last_seq()
+    finally:
+        store.close()
+
+
+# --- the thread, over a log in memory ---
+
+
+def sealer(log: Log, entries: int, seconds: float = 3600.0) -> Sealer:
+    return Sealer(log.store, runtime(), log.signer, log.authority, Cadence(entries, seconds))
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_it_seals_every_so_many_entries_and_the_rest_at_close(log: Log) -> None:
+    one = sealer(log, 5)
+    for seq in range(1, 4):
+        log.append(1)
+        one.hear(seq)
+    assert log.store.checkpoint() is None
+    log.append(3)
+    one.hear(6)
+    while (head := log.store.checkpoint()) is None:
+        threading.Event().wait(0.001)
+    assert head.size == 6
+    log.append(2)
+    one.hear(8)
+    one.close()
+    assert [head.size for head in log.store.checkpoints()] == [6, 8]
+    one.hear(9)
+    one.close()
+    assert threading.active_count() == 1 or not any(t.name == "readback-sealer" for t in threading.enumerate())
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_it_seals_when_the_seconds_are_over_though_nothing_comes(log: Log) -> None:
+    one = sealer(log, 1_000, 0.0)
+    log.append(3)
+    one.hear(3)
+    assert one.flush()
+    assert [head.size for head in log.store.checkpoints()] == [3]
+    one.close()
+
+
+def test_it_takes_up_what_others_left_unsealed(log: Log) -> None:
+    log.append(4)
+    one = sealer(log, 1)
+    one.sweep()
+    assert one.flush()
+    one.sweep()
+    one.close()
+    assert [head.size for head in log.store.checkpoints()] == [4]
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_what_it_cannot_seal_it_says_once_and_goes_on_when_it_can(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+    log.append(4)
+    one = sealer(log, 1)
+    one.hear(4)
+    assert one.flush()
+    kept = log.entries.pop()
+    for _ in range(2):
+        one.hear(5)
+        assert one.flush()
+        assert one.fault is not None
+        assert one.fault.code == "log.cut"
+    assert capsys.readouterr().err.count("the log was not sealed: log.cut") == 1
+    log.entries.append(kept)
+    log.append(1)
+    one.hear(5)
+    one.close()
+    assert one.fault is None
+    assert [head.size for head in log.store.checkpoints()] == [4, 5]
+
+
+# --- through the clients ---
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_a_client_seals_what_it_did(key: Path) -> None:
+    with opened() as rb:
+        rb.run(stamp_note(text="a"))
+    sizes = heads()
+    with opened() as rb:
+        rb.run(stamp_note(text="b"))
+    assert heads()[: len(sizes)] == sizes
+    assert is_sound(key)
+
+
+def test_an_async_client_seals_as_well(key: Path) -> None:
+    async def run() -> None:
+        async with AsyncReadback.open("sqlite:///ledger.db", runtime=runtime(), seal=SEAL) as rb:
+            await rb.run(stamp_note(text="a"))
+
+    asyncio.run(run())
+    assert is_sound(key)
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_two_clients_of_one_file_seal_one_log(key: Path) -> None:
+    with opened() as one, opened() as two:
+        for number in range(20):
+            (one, two)[number % 2].run(stamp_note(text=f"n{number}"))
+    assert is_sound(key)
+
+
+@pytest.mark.requirement("LEDGER-sealed")
+def test_a_dead_sealer_changes_nothing(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise StoreError("nobody home")
+
+    monkeypatch.setattr("readback.sdk.sealer.seal", broken)
+    with opened() as rb:
+        assert rb.run(stamp_note(text="a")).verified
+        assert rb.run(stamp_note(text="b")).verified
+    assert heads() == []
+    monkeypatch.undo()
+    monkeypatch.chdir(key.parent)
+    with opened() as rb:
+        rb.run(stamp_note(text="c"))
+    assert is_sound(key)
+
+
+def test_without_a_key_or_where_it_is_off_nothing_is_sealed(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Readback.open("sqlite:///ledger.db", runtime=runtime()) as rb:
+        rb.run(stamp_note(text="a"))
+    monkeypatch.setenv("READBACK_SIGNING_KEY_FILE", str(key))
+    with Readback.open("sqlite:///ledger.db", runtime=runtime(), seal=False) as rb:
+        rb.run(stamp_note(text="b"))
+    assert heads() == []
+    with Readback.open("sqlite:///ledger.db", runtime=runtime(), seal=True) as rb:
+        rb.run(stamp_note(text="c"))
+    assert is_sound(key)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_opened(key: Path) -> None:
+    with pytest.raises(SettingsError, match="needs a key"):
+        Readback.open("sqlite:///no.db", seal=True)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        Readback.open("sqlite:///no.db", seal={"key_file": "nowhere"})
+    for wrong, said in (
+        ({"entries": 0}, "whole number"),
+        ({"entries": True}, "whole number"),
+        ({"seconds": -1}, "seconds is a number"),
+        ({"often": 1}, "unknown key 'often'"),
+        ({"anchors": "file:///x"}, "list of URLs"),
+        ({"anchors": ["file:///x", "file:///x"]}, "each named once"),
+        ({"secret": 1}, "secret is a text"),
+        ({"anchors": ["ftp://x"]}, "No anchor serves 'ftp'"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            Readback.open("sqlite:///no.db", seal={"key_file": "log.key", **wrong})
+    assert not Path("no.db").exists()
+
+
+# --- level 4 ---
+
+
+@pytest.mark.requirement("TRUST-4")
+def test_trust_4_an_outcome_is_confirmed_by_audit_once_a_signed_checkpoint_covers_its_entries(key: Path) -> None:
+    with opened(entries=1_000) as rb:
+        done = rb.run(stamp_note(text="a"))
+        assert done.level is Level.RECONCILED
+        assert rb.get(done.id).level is Level.RECONCILED
+    with opened() as rb:
+        later = rb.get(done.id)
+        assert later.level is Level.AUDIT_CONFIRMED
+        assert [each.level for each in rb.list()] == [Level.AUDIT_CONFIRMED]
+        assert (later.state, later.verified, later.message) == (done.state, True, done.message)
+        failed = rb.run(stamp_note(text="lost"))
+        assert not failed.verified
+    with opened() as rb:
+        assert rb.get(failed.id).level < Level.AUDIT_CONFIRMED
+    with Readback.open("sqlite:///ledger.db", runtime=runtime()) as rb:
+        assert rb.get(done.id).level is Level.RECONCILED, "nobody said whose signature counts"
