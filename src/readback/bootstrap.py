@@ -55,6 +55,7 @@ __all__ = [
     "store_damage",
     "tiles",
     "verify_signature",
+    "written_file",
 ]
 
 _engines: list[PredicateEngine] = []
@@ -275,6 +276,13 @@ def keep_file(path: Path, data: bytes) -> None:
     from readback.adapters.tiles_folder import put
 
     put(path, data)
+
+
+def written_file(path: Path) -> AbstractContextManager[Callable[[bytes], object]]:
+    """A file that is written piece by piece, and stands there whole or not at all. Raises StoreError."""
+    from readback.adapters.tiles_folder import written
+
+    return written(path)
 
 
 def kept_file(path: Path, bytes_max: int) -> bytes | None:

@@ -150,7 +150,7 @@ def test_a_folder_that_is_used_or_not_there_is_refused(at_hand: Made, desk: Desk
     assert "not empty" in desk("ledger", "export", "--tiles", "export", code=2).err
     assert "cannot be used" in desk("ledger", "export", "--tiles", "early", code=2).err
     assert "no folder" in desk("ledger", "verify-export", "nowhere", "--key", at_hand.key, code=2).err
-    assert desk("ledger", "export", code=2).out == ""
+    assert desk("ledger", "export", "--tiles", "fresh", "--bundle", "a", code=2).out == ""
 
 
 def test_an_export_is_its_owners_alone_and_holds_no_payload(at_hand: Made, desk: Desk) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +76,30 @@ def put(place: Path, data: bytes, *, synced: bool = True) -> None:
             _sync_folder(place.parent)
     except OSError as error:
         raise _unwritten(place, error) from error
+
+
+@contextmanager
+def written(place: Path) -> Iterator[Callable[[bytes], object]]:
+    """A file that is written piece by piece, and stands there whole or not at all. Raises StoreError."""
+    beside = place.with_name(place.name + BEING_WRITTEN)
+    try:
+        with open(beside, "wb") as file:
+            yield file.write
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, place)
+        _sync_folder(place.parent)
+    except OSError as error:
+        _forgotten(beside)
+        raise _unwritten(place, error) from error
+    except BaseException:
+        _forgotten(beside)
+        raise
+
+
+def _forgotten(beside: Path) -> None:
+    with suppress(OSError):
+        beside.unlink()
 
 
 def take(place: Path, bytes_max: int) -> bytes | None:

@@ -84,7 +84,7 @@ def payload_bytes(value: object) -> bytes:
     return written
 
 
-def stored_bytes(value: object) -> bytes:
+def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
     """Deterministic JSON bytes of a plain value that is kept, and hashed as the bytes that it is.
 
     Not RFC 8785: floats are written as orjson writes them. For what is hashed as JSON there is `payload_bytes`.
@@ -94,8 +94,8 @@ def stored_bytes(value: object) -> bytes:
         written = orjson.dumps(value, option=_STORED)
     except TypeError:
         return payload_bytes(value)
-    if len(written) > PAYLOAD_MAX_BYTES:
-        raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
+    if len(written) > bytes_max:
+        raise ValueTooLargeError(f"The value has {len(written)} bytes, over {bytes_max}.")
     return written
 
 

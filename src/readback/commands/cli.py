@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "deny": ("readback.commands.approve:deny", "Deny what waits for an approval."),
     "keys": ("readback.commands.keys:keys", "Keys of those who may approve."),
     "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
+    "replay": ("readback.commands.replay:replay", "Judge a bundle again: does the same follow today?"),
     "table": ("readback.commands.table:table", "Show or check a recovery table."),
     "drill": ("readback.commands.drill:drill", "Is a contract's claim true? On a safe twin."),
     "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),

@@ -16,6 +16,7 @@ from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
 from readback.commands.ledger_keys import VERIFIER, log_keys, trusted
 from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
+from readback.commands.ledger_records import evidence, schema
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
@@ -118,5 +119,18 @@ def _tell(report: AuditReport, url: str) -> None:
         note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
 
 
-for each in (backup, checkpoint, erase, export, log_keys, prove, restore, verify_export, verify_proof):
+_COMMANDS = (
+    backup,
+    checkpoint,
+    erase,
+    evidence,
+    export,
+    log_keys,
+    prove,
+    restore,
+    schema,
+    verify_export,
+    verify_proof,
+)
+for each in _COMMANDS:
     ledger.add_command(each)

@@ -1,4 +1,4 @@
-"""`readback ledger export --tiles` and `verify-export`: the whole log as files, and their check without the ledger."""
+"""`readback ledger export` and `verify-export`: records, a bundle, or the whole log as files, and that log's check."""
 
 from __future__ import annotations
 
@@ -10,31 +10,73 @@ import click
 from readback import bootstrap
 from readback.commands import options
 from readback.commands.counting import counted
+from readback.commands.ledger_bundle import write_bundle
 from readback.commands.ledger_keys import KEY_FILE, VERIFIER, signer, trusted
 from readback.commands.ledger_log import URL
+from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.domain.errors import UsageError
 from readback.lifecycle import attest
 from readback.lifecycle.audit_export import ExportReport, audit_export
 
 EXIT_FAULT = 1
 
 
-@click.command("export", short_help="The whole log as files, to be checked offline.")
-@click.option("--tiles", "folder", metavar="FOLDER", required=True, help="A folder that is empty, or not there yet.")
+@click.command("export", short_help="Records of actions, one replay bundle, or the whole log.")
+@click.option("--out", metavar="FILE", help="Where to; - (which is the default for records) is stdout.")
+@click.option("--tenant", metavar="ID", default="", help="Records: only this tenant's.")
+@click.option("--since", metavar="MOMENT", help="Records: only what was proposed at this moment or later.")
+@click.option("--until", metavar="MOMENT", help="Records: only what was proposed before this moment.")
+@click.option("--id", "ids", metavar="ID", multiple=True, help="Records: only this action; may be repeated.")
+@click.option("--bundle", metavar="ID", help="In place of records: the replay bundle of this action.")
+@click.option("--tiles", "folder", metavar="FOLDER", help="In place of records: the whole log, into an empty folder.")
+@options.table
 @URL
 @KEY_FILE
 @options.as_json
-def export(folder: str, url: str | None, key_file: str | None, as_json: bool) -> int:
-    """Write every entry, the hash tiles over them and a signed checkpoint into FOLDER (C2SP tlog-tiles).
+def export(
+    out: str | None,
+    tenant: str,
+    since: str | None,
+    until: str | None,
+    ids: tuple[str, ...],
+    bundle: str | None,
+    folder: str | None,
+    table: str | None,
+    url: str | None,
+    key_file: str | None,
+    as_json: bool,
+) -> int:
+    """Write each action as one action ledger entry (JSON lines; `readback ledger schema` is their JSON Schema).
 
     \b
-    The entries hold ids, targets, times and decisions of every tenant;
-    requests, answers and readings are named by their hashes, and stay behind.
+    What a record points to is had with `readback ledger evidence POINTER`. A saga
+    is no record: it calls no tool, and its steps are actions of their own.
 
-    The checkpoint is written last: a folder without one was broken off. Exit code 6: an entry is damaged, or something
-    cannot be written.
+    With --bundle, the one action with everything that is needed to reconcile it again on another machine
+    (`readback replay`): its entries, its evidence, its contract, the tables by which was decided.
+
+    With --tiles, every entry, the hash tiles over them and a signed checkpoint go into FOLDER (C2SP tlog-tiles). The
+    entries hold ids, targets, times and decisions of every tenant; requests, answers and readings stay behind. The
+    checkpoint is written last: a folder without one was broken off.
+
+    Exit code 2: nothing was written, what was asked for cannot be had; 6: an entry is damaged, or something cannot be
+    written.
     """
+    chosen = {"--tiles": folder is not None, "--bundle": bundle is not None}
+    narrowed = bool(tenant or since or until or ids)
+    if all(chosen.values()) or (any(chosen.values()) and narrowed) or (folder is not None and out is not None):
+        raise UsageError("Records, a bundle and the whole log are three different exports.", remedy="Ask for one.")
+    if folder is not None:
+        return _tiles(folder, url, key_file, as_json=as_json)
+    if bundle is not None:
+        return write_bundle(url, bundle, out, table, key_file, as_json=as_json)
+    wanted = Wanted(tenant, ids, moment_us("--since", since), moment_us("--until", until))
+    return write_records(url, wanted, out or STDOUT)
+
+
+def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool) -> int:
     signing = signer(key_file)
     store = bootstrap.store(settings_of(url).url, read_only=True)
     try:

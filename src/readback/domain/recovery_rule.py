@@ -12,6 +12,7 @@ from itertools import product
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import Finding
+from readback.domain.recovery_action import RecoveryAction
 from readback.domain.recovery_check import Fault, faults
 from readback.domain.recovery_row import DOMAINS, Condition, ConditionValue, Reversal, Row, Situation
 
@@ -30,12 +31,14 @@ __all__ = [
 class RecoveryTable:
     """An ordered set of rows: within a finding the first that matches decides."""
 
-    __slots__ = ("_by_finding", "rows", "version")
+    __slots__ = ("_by_finding", "content", "rows", "version")
 
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self.rows = rows
         self._by_finding = {finding: tuple(row for row in rows if row.finding is finding) for finding in Finding}
-        self.version = sha256_hex(payload_bytes([_row_json(row) for row in rows]))
+        self.content: list[Json] = [_row_json(row) for row in rows]
+        """What decides, as data; `version` is its hash."""
+        self.version = version_of(self.content)
 
     def decide(self, finding: Finding, situation: Situation) -> Row:
         """The row for a finding in a situation. A checked table always has one."""
@@ -61,6 +64,45 @@ class RecoveryTable:
                 remedy="Correct the named rows; nothing was run.",
                 details={"problems": problems},
             )
+
+
+def version_of(content: list[Json]) -> str:
+    """The version of a table with this content: SHA-256 over its canonical form, in hex."""
+    return sha256_hex(payload_bytes(content))
+
+
+def table_of(content: list[Json]) -> RecoveryTable:
+    """The table that has this content; labels and reasons, which decide nothing, are not in it.
+
+    Raises ValueError, TypeError or KeyError where it names what there is not: a table of another release.
+    """
+    return RecoveryTable(tuple(_row_of(row) for row in content))
+
+
+def _row_of(raw: Json) -> Row:
+    if not isinstance(raw, dict) or not isinstance(raw["when"], list):
+        raise TypeError("a row is an object")
+    when = tuple(_condition_of(each) for each in raw["when"])
+    return Row(str(raw["id"]), Finding(str(raw["finding"])), when, RecoveryAction(str(raw["action"])), "", "", False)
+
+
+def _condition_of(raw: Json) -> Condition:
+    if not isinstance(raw, dict):
+        raise TypeError("a condition is an object")
+    return {name: tuple(_value_of(name, value) for value in _values(values)) for name, values in raw.items()}
+
+
+def _values(raw: Json) -> list[Json]:
+    if not isinstance(raw, list):
+        raise TypeError("a condition names a list of values")
+    return raw
+
+
+def _value_of(name: str, raw: Json) -> ConditionValue:
+    for value in DOMAINS[name]:
+        if raw is value or (isinstance(raw, str) and not isinstance(value, bool) and raw == value.value):
+            return value
+    raise ValueError(f"{raw!r} is no value of {name}")
 
 
 def situations_of(rows: tuple[Row, ...]) -> Iterator[Situation]:

@@ -106,6 +106,8 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
     if request.intended is not None:
         payload["intended"] = dict(request.intended)
+    if scope.budget:
+        payload["budget"] = dict(scope.budget)
     digest = run.keep_request(payload)
     run.record(
         EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, {"request": digest, "contract": run.keep_contract()}

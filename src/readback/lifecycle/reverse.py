@@ -23,6 +23,7 @@ from readback.domain.reading import Presence, Role
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryTable, Reversal, Situation
 from readback.domain.review import COMPENSATION_FAILED, Decision
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.lifecycle.control import freeze_data, incident_data
@@ -271,7 +272,7 @@ def record_uncompensated(
     run: Run, detail: str, table: RecoveryTable, now_us: int, data: dict[str, Json] | None = None
 ) -> None:
     """The reversal failed, or could not even be proposed: a person has to look at it."""
-    row = table.decide(Finding.COMPENSATION_FAILED, _situation(run))
+    row = table.decide(Finding.COMPENSATION_FAILED, uncompensated(run.contract.side_effect))
     failed: dict[str, Json] = {
         **(data or {"action": "", "how": "compensation", "detail": one_line(detail, ERROR_TEXT_MAX)}),
         "row": row.id,
@@ -287,9 +288,10 @@ def record_uncompensated(
     run.record(EventKind.COMPENSATION, now_us, path, failed)
 
 
-def _situation(run: Run) -> Situation:
+def uncompensated(side_effect: SideEffect) -> Situation:
+    """The situation of an action whose reversal failed, or could not be begun."""
     return Situation(
-        side_effect=run.contract.side_effect,
+        side_effect=side_effect,
         within_window=False,
         maybe_stale=False,
         reversible=Reversal.NONE,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from readback.canon import Json
+from readback.domain.case import Judged
 from readback.domain.contract import Contract
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
@@ -85,10 +86,13 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Ref
             return by_freeze(freeze)  # so that no reader is asked for nothing; the append looks again
         run.before = yield from take_before(run)
         record_reading(run, run.before)
-        refusal = _unreadable(run)
-        if refusal is not None:
-            return refusal
-    return _version(run) or _preconditions(run)
+    return barred(run)
+
+
+def barred(run: Run) -> Refusal | None:
+    """What the reading before (where one was taken) and the request say against executing it."""
+    unreadable = _unreadable(run, run.before) if run.before is not None else None
+    return unreadable or _version(run) or _preconditions(run)
 
 
 def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
@@ -120,16 +124,15 @@ def _failing_source(run: Run) -> bool:
     return any(run.counts.get((f"source:{r.source}", "verifier_error"), 0) >= limit for r in run.contract.readers)
 
 
-def _unreadable(run: Run) -> Refusal | None:
-    assert run.before is not None
-    taken = run.before.taken
+def _unreadable(run: Run, before: Judged) -> Refusal | None:
+    taken = before.taken
     if not taken.ran:
         detail = f"The system of record cannot be read, so nothing was executed: {taken.error}"
         run.count(f"source:{taken.source}", "verifier_error", 1)
         return Refusal("source.unavailable", detail, Finding.PROVIDER_OUTAGE)
     if run.contract.kind.needs_ours:
         return None
-    if run.before.presence is Presence.PRESENT and run.before.in_scope is Truth.VIOLATED:
+    if before.presence is Presence.PRESENT and before.in_scope is Truth.VIOLATED:
         detail = "Before execution, the reading already was of another target or tenant; the reader is at fault."
         return Refusal("reader.out-of-scope", detail, Finding.VERIFIER_ERROR)
     return None

@@ -1,0 +1,72 @@
+"""`readback ledger export --bundle`: one action with all that is needed to reconcile it again elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from readback import bootstrap
+from readback.commands.counting import counted
+from readback.commands.ledger_keys import authority_of, signer
+from readback.commands.ledger_records import STDOUT, entries_of
+from readback.commands.opening import settings_of
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.lifecycle import attest
+from readback.lifecycle.bundle import make_bundle
+from readback.lifecycle.manifest import bundle_id
+from readback.lifecycle.record import is_action
+from readback.sdk.tables import table_in_force
+
+if TYPE_CHECKING:
+    from readback.ports.store import LedgerStore, StoredEvent
+
+
+def write_bundle(
+    url: str | None, action_id: str, out: str | None, table: str | None, key_file: str | None, *, as_json: bool
+) -> int:
+    """Writes the bundle of one action. Where a key of the log is named, the last entry's proof goes with it."""
+    settings = settings_of(url, table=table)
+    tables = (DEFAULT_TABLE, table_in_force(None, settings))
+    signing = signer(key_file) if key_file or settings.signing_key_file else None
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        held = store.projection(action_id)
+        if held is None:
+            raise NotFoundError(f"There is no action {safe(action_id)} here.")
+        events, tenant = entries_of(store, action_id), held.projection.tenant
+        if not is_action(events):
+            raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export its steps: each is an action of its own.")
+        proof = None
+        if signing is not None:
+            with counted("reading the ledger", enabled=not as_json) as step:
+                proof = attest.prove_now(store, events[-1], authority_of(signing), signing, step).to_bytes()
+        data = make_bundle(events, lambda digest: _body(store, tenant, digest), tables, proof)
+    finally:
+        store.close()
+    return _put(data, events, out, as_json=as_json)
+
+
+def _body(store: LedgerStore, tenant: str, digest: str) -> bytes | None:
+    found = store.evidence(tenant, digest)
+    if found is None and not store.erased(tenant, digest):
+        raise StoreCorruptError(f"The evidence {digest} is not there, and nothing says that it was erased.")
+    return None if found is None else found.body
+
+
+def _put(data: bytes, events: list[StoredEvent], out: str | None, *, as_json: bool) -> int:
+    named = bundle_id(events)
+    if out is None and as_json:
+        raise UsageError("A bundle is JSON itself.", remedy="Name a file with --out, or leave out --json.")
+    if out in (None, STDOUT):
+        print(data.decode())
+        return 0
+    assert out is not None
+    bootstrap.keep_file(Path(out), data)
+    if as_json:
+        print_json({"file": out, "bundle": named, "action": events[0].action_id, "entries": len(events)})
+    else:
+        note(f"Bundle {named}: {len(events)} entries of {safe(events[0].action_id)} in {safe(out)}.")
+        note(f"Next: readback replay {safe(out)}")
+    return 0

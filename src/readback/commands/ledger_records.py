@@ -1,0 +1,226 @@
+"""`readback ledger export`: every action as an action ledger entry; `evidence` and `schema`: what such an entry needs.
+
+The ledger is opened read-only and read an action at a time: memory is that of one action, however many there are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json, parse_json, stored_bytes
+from readback.commands import options
+from readback.commands.counting import counted
+from readback.commands.ledger_log import OUT, URL
+from readback.commands.opening import settings_of
+from readback.commands.terminal import note, safe
+from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
+from readback.domain.errors_record import ErasedEvidenceError
+from readback.domain.pointer import EvidencePointer, parse_pointer
+from readback.ledger.leaf import leaf_hash
+from readback.lifecycle.record import is_action, record_of
+
+if TYPE_CHECKING:
+    from readback.ports.store import LedgerStore, StoredEvent
+
+US: Final = 1_000_000
+CONTRACTS_KEPT_MAX: Final = 256
+STDOUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which actions: empty fields match everything. Times are of the proposal, from `since_us` to before `until_us`."""
+
+    tenant: str = ""
+    ids: tuple[str, ...] = ()
+    since_us: int | None = None
+    until_us: int | None = None
+
+    def takes(self, tenant: str, created_us: int) -> bool:
+        """Whether an action of this tenant and time is wanted."""
+        early = self.since_us is not None and created_us < self.since_us
+        late = self.until_us is not None and created_us >= self.until_us
+        return not early and not late and self.tenant in ("", tenant)
+
+
+@dataclass(slots=True)
+class Written:
+    """What came of an export."""
+
+    records: int = 0
+    sagas: int = 0
+
+
+@dataclass(slots=True)
+class Contracts:
+    """The texts of contracts, the last few of them kept: most actions share one."""
+
+    store: LedgerStore
+    kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = field(default_factory=OrderedDict)
+
+    def __call__(self, tenant: str, digest: str) -> Mapping[str, Json]:
+        at = (tenant, digest)
+        if at not in self.kept:
+            found = self.store.evidence(tenant, digest)
+            body = parse_json(found.body) if found is not None else None
+            self.kept[at] = body if isinstance(body, dict) else {}
+            if len(self.kept) > CONTRACTS_KEPT_MAX:
+                self.kept.popitem(last=False)
+        return self.kept[at]
+
+
+def write_records(url: str | None, wanted: Wanted, out: str) -> int:
+    """`ledger export`: one record a line, to a file that is whole or not there, or to stdout."""
+    settings = settings_of(url)
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        with _writer(out) as write, counted("exporting the ledger", enabled=out != STDOUT) as step:
+            written = _write(store, wanted, write, step)
+    finally:
+        store.close()
+    where = "" if out == STDOUT else f" in {safe(out)}"
+    note(f"{written.records} actions{where}, each as one action ledger entry (JSON lines).")
+    if written.sagas:
+        note(f"{written.sagas} sagas are not among them: a saga calls no tool, and its steps are actions of their own.")
+    return 0
+
+
+def _writer(out: str) -> AbstractContextManager[Callable[[bytes], object]]:
+    if out != STDOUT:
+        return bootstrap.written_file(Path(out))
+    return nullcontext(_to_stdout)
+
+
+def _to_stdout(piece: bytes) -> None:
+    sys.stdout.write(piece.decode())
+
+
+def _write(
+    store: LedgerStore, wanted: Wanted, write: Callable[[bytes], object], progress: Callable[[int], None]
+) -> Written:
+    written, contracts = Written(), Contracts(store)
+    now_us = bootstrap.runtime().now_us()
+    for events in _streams(store, wanted):
+        if not is_action(events):
+            written.sagas += 1
+            continue
+        write(stored_bytes(record_of(events, contracts, now_us)) + b"\n")
+        written.records += 1
+        progress(written.records)
+    return written
+
+
+def _streams(store: LedgerStore, wanted: Wanted) -> Iterator[list[StoredEvent]]:
+    """The entries of each wanted action, the oldest action first. Raises NotFoundError, StoreCorruptError."""
+    if wanted.ids:
+        for action_id in dict.fromkeys(wanted.ids):
+            held = store.projection(action_id)
+            if held is None or wanted.tenant not in ("", held.projection.tenant):
+                raise NotFoundError(f"There is no action {safe(action_id)} here.")
+            yield entries_of(store, action_id)
+        return
+    for held in store.projections():
+        if wanted.takes(held.projection.tenant, held.projection.created_us):
+            yield entries_of(store, held.projection.action_id)
+
+
+def entries_of(store: LedgerStore, action_id: str) -> list[StoredEvent]:
+    """The entries of an action, each with the leaf hash that it has to have. Raises StoreCorruptError."""
+    events = store.events(action_id)
+    if not events:
+        raise StoreCorruptError(f"Action {safe(action_id)} has no entries.", remedy="Run `readback ledger verify`.")
+    for each in events:
+        if leaf_hash(each.envelope) != each.leaf:
+            raise StoreCorruptError(f"Entry {each.seq} has other bytes than its leaf hash says.")
+    return events
+
+
+def moment_us(option: str, text: str | None) -> int | None:
+    """A moment that somebody wrote, in microseconds. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        at = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return int(at.timestamp()) * US + at.microsecond
+    except (ValueError, OverflowError) as error:
+        said = "Write it as 2026-01-31 or 2026-01-31T12:00:00Z."
+        raise UsageError(f"{option} {safe(text)} is no moment.", remedy=said) from error
+
+
+@click.command("evidence", short_help="What a pointer of a record points to.")
+@click.argument("pointer", metavar="POINTER")
+@options.ledger
+@OUT
+def evidence(pointer: str, principal: str | None, tenant: str | None, url: str | None, out: str | None) -> int:
+    """Print what POINTER points to, after its hash was recomputed: the bytes as they were kept, nothing added.
+
+    \b
+    evidence:sha256:HEX              evidence of the tenant
+    entry:ID:VERSION:sha256:HEX      an entry of the ledger
+
+    Exit code 0: there it is; 1: it was erased; 2: there is no such thing; 6: it has other bytes than it should.
+    """
+    settings = settings_of(url, tenant, principal)
+    named = parse_pointer(pointer)
+    store = bootstrap.store(settings.url, read_only=True)
+    try:
+        if isinstance(named, EvidencePointer):
+            body = _evidence(store, settings.tenant, named.digest)
+        else:
+            body = _entry(store, settings.tenant, named.action_id, named.version, named.leaf)
+    finally:
+        store.close()
+    if out is not None:
+        bootstrap.keep_file(Path(out), body)
+        note(f"{len(body)} bytes in {safe(out)}.")
+    else:
+        sys.stdout.write(body.decode("utf-8", "backslashreplace") + "\n")
+    return 0
+
+
+def _evidence(store: LedgerStore, tenant: str, digest: str) -> bytes:
+    found = store.evidence(tenant, digest)
+    if found is not None:
+        return found.body
+    if store.erased(tenant, digest):
+        raise ErasedEvidenceError(f"The evidence {digest} was erased; its digest and the entries that name it remain.")
+    raise NotFoundError(f"Tenant {safe(tenant)} has no evidence {digest}.", remedy="Name the tenant with --tenant.")
+
+
+def _entry(store: LedgerStore, tenant: str, action_id: str, version: int, leaf: str) -> bytes:
+    held = store.projection(action_id)
+    events = store.events(action_id) if held is not None and held.projection.tenant == tenant else []
+    if version > len(events):
+        raise NotFoundError(f"Tenant {safe(tenant)} has no entry {version} of action {safe(action_id)}.")
+    found = events[version - 1]
+    if leaf_hash(found.envelope) != found.leaf:
+        raise StoreCorruptError(f"Entry {found.seq} has other bytes than its leaf hash says.")
+    if found.leaf.hex() != leaf:
+        raise NotFoundError(f"Entry {version} of action {safe(action_id)} has another hash than the pointer.")
+    return found.envelope
+
+
+@click.command("schema", short_help="The JSON Schema of the records.")
+def schema() -> int:
+    """Print the JSON Schema (2020-12) that every line of `readback ledger export` satisfies.
+
+    It is the action ledger entry of the action verification specification; only its $id is ours.
+    """
+    from readback.sdk.schemas import schema_text
+
+    sys.stdout.write(schema_text())
+    return 0
+
+
+__all__ = ["STDOUT", "URL", "Wanted", "entries_of", "evidence", "moment_us", "schema", "write_records"]

@@ -1,0 +1,118 @@
+"""`readback replay`: a bundle, judged again here. It opens no ledger, calls no tool and asks no clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from readback import bootstrap
+from readback.commands import options
+from readback.commands.ledger_keys import trusted
+from readback.commands.opening import load_contracts, settings_of
+from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
+from readback.contracts.recovery_tables import load_table
+from readback.domain.errors import UsageError
+from readback.domain.errors_record import BundleError
+from readback.domain.replayed import Comparison, JudgedAgain, Replayed
+from readback.ledger.tlog_proof import parse_proof
+from readback.lifecycle.bundle import BUNDLE_MAX_BYTES, open_bundle
+from readback.lifecycle.plan import Plan
+from readback.sdk.replaying import replay_bundle
+
+EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}
+_SIGNS: Final = {Comparison.SAME: OK, Comparison.DIFFERS: BAD, Comparison.NOT_EVALUATED: OPEN}
+_WORDS: Final = {
+    Comparison.SAME: "the same result",
+    Comparison.DIFFERS: "another result",
+    Comparison.NOT_EVALUATED: "not evaluated as a whole",
+}
+
+
+@click.command("replay", short_help="Judge a bundle again: does the same follow today?")
+@click.argument("file", metavar="BUNDLE")
+@options.contracts
+@click.option("--table", metavar="FILE", help="Decide by this recovery table, in place of the recorded one.")
+@click.option("--key", metavar="VKEY", help="Check the bundle's proof with this verifier key of the log.")
+@options.as_json
+def replay(file: str, modules: tuple[str, ...], table: str | None, key: str | None, as_json: bool) -> int:
+    """Judge again, by the verification logic of this installation, what `readback ledger export --bundle` wrote.
+
+    \b
+    Every hash is made again; the entries are folded; the recorded observation
+    and readings are judged by the recorded contract and table; and each
+    judgement's verdict, class, recovery row, states and postconditions are
+    compared with those on record.
+
+    Nothing is read, called or waited for: the bundle is enough. With --contracts, a loaded contract of the same name
+    takes the place of the recorded text: for postconditions that are Python callables, or to ask what a new version
+    would have said.
+
+    Exit code 0: all the same; 1: something differs, and is named; 2: no bundle, or a damaged one; 5: something cannot
+    be evaluated here (a callable that is not loaded, a redacted or erased value), and is named.
+    """
+    data = bootstrap.kept_file(Path(file), BUNDLE_MAX_BYTES)
+    if data is None:
+        raise UsageError(f"There is no file {safe(file)}.", remedy="Name what `ledger export --bundle` wrote.")
+    proved = _proved(data, key)
+    found = replay_bundle(data, bootstrap.predicate_engine(), _plans(modules).get, load_table(table) if table else None)
+    if as_json:
+        print_json({**found.as_json(), "proved": proved})
+    else:
+        _tell(found, proved)
+    return EXIT_OF[found.comparison]
+
+
+def _plans(modules: tuple[str, ...]) -> dict[str, Plan]:
+    """Contracts are taken only where they were asked for here: the environment's own would stand in unasked."""
+    if not modules:
+        return {}
+    registry = load_contracts(settings_of(modules=modules), needed=True)
+    return dict(registry.load()) if registry is not None else {}
+
+
+def _proved(data: bytes, key: str | None) -> bool | None:
+    """Whether the log's key signed a head that covers the last entry; None where nobody asked.
+
+    Raises BundleError, LogError.
+    """
+    if key is None:
+        return None
+    bundle, authority = open_bundle(data), trusted(key)
+    if bundle.proof is None:
+        raise BundleError("The bundle has no proof.", remedy="Export it where a key of the log is named.")
+    proof = parse_proof(bundle.proof)
+    proof.check([authority.key], authority.check)
+    if not proof.entry or proof.entry != bundle.last_envelope:
+        raise BundleError("The bundle's proof is of another entry than its last one.")
+    return True
+
+
+def _tell(found: Replayed, proved: bool | None) -> None:
+    from rich.text import Text
+
+    out = console()
+    word = _WORDS[found.comparison]
+    out.print(Text.assemble(mark(_SIGNS[found.comparison]), " ", (f"{safe(found.action_id)}: {word}", "bold")))
+    out.print(Text(f"  {safe(found.contract)} {safe(found.contract_version)}, {found.entries} entries, {found.state}"))
+    out.print(Text(f"  bundle {found.bundle_id}"), soft_wrap=True)
+    if proved:
+        out.print(Text("  its last entry is in the log that the key signed"))
+    for line in found.notes:
+        out.print(Text(f"  note: {safe(line)}"), soft_wrap=True)
+    for each in found.judgements:
+        for line in _lines(each):
+            out.print(Text(line), soft_wrap=True)
+    if found.comparison is Comparison.NOT_EVALUATED:
+        note("Next: pass --contracts for callables; what was redacted or erased can be judged nowhere any more.")
+
+
+def _lines(each: JudgedAgain) -> list[str]:
+    said = " ".join(part for part in (each.verdict, each.row, each.state) if part)
+    sign = {Comparison.SAME: "same", Comparison.DIFFERS: "DIFFERS", Comparison.NOT_EVALUATED: "not evaluated"}
+    lines = [f"  entry {each.version} {each.what} at {moment(each.at_us)}: {safe(said)}: {sign[each.comparison]}"]
+    lines += [f"    {safe(d.field)}: {value(d.recorded)} then, {value(d.replayed)} now" for d in each.differences]
+    lines += [f"    missing: {safe(one)}" for one in each.missing]
+    lines += [f"    taken as recorded: {safe(one)}" for one in each.given]
+    return lines
