@@ -43,6 +43,7 @@ NOTHING_JUDGED: dict[str, Any] = {
     "ref": "",
 }
 NEW: dict[str, Any] = {
+    **fields(erased=(), erased_us=0),
     **fields(id="act-1", tenant="acme", version=0, head="", state=S.PROPOSED, principal=""),
     **fields(contract="", contract_version="", contract_hash="", kind="", side_effect="", target=""),
     **fields(operation="", key_hash="", request_hash="", stamp="", context={}, request_ref=""),
@@ -140,7 +141,8 @@ def fold(action: Action, event: Event) -> dict[str, Any]:
     before = asdict(action)
     action.apply(event, "ff")
     after = asdict(action)
-    assert (after["version"], after["head"], after["updated_us"]) == (before["version"] + 1, "ff", event.at_us)
+    moved_us = before["updated_us"] if event.kind is K.ERASED else event.at_us  # an erasure leaves it where it was
+    assert (after["version"], after["head"], after["updated_us"]) == (before["version"] + 1, "ff", moved_us)
     always = ("version", "head", "updated_us")
     return {name: value for name, value in after.items() if name not in always and value != before[name]}
 
@@ -408,6 +410,19 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
             **fields(reconciled_us=100, judgement={**NOTHING_JUDGED, "detail": "No."}),
         },
     ),
+    "erased": (
+        S.RECONCILED_SUCCESS,
+        Event(K.ERASED, 100, (), {"digests": ["d1", "d2"], "who": "human:dpo", "reason": "Asked."}),
+        {"erased": ("d1", "d2"), "erased_us": 100},
+    ),
+    "held after a restore": (
+        S.PENDING,
+        Event(K.HELD, 100, (S.UNKNOWN, S.REVIEW_REQUIRED), {"hold": "restored", "code": "restored", "detail": ""}),
+        {
+            **fields(state=S.REVIEW_REQUIRED, hold="restored", review="restored", code="restored", due_us=None),
+            **fields(resolution="", decision=""),
+        },
+    ),
     "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),
 }
 
@@ -552,3 +567,20 @@ def test_a_key_is_settled_at_an_end_and_opened_again_by_another_attempt() -> Non
     for state, version, attempts in product(State, (0, 1), (0, 1, 2)):
         action = Action("act-1", "acme", version=version, state=state, attempts=attempts)
         assert action.durable_key_change is (version == 1 and (state in TERMINAL or attempts == 2))
+
+
+def test_what_never_was_attempted_counts_as_attempted_after_a_restore() -> None:
+    """It may have been executed since the backup, and nobody here would know."""
+    action = Action("act-1", "acme", version=3, head="aa", state=S.VALIDATED)
+    action.apply(Event(K.HELD, 100, (S.REVIEW_REQUIRED,), {"hold": "restored", "code": "restored"}), "ff")
+    assert (action.attempts, action.attempt_open, action.executed_us, action.ended_us) == (1, False, 100, 100)
+    assert not action.may_repeat
+
+
+def test_what_is_recorded_again_after_an_erasure_is_the_actions_again() -> None:
+    action = busy(S.UNKNOWN)
+    action.apply(Event(K.ERASED, 100, (), {"digests": ["d1", "d2"]}), "f1")
+    action.apply(Event(K.ERASED, 101, (), {"digests": ["d3", "d2"]}), "f2")
+    assert (action.erased, action.erased_us) == (("d1", "d2", "d3"), 101)
+    action.apply(Event(K.LOOKED_UP, 102, (), {"status": "unknown"}, {"lookup": "d2"}), "f3")
+    assert action.erased == ("d1", "d3")

@@ -225,6 +225,7 @@ FULL_JSON: dict[str, Json] = {
     ],
     "ledger_entry": "act-1/5",
     "trace": "4bf9",
+    "erased_us": 0,
     "exit_code": 4,
 }
 

@@ -51,14 +51,33 @@ class Sign:
 
 
 def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
-    """Text from outside as one bounded line without control, format or direction characters."""
+    """Text from outside as one bounded line without control, format or direction characters, and without credentials
+    that stand in it as such: in an address, or after their name.
+    """
     if len(text) <= limit and text.isprintable() and "  " not in text:
-        return text.strip()
-    head = text[: 4 * limit]
+        return without_credentials(text.strip())
+    head = without_credentials(text[: 8 * limit])[: 4 * limit]
     plain = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in head)
     line = " ".join(plain.split())
     return line if len(line) <= limit and len(head) == len(text) else line[: limit - 1] + "…"
 
+
+def without_credentials(text: str) -> str:
+    """The text without what anybody would see to be a credential: a guess. What is secret a contract says (`redact`)."""
+    if "://" in text:
+        text = _USER_INFO.sub(r"\1[redacted]@", text)
+    return _NAMED_SECRET.sub(r"\1[redacted]", text) if ":" in text or "=" in text else text
+
+
+_USER_INFO: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@]*@", re.IGNORECASE)
+_NAMED_SECRET: Final = re.compile(
+    r"""(["']?\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api[-_ ]?key|(?:access|refresh|auth|bearer|id)"""
+    r"""[-_ ]?token|client[-_ ]?secret|secret[-_ ]?(?:access[-_ ]?)?key|private[-_ ]?key|password|passwd|passphrase)"""
+    r"""["']?\s{0,3}[:=]\s{0,3})(?:["'](?:(?:bearer|basic|digest|token)\s{1,3})?[^"']{1,4096}["']"""
+    r"""|(?:(?:bearer|basic|digest|token)\s{1,3})?[^\s"',;&)]{1,4096})""",
+    re.IGNORECASE,
+)
+"""A name that nothing but a credential has, and what it is set to."""
 
 _O = ObservationStatus
 _WORST_FIRST: Final = (

@@ -7,35 +7,57 @@ in everything that is written. Short values cannot be told from chance, and are 
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
 from collections.abc import Iterator
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.values import BYTES_KEY
 from readback.domain.change import REDACTED
+from readback.domain.observation_signs import one_line
 
 SECRET_MIN_CHARACTERS: Final = 4
+SECRET_LINE_MAX_CHARACTERS: Final = 65_536
+"""A value that is longer is looked for as it is, and not in other forms."""
 HIDDEN_TEXT: Final = "[redacted]"
+JUDGEMENT: Final = "judgement"
+"""The root of what is our own and not a payload: what a contract's author wrote in it stays as it is."""
 _TEXTS: Final = frozenset({"detail", "error", "reason"})
 """Fields that are sentences: the value is cut out of them. Everywhere else a text that holds it becomes a mark."""
 _NAMES: Final = frozenset({"name", "group", "truth", "source", "key"})
-"""Fields that the contract's author wrote."""
+"""Fields of a judgement that the contract's author wrote."""
+_HINTS: Final = ("reference", "source_version", "author", "stamp")
+"""What somebody else says of a thing, in an entry: left out where it holds a value."""
+_CUT: Final = "\u2026"
+"""What stands at the end of a text that was cut."""
 
 
 class Secrecy:
     """What one run keeps to itself. Learns values as they pass; forgets with the run."""
 
-    __slots__ = ("_paths", "_values")
+    __slots__ = ("_forms", "_paths", "_values")
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._paths = paths
         self._values: set[str] = set()
+        self._forms: tuple[str, ...] = ()
+        """The values, and how they look in an address, in JSON, in a program's text or encoded; the longest first."""
 
     def learn(self, value: Json, root: str) -> None:
         """Remembers the values at the redacted paths under `root`."""
         for path in self._paths:
             head, *parts = path.split(".")
             if head == root:
-                self._values.update(_leaves(value, parts))
+                self._know(frozenset(_leaves(value, parts)))
+
+    def _know(self, values: frozenset[str]) -> None:
+        if values <= self._values:
+            return
+        self._values |= values
+        forms = {form for each in self._values for form in (each, *_forms(each)) if len(form) >= SECRET_MIN_CHARACTERS}
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     def hide(self, value: Json, root: str) -> Json:
         """The value as it may be kept under `root`."""
@@ -46,12 +68,16 @@ class Secrecy:
             head, *parts = path.split(".")
             if head == root:
                 value = _without(value, parts)
-        return self._marked(value) if self._values else value
+        return self._marked(value, ours=root == JUDGEMENT) if self._values else value
 
     def text(self, text: str) -> str:
-        """A sentence without the values in it."""
-        for secret in self._values:
-            text = text.replace(secret, HIDDEN_TEXT)
+        """A sentence without the values in it, nor the beginning of one at its end, where it was cut."""
+        for form in self._forms:
+            text = text.replace(form, HIDDEN_TEXT)
+        if text.endswith(_CUT):
+            kept = text.removesuffix(_CUT)
+            begun = max((_overlap(kept, form) for form in self._forms), default=0)
+            return kept[: len(kept) - begun] + HIDDEN_TEXT + _CUT if begun else text
         return text
 
     def recorded(self, data: dict[str, Json]) -> dict[str, Json]:
@@ -59,30 +85,79 @@ class Secrecy:
         if not self._values:
             return data
         kept = {key: self.text(v) if key in _TEXTS and isinstance(v, str) else v for key, v in data.items()}
-        for key in ("reference", "source_version", "author"):
+        for key in _HINTS:
             hint = kept.get(key)
             if hint is not None and self._holds(str(hint)):
                 kept[key] = None
+        code = kept.get("code")
+        if isinstance(code, str) and self._holds(code):
+            kept["code"] = HIDDEN_TEXT
         return kept
 
     def _holds(self, text: str) -> bool:
-        return any(secret in text for secret in self._values)
+        return any(form in text for form in self._forms)
 
-    def _marked(self, value: Json) -> Json:
+    def _marked(self, value: Json, *, ours: bool) -> Json:
         if isinstance(value, str):
             return {REDACTED: True} if self._holds(value) else value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return {REDACTED: True} if str(value) in self._values else value
         if isinstance(value, list):
-            return [self._marked(part) for part in value]
+            return [self._marked(part, ours=ours) for part in value]
         if isinstance(value, dict):
-            return {key: self._field(key, part) for key, part in value.items()}
+            return {self._key(key): self._field(key, part, ours=ours) for key, part in value.items()}
         return value
 
-    def _field(self, key: str, value: Json) -> Json:
+    def _key(self, key: str) -> str:
+        return HIDDEN_TEXT if self._holds(key) else key
+
+    def _field(self, key: str, value: Json, *, ours: bool) -> Json:
         if isinstance(value, str) and key in _TEXTS:
             return self.text(value)
-        return value if isinstance(value, str) and key in _NAMES else self._marked(value)
+        if isinstance(value, str) and key == BYTES_KEY:
+            return {REDACTED: True} if self._holds(value) or self._holds(_decoded(value)) else value
+        return value if ours and isinstance(value, str) and key in _NAMES else self._marked(value, ours=ours)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """How a value looks where somebody has written it down in another form than its own."""
+    if len(secret) > SECRET_LINE_MAX_CHARACTERS:
+        return
+    raw = secret.encode(errors="surrogatepass")
+    yield from (_in_address(raw), _in_address(raw, b"/"), _in_address(raw).replace("%20", "+"))
+    yield from (repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield one_line(secret, SECRET_LINE_MAX_CHARACTERS)
+    yield raw.hex()
+    for before in range(3):  # inside a longer text that was encoded as a whole, wherever it begins there
+        whole = b64encode(bytes(before) + raw).decode().rstrip("=")
+        inner = whole[(before * 8 + 5) // 6 : len(whole) - 1]
+        yield from (inner, inner.replace("+", "-").replace("/", "_"))
+
+
+def _in_address(raw: bytes, safe: bytes = b"") -> str:
+    """As it stands in an address, with what is not plain there by its number."""
+    plain = _UNRESERVED | frozenset(safe)
+    return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)
+
+
+_UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def _decoded(encoded: str) -> str:
+    """Bytes of a payload, as far as they are a text."""
+    try:
+        return b64decode(encoded, validate=True).decode(errors="replace")
+    except (NotBase64, ValueError):
+        return ""
+
+
+def _overlap(text: str, secret: str) -> int:
+    """How much of the secret's beginning stands at the end of the text, where that is enough to be told from chance."""
+    longest = min(len(text), len(secret) - 1)
+    for size in range(longest, SECRET_MIN_CHARACTERS - 1, -1):
+        if text.endswith(secret[:size]):
+            return size
+    return 0
 
 
 def _leaves(value: Json, parts: list[str]) -> Iterator[str]:
@@ -94,7 +169,9 @@ def _leaves(value: Json, parts: list[str]) -> Iterator[str]:
         if isinstance(value, dict) and parts[0] in value:
             yield from _leaves(value[parts[0]], parts[1:])
     elif isinstance(value, dict):
-        for part in value.values():
+        for key, part in value.items():
+            if key == BYTES_KEY and isinstance(part, str) and len(_decoded(part)) >= SECRET_MIN_CHARACTERS:
+                yield _decoded(part)
             yield from _leaves(part, [])
     elif value is not None and not isinstance(value, bool) and len(str(value)) >= SECRET_MIN_CHARACTERS:
         yield str(value)
