@@ -92,6 +92,12 @@ class ContractFeedback:
     """From the first look to the first verdict."""
     reconciled_after: Spread = field(default_factory=Spread)
     """From the attempt to the end."""
+    verified_at: dict[int, Spread] = field(default_factory=dict)
+    """By the number of the look that verified it: from the attempt to that verdict."""
+    unverified_after: Spread = field(default_factory=Spread)
+    """From the attempt to the last look of the window, where nothing was verified by then."""
+    retracted: Counter[str] = field(default_factory=Counter)
+    """Actions whose claim was retracted, by the principal that acted."""
 
 
 @dataclass(slots=True)
@@ -110,7 +116,12 @@ class _Story:
 
     contract: str
     mutates: bool
+    principal: str
     attempts: int = 0
+    looks: int = 0
+    verified_at: int = 0
+    verified_us: int = 0
+    retracted: bool = False
     executed_us: int = 0
     answered_us: int = 0
     looked_us: int = 0
@@ -138,7 +149,8 @@ def feedback_of(events: Iterable[StoredEvent], tenant: str = "") -> Feedback:
         found.entries += 1
         kind, data, at_us = opened.event.kind, opened.event.data, opened.event.at_us
         if kind is EventKind.PROPOSED:
-            stories[stored.action_id] = _Story(str(data["contract"]), data["operation_kind"] != Kind.READ.value)
+            mutates = data["operation_kind"] != Kind.READ.value
+            stories[stored.action_id] = _Story(str(data["contract"]), mutates, str(data["principal"]))
         story = stories.get(stored.action_id)
         if story is None:
             continue
@@ -170,10 +182,14 @@ def _hear(found: Feedback, story: _Story, kind: EventKind, data: dict[str, Json]
             story.review = story.review or bool(data["review"])
             if story.verdict in DECIDED and not story.decided_us:
                 story.decided_us = at_us
+            if story.verdict == Verdict.VERIFIED.value and not story.verified_at:
+                story.verified_at, story.verified_us = story.looks, at_us
             story.compensating = story.compensating or story.state is State.COMPENSATING
         case EventKind.COMPENSATION if data.get("how") == "compensation" and story.state in TERMINAL:
             story.compensating, story.reversed = True, story.state is State.COMPENSATED
             story.review = story.review or not story.reversed
+        case EventKind.CLAIM_RETRACTED:
+            story.retracted = True
         case EventKind.REJECTED:
             story.code = str(data.get("code", ""))
             story.discrepancy = str(data.get("discrepancy", "")) or story.discrepancy
@@ -203,8 +219,9 @@ def _looked(found: Feedback, story: _Story, data: dict[str, Json]) -> None:
         source.faults[Fault.UNREACHABLE.value] += 1
     source.incomplete += not data["complete"]
     source.withheld += bool(data["withheld"])
-    if data["role"] == Role.CHECK.value and not story.looked_us:
-        story.looked_us = _int(data["started"])
+    if data["role"] == Role.CHECK.value:
+        story.looks += 1
+        story.looked_us = story.looked_us or _int(data["started"])
 
 
 def _conclude(found: Feedback, story: _Story) -> None:
@@ -219,6 +236,7 @@ def _conclude(found: Feedback, story: _Story) -> None:
     one.executed += 1
     one.mutating += story.mutates
     one.reviews += story.review
+    _timed(one, story)
     if story.discrepancy:
         one.discrepancies[story.discrepancy] += 1
     if story.compensating:
@@ -247,6 +265,16 @@ def _conclude(found: Feedback, story: _Story) -> None:
         one.undetermined += 1
         one.verifier_errors += story.why == Why.VERIFIER_ERROR.value
         one.whys[story.why or story.verdict or "not_judged"] += 1
+
+
+def _timed(one: ContractFeedback, story: _Story) -> None:
+    """At which look it was verified and after how long; or how long it was looked for in vain."""
+    if story.retracted:
+        one.retracted[story.principal] += 1
+    if story.verified_at:
+        one.verified_at.setdefault(story.verified_at, Spread()).add(story.verified_us - story.executed_us)
+    if story.ended_us and not 0 < story.verified_us <= story.ended_us:
+        one.unverified_after.add(story.ended_us - story.executed_us)
 
 
 def _int(value: Json) -> int:

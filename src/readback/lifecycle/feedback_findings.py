@@ -182,6 +182,9 @@ def _contract_json(one: ContractFeedback) -> dict[str, Json]:
         "answer_to_verdict_us": _spread_json(one.verdict_after),
         "first_look_to_verdict_us": _spread_json(one.settled_after),
         "attempt_to_end_us": _spread_json(one.reconciled_after),
+        "verified_at_look_us": {str(look): _spread_json(one.verified_at[look]) for look in sorted(one.verified_at)},
+        "unverified_us": _spread_json(one.unverified_after),
+        "retracted_by": dict[str, Json](sorted(one.retracted.items())),
     }
 
 

@@ -9,6 +9,7 @@ from readback.recipes.choices import Choices
 from readback.recipes.mail import CANDIDATES, LATE_WINDOW, SCHEDULE, WINDOW, MailAction, verified_mail
 from readback.recipes.resources import Resource, ResourceAction, verified_create, verified_update
 from readback.recipes.rows import RowAction, Table, verified_row
+from readback.recipes.timings import Timings, timings_of
 from readback.recipes.uploads import Measured, UploadAction, measured, verified_upload
 from readback.recipes.webhook import (
     DELIVERY_HEADER,
@@ -36,10 +37,12 @@ __all__ = [
     "RowAction",
     "SqlReceipts",
     "Table",
+    "Timings",
     "UploadAction",
     "WebhookAction",
     "delivery_body",
     "measured",
+    "timings_of",
     "verified_create",
     "verified_mail",
     "verified_row",
