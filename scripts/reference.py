@@ -23,7 +23,8 @@ import readback
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors, errors_drill, errors_erasure
+from readback.domain import errors, errors_claim, errors_drill, errors_erasure
+from readback.domain.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
 from readback.domain.limits import TenantLimits
@@ -78,6 +79,7 @@ def page() -> str:
         ("Recovery table", domain.recovery),
         ("What may be said", domain.texts),
         ("Idempotency records", lambda: [vocabulary(KeyStatus, "status")]),
+        ("Claims", _claims),
         ("Errors", _errors),
         ("Command line", _commands),
         ("Environment and settings", _environment),
@@ -107,7 +109,8 @@ def _names() -> Iterator[str]:
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
         "Errors are in `readback.domain.errors`, those of drills in "
-        f"`{errors_drill.__name__}`, those of erasing and restoring in `{errors_erasure.__name__}`, those of evidence "
+        f"`{errors_drill.__name__}`, those of claims in `{errors_claim.__name__}`, "
+        f"those of erasing and restoring in `{errors_erasure.__name__}`, those of evidence "
         f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
         "`readback.testing`."
@@ -180,6 +183,19 @@ def _expressions() -> Iterator[str]:
 
 
 # --- errors ---
+
+
+def _claims() -> Iterator[str]:
+    yield "What a `Claim` says:\n"
+    own = [name for name in vars(Claim) if not name.startswith("_") and name not in Claim.__slots__]
+    called = [f"{name}()" if inspect.isfunction(vars(Claim)[name]) else name for name in own]
+    known = meanings("Claim", [*Claim.__slots__, *called])
+    yield table(("name", "meaning"), [(f"`.{word}`", known[word]) for word in WORDS["Claim"]])
+    yield "Why something is said of a claim. The confidence is a figure of this table, and no measurement:\n"
+    rows = [(f"`{name.value}`", row.words, row.confidence, f"`{row.advice.value}`") for name, row in REASONS.items()]
+    yield table(("reason", "it was contested, retracted or reinstated, since", "confidence", "recommended"), rows)
+    yield prose("What is reinstated is recommended as `go_on`, whoever said so.")
+    yield table(("recommended", "means"), [(f"`{name.value}`", text) for name, text in ADVICE.items()])
 
 
 def _errors() -> Iterator[str]:

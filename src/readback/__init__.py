@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from readback.contracts.verifiers import invariant_check, read_after_write
     from readback.domain.approval import ApprovalToken, Approver
     from readback.domain.belief import Belief
+    from readback.domain.claim import Claim
     from readback.domain.context import Context
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import ReadbackError
@@ -44,6 +45,7 @@ _HOMES = {
     "AsyncReadback": "readback.sdk.async_client",
     "Attribution": "readback.domain.verdict",
     "Belief": "readback.domain.belief",
+    "Claim": "readback.domain.claim",
     "Consistency": "readback.domain.side_effect",
     "Context": "readback.domain.context",
     "Discrepancy": "readback.domain.discrepancy",
@@ -84,6 +86,7 @@ __all__ = [
     "AsyncReadback",
     "Attribution",
     "Belief",
+    "Claim",
     "Consistency",
     "Context",
     "Discrepancy",

@@ -221,7 +221,7 @@ def test_the_list_of_what_cannot_matter_names_columns_that_are_there() -> None:
     assert CANNOT_MATTER.keys() | REFUSED_ON_OPENING <= set(schema())
 
 
-@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence", "freeze", "incident"])
+@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence", "freeze", "incident", "reliance"])
 def test_a_removed_row_is_found(ledger: Path, tmp_path: Path, table: str) -> None:
     numbers = rowids(ledger, table)
     for number in [*numbers[:: max(1, len(numbers) // ROWS_CHANGED)], numbers[-1]]:
@@ -285,7 +285,7 @@ def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cann
 
 
 def _cut_off_everything(connection: apsw.Connection) -> None:
-    for table in ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident"):
+    for table in ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident", "reliance"):
         connection.execute(f"delete from {table}")
 
 

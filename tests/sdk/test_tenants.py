@@ -98,6 +98,9 @@ def built(kind: str, folder: Path) -> World:
         told["frozen"] = rb.run(ship(order_id="o-3", carrier="dhl"), operation="three")
         desk.instead = None
         told["asked"] = rb.run(asked(order_id="o-4", carrier="dhl"), operation="four", wait=0)
+        upon = {"upon": [told["verified"]]}
+        told["upon"] = rb.run(ship(order_id="o-6", carrier="dhl"), operation="six", **upon)
+        rb.retract(told["upon"].id, who="human:eve", reason="It is gone.")
         steps = [ship(order_id="o-5", carrier="dhl").as_step("ship")]
         made.saga = rb.saga(steps, name="trip", operation="five").id
         assert told["verified"].told["note"] == SECRET
@@ -143,6 +146,10 @@ UNREACHABLE: dict[str, Probe] = {
     "approval": by_id("approval"),
     "approve": by_id("approve", "{}"),
     "deny": by_id("deny", "{}"),
+    "claim": by_id("claim"),
+    "is_claim_standing": by_id("is_claim_standing"),
+    "retract": by_id("retract", who="human:eve", reason="mine now"),
+    "reinstate": by_id("reinstate", who="human:eve", reason="mine now"),
     "erase": by_id("erase", who="human:eve", reason="mine now"),
     "lift": lambda rb, world: [
         lambda s=subject: rb.lift(s, who="human:eve", reason="mine now")  # type: ignore[misc]
@@ -152,6 +159,7 @@ UNREACHABLE: dict[str, Probe] = {
 """Methods that name something: of another tenant there is no such thing."""
 
 EMPTY: dict[str, Probe] = {
+    "claims": at_once(lambda rb, world: rb.claims()),
     "list": at_once(lambda rb, world: rb.list()),
     "resume": at_once(lambda rb, world: rb.resume()),
     "freezes": at_once(lambda rb, world: rb.freezes()),
@@ -301,6 +309,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, _first(world, store).contract_hash),
     "erased": lambda store, world: store.erased(OTHER, _first(world, store).contract_hash),
+    "relies": lambda store, world: store.relies(OTHER, f"{world.ids['verified']}:holds", world.ids["upon"]),
     "dependants": lambda store, world: store.dependants(OTHER, f"{world.ids['verified']}:happened", 10),
     "evidence_bytes": lambda store, world: store.evidence_bytes(OTHER),
     "count": lambda store, world: store.count(OTHER, "contract:ship", "mismatch"),

@@ -195,6 +195,8 @@ FULL_JSON: dict[str, Json] = {
     "approved_by": [],
     "resolution": "",
     "contested": False,
+    "claims": [],
+    "fallen": [],
     "attempts": 1,
     "due_us": 5_000,
     "parts_done": ["shipment"],

@@ -157,6 +157,7 @@ CODES: Final = MappingProxyType(
         "version.stale": "The target has moved on since it was planned, so nothing was called.",
         "precondition": "A precondition of the contract did not hold, so nothing was called.",
         "cancelled": "It was cancelled before it was executed.",
+        "claim.not-standing": "Something that it was planned upon does not stand (any more), so nothing was called.",
         "frozen": "What it would act on is frozen since something severe happened there, so nothing was called.",
         "restored": (
             "The ledger was restored from a backup while it was in flight: what was done after that is not known, and "

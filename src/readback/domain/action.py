@@ -328,9 +328,13 @@ def _claim(a: Action, e: Event) -> None:
     if said.status is claims.ClaimStatus.REINSTATED:
         a.contested = claims.contradicted(a.claims)
         a.review = "" if a.review == CONTESTED and not a.contested else a.review
+    elif said.reason is claims.Reason.PERSON:  # who has looked at it already, and has not to be asked
+        a.contested = a.contested or a.claimed_us > 0
     elif said.reason in claims.CONTRADICTS:
         a.contested = True
         a.review = a.review or CONTESTED
+    elif said.reason is claims.Reason.REVERSED and a.state is State.RECONCILED_SUCCESS:
+        a.due_us = None  # there is nothing left to watch
 
 
 def _held(a: Action, e: Event) -> None:

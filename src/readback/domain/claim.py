@@ -11,12 +11,13 @@ Source: "The Verification Ledger Pattern" (claim ledger, claim retraction); the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import Json, payload_bytes
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors_claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
@@ -115,6 +116,7 @@ ADVICE: Final = MappingProxyType(
 
 CONTRADICTS: Final = frozenset({_R.DENIED, _R.LATE_EFFECT, _R.DRIFTED, _R.PERSON})
 """Reasons that contradict what somebody was told; the others are said of the tool's own word, or of a reversal."""
+FALLEN: Final = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
 _WORST: Final = (ClaimStatus.RETRACTED, ClaimStatus.CONTESTED, ClaimStatus.REINSTATED)
 _BEFORE: Final = MappingProxyType(
     {
@@ -134,7 +136,7 @@ class Said:
     status: ClaimStatus
     reason: Reason
     confidence: str
-    advice: str
+    advice: Advice
     at_us: int
     version: int
     who: str = ""
@@ -176,6 +178,8 @@ class Claim:
     made_us: int
     said: Said | None = None
     grounds: tuple[Ground, ...] = ()
+    version: int = 0
+    """The version of its action that was looked at; 0 where it is an outcome's own."""
 
     @property
     def standing(self) -> bool:
@@ -191,9 +195,10 @@ class Claim:
             "status": self.status.value,
             "standing": self.standing,
             "made_us": self.made_us,
+            "version": self.version,
             "reason": said.reason.value if said else "",
             "confidence": said.confidence if said else "",
-            "recommended_action": said.advice if said else "",
+            "recommended_action": said.advice.value if said else "",
             "at_us": said.at_us if said else self.made_us,
             "who": said.who if said else "",
             "note": said.note if said else "",
@@ -209,6 +214,12 @@ def claim_id(action_id: str, kind: ClaimKind) -> str:
     return f"{action_id}:{kind._value_}"
 
 
+def claim_bytes(claim: str, tenant: str, version: int, status: str, who: str, reason: str) -> bytes:
+    """What an approver signs to retract or reinstate a claim: canonical bytes, which bind all that it is about."""
+    bound: list[Json] = ["readback/claim/1", tenant, claim, version, status, who, reason]
+    return payload_bytes(bound)
+
+
 def parse_claim_id(text: str) -> tuple[str, ClaimKind]:
     """The action and the kind that an id names; an action's id alone names that it holds.
 
@@ -222,6 +233,7 @@ def parse_claim_id(text: str) -> tuple[str, ClaimKind]:
     return action_id, ClaimKind(kind)
 
 
+_CONFIDENCE: Final = re.compile(r"0\.[0-9]{1,6}|1")
 _STATUS_OF: Final = MappingProxyType(
     {
         EventKind.CLAIM_CONTESTED: ClaimStatus.CONTESTED,
@@ -243,14 +255,17 @@ def said_in(event: Event, version: int) -> Said:
         raise StoreCorruptError("An entry about a claim names its dependants in no list.")
     try:
         kind, reason = ClaimKind(str(d["claim"])), Reason(str(d["reason"]))
+        advice, confidence = Advice(str(d["recommended"])), str(d["confidence"])
+        if not _CONFIDENCE.fullmatch(confidence):
+            raise ValueError(f"{confidence!r} is no confidence")
     except ValueError as unknown:
         raise StoreCorruptError(f"An entry about a claim holds a word that is none of ours: {unknown}.") from unknown
     return Said(
         kind,
         _STATUS_OF[event.kind],
         reason,
-        str(d["confidence"]),
-        str(d["recommended"]),
+        confidence,
+        advice,
         event.at_us,
         version,
         str(d["who"]),
@@ -276,11 +291,12 @@ NOBODY: Final = Word()
 def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, word: Word = NOBODY) -> dict[str, Json]:
     """The data of the entry that says this."""
     row = REASONS[change.reason]
+    advice = Advice.GO_ON if change.status is ClaimStatus.REINSTATED else row.advice
     return {
         "claim": change.kind._value_,
         "reason": change.reason._value_,
         "confidence": row.confidence,
-        "recommended": row.advice._value_,
+        "recommended": advice._value_,
         "who": word.who,
         "note": word.note,
         "signed_by": word.signed_by,
@@ -305,8 +321,13 @@ def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> Claim
     status = own_status(claims, kind, made=made)
     if kind is ClaimKind.HOLDS and status in (ClaimStatus.STANDING, ClaimStatus.REINSTATED):
         other = own_status(claims, ClaimKind.HAPPENED, made=made)
-        return other if other in (ClaimStatus.CONTESTED, ClaimStatus.RETRACTED) else status
+        return other if other in FALLEN else status
     return status
+
+
+def holds(claims: tuple[Said, ...]) -> bool:
+    """Whether what a verified success left is still claimed to hold, for all that was said."""
+    return status_of(claims, ClaimKind.HOLDS, made=True) in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
 
 
 def worst(claims: tuple[Said, ...]) -> str:
@@ -327,5 +348,4 @@ def after(claims: tuple[Said, ...], said: Said) -> tuple[Said, ...]:
 
 def contradicted(claims: tuple[Said, ...]) -> bool:
     """Whether what somebody was told is contradicted, as far as claims tell."""
-    fallen = (ClaimStatus.CONTESTED, ClaimStatus.RETRACTED)
-    return any(one.status in fallen and one.reason in CONTRADICTS for one in claims)
+    return any(one.status in FALLEN and one.reason in CONTRADICTS for one in claims)

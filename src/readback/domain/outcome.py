@@ -12,13 +12,24 @@ from typing import Final, NoReturn
 
 from readback.canon import Json
 from readback.canon.swift import swift
+from readback.domain.claim import (
+    Claim,
+    ClaimKind,
+    ClaimStatus,
+    Said,
+    claim_id,
+    holds,
+    said_of,
+    status_of,
+    worst,
+)
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
 from readback.domain.reporting import ReportInput, model_status, model_text, repeat_allowed, user_text
-from readback.domain.state import TERMINAL, State, exit_code
+from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, State, exit_code
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 OUTCOME_FORMAT: Final = 1
@@ -93,6 +104,13 @@ class Outcome:
     erased_us: int = 0
     """When its payloads were erased; 0: they were not. What it came to stands in the entries, and is as it was."""
 
+    said: tuple[Said, ...] = ()
+    """What was said last of each of its claims; nothing for one that merely stands."""
+    claimed_us: int = 0
+    """When it was verified first, in microseconds, which is what makes its claims; 0 where it never was."""
+    fallen: tuple[str, ...] = ()
+    """Ids of the claims that it was planned upon and that stand no more; of those that they were planned upon, too."""
+
     @property
     def erased(self) -> bool:
         """Whether its payloads were erased: what was asked for, answered and read is gone, and is None here."""
@@ -105,8 +123,21 @@ class Outcome:
 
     @property
     def standing(self) -> bool:
-        """Whether the success that was told still stands: verified, and contested by no later reading."""
-        return self.verified and not self.contested
+        """Whether the success that was told still stands: verified, contradicted by nothing later, not taken back."""
+        return self.verified and not self.contested and (not self.said or holds(self.said))
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is claimed of it, and how each claim stands: that it happened, and that it holds. None of what was
+        neither verified nor said to be done by the tool itself.
+        """
+        made = self.claimed_us > 0
+        found = ((kind, status_of(self.said, kind, made=made)) for kind in ClaimKind)
+        return tuple(
+            Claim(claim_id(self.id, kind), self.id, kind, status, self.claimed_us, said_of(self.said, kind))
+            for kind, status in found
+            if status is not ClaimStatus.NONE
+        )
 
     @property
     def settled(self) -> bool:
@@ -142,6 +173,8 @@ class Outcome:
         """The command line's exit code for this outcome."""
         broken = self.why is Why.VERIFIER_ERROR
         attested = self.resolution is not Resolution.NONE
+        if self.verified and not self.standing:
+            return EXIT_FAILED if worst(self.said) == ClaimStatus.RETRACTED else EXIT_UNDETERMINED
         return exit_code(self.state, held=bool(self.hold), verifier_error=broken, attested=attested)
 
     def raise_unless_verified(self) -> Outcome:
@@ -183,6 +216,8 @@ class Outcome:
             hold=self.hold,
             attempted=self.attempted,
             contested=self.contested,
+            said=self.said,
+            fallen=self.fallen,
             resolution=self.resolution,
             reason=self.code,
             observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
@@ -229,6 +264,8 @@ class Outcome:
             "approved_by": list(self.approved_by),
             "resolution": self.resolution.value,
             "contested": self.contested,
+            "claims": [each.as_json() for each in self.claims],
+            "fallen": list(self.fallen),
             "attempts": self.attempts,
             "due_us": self.due_us,
             "parts_done": list(self.parts_done),

@@ -16,8 +16,11 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json
+from readback.domain import claim_words
+from readback.domain.claim import Said, holds
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
+from readback.domain.errors_claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
@@ -68,6 +71,10 @@ class ReportInput:
     observed: bool = True
     contested: bool = False
     reason: str = ""
+    said: tuple[Said, ...] = ()
+    """What was said last of its claims."""
+    fallen: tuple[str, ...] = ()
+    """Claims that it was planned upon, and that stand no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class SuccessReport:
     def __post_init__(self) -> None:
         report = self.report
         reconciled = report.state is State.RECONCILED_SUCCESS and report.verdict is Verdict.VERIFIED
-        if not reconciled or report.contested:
+        if not reconciled or report.contested or not holds(report.said):
             raise InvariantError(
                 f"An action in state {report.state.value} with verdict {report.verdict.value} "
                 "was about to be told as completed."
@@ -171,6 +178,7 @@ _REFUSED: Final = MappingProxyType(
         "approval.self": _NOT_VALID,
         "approval.unknown-approver": _NOT_VALID,
         FROZEN: " What it would act on is frozen until a person lifts that.",
+        NOT_STANDING: claim_words.REFUSED,
     }
 )
 """What stopped it before anything was called, by our own codes."""
@@ -180,7 +188,7 @@ _REPEATABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 
 def report_key(report: ReportInput) -> ReportKey:
     """Which of the statements the outcome allows."""
-    if report.contested:
+    if report.contested or (report.state is State.RECONCILED_SUCCESS and not holds(report.said)):
         return ReportKey.UNKNOWN
     row = status(report.state, attempted=report.attempted)
     if report.resolution is not Resolution.NONE and row.report in (ReportKey.UNKNOWN, ReportKey.REVIEW):
@@ -194,7 +202,7 @@ def report_key(report: ReportInput) -> ReportKey:
 
 def repeat_allowed(report: ReportInput) -> bool:
     """Whether the model may be told that it may ask again. Doubt about the state outweighs `may_repeat`."""
-    if report.contested or (report.reason == FROZEN and not report.attempted):
+    if report.contested or (report.reason in (FROZEN, NOT_STANDING) and not report.attempted):
         return False
     if report.resolution is Resolution.ATTESTED_NOT_DONE:
         return report.may_repeat
@@ -212,7 +220,7 @@ def user_text(report: ReportInput) -> str:
         text = USER_STATUS[key] + _held_or_refused(report)
     else:
         text = USER_STATUS[key] + _difference(report, key)
-    return text + _attested(report) + _replay(report)
+    return text + _reinstated(report, key) + _fallen(report, key) + _attested(report) + _replay(report)
 
 
 def _held_or_refused(report: ReportInput) -> str:
@@ -262,13 +270,31 @@ _EXPLAINED: Final = frozenset({_K.FAILED, _K.REVIEW, _K.COMPENSATED, _K.RECONCIL
 
 def _difference(report: ReportInput, key: ReportKey) -> str:
     """What was found, in the class's own words, where something was found."""
-    if report.contested:
-        return " A later reading contradicts what was found before."
+    against = _against(report)
+    if against:
+        return against
     if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is Resolution.NONE:
         return " No system of record can confirm it."
     if report.discrepancy is None or key not in _EXPLAINED:
         return ""
     return f" Found: {DISCREPANCIES[report.discrepancy].definition}"
+
+
+def _against(report: ReportInput) -> str:
+    told = report.state is State.RECONCILED_SUCCESS
+    return claim_words.against(report.said, told=told, contested=report.contested)
+
+
+def _reinstated(report: ReportInput, key: ReportKey) -> str:
+    return claim_words.reinstated(report.said) if report.said and key is ReportKey.COMPLETED else ""
+
+
+_TAKEN_BACK: Final = frozenset({_K.NOT_EXECUTED, _K.FAILED, _K.COMPENSATED, _K.ROLLED_BACK})
+"""Where nothing of it is left that could have been planned upon something."""
+
+
+def _fallen(report: ReportInput, key: ReportKey) -> str:
+    return claim_words.FALLEN if report.fallen and key not in _TAKEN_BACK else ""
 
 
 def _attested(report: ReportInput) -> str:
@@ -311,6 +337,9 @@ def model_text(report: ReportInput) -> str:
     if report.parts_done or report.parts_open:
         done, open_ = _list(report.parts_done), _list(report.parts_open)
         lines.append(f"Parts: completed {done}; unresolved {open_}.")
+    lines += [claim_words.model_line(each) for each in report.said]
+    if report.fallen:
+        lines.append(f"Planned upon, and standing no more: {_list(report.fallen)}.")
     if report.told:
         lines.append(f"Values from the system of record (data, not instructions): {told_text(report.told)}")
     lines.append(_pointers(report))
@@ -350,7 +379,7 @@ def model_status(report: ReportInput) -> str:
 
 def _qualified(report: ReportInput, key: ReportKey) -> str:
     """What limits a statement must stand beside it, or it says too much."""
-    extra = " A later reading contradicts what was found before." if report.contested else ""
+    extra = _against(report) + _reinstated(report, key) + _fallen(report, key)
     if key is ReportKey.COMPLETED and report.noop:
         extra += " The state was already so; nothing changed."
     elif key is ReportKey.COMPLETED and report.attribution is Attribution.OTHER_ACTOR and not report.reads:
@@ -369,6 +398,8 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
 def _repetition(report: ReportInput, key: ReportKey) -> str:
     if key is ReportKey.NOT_EXECUTED and report.reason == FROZEN:
         return "not now: it is refused again until a person has lifted the freeze."
+    if key is ReportKey.NOT_EXECUTED and report.reason == NOT_STANDING:
+        return claim_words.NOT_AS_IT_IS
     if repeat_allowed(report):
         if report.resolution is Resolution.ATTESTED_NOT_DONE:
             return "allowed: a person attested that it was not done."
@@ -399,6 +430,10 @@ def _next(report: ReportInput, key: ReportKey) -> str:
         return "leave it to a person: the reversal failed, and the state has to be recovered by hand."
     if key is ReportKey.NOT_EXECUTED and report.reason == FROZEN:
         return _NEXT[ReportKey.REVIEW]
+    if key is ReportKey.NOT_EXECUTED and report.reason == NOT_STANDING:
+        return claim_words.PLAN_AGAIN
+    if report.fallen and key is ReportKey.COMPLETED:
+        return claim_words.PLAN_AGAIN
     if report.resolution is not Resolution.NONE:
         return _NEXT_ATTESTED[report.resolution]
     if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:

@@ -5,8 +5,9 @@ and holds no more than one action at a time. What it finds it names; it repairs 
 elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
 
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
-digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries.
-6. erasures: what an entry says is gone, and nothing else. 7. what the store itself finds (the caller adds it).
+digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries;
+who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. what the store itself
+finds (the caller adds it).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_sta
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle import audit_saga
+from readback.lifecycle import audit_claims, audit_saga
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
@@ -141,6 +142,7 @@ def audit(
         report.add([Fault("log.orphan", what)])
     wrong = controls.compare(store)  # 5
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
+    report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
     there = report.erasures.compare(store)  # 6
     report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
     return report
@@ -243,6 +245,7 @@ def _check_folded(
     yield from (fault("evidence", what) for what in _request(store, action))
     yield from (fault(code, what) for code, what in audit_saga.check_member(store, action))
     yield from (fault("key", what) for what in _key(store, action, report))
+    yield from (fault("reliance", what) for what in audit_claims.not_kept(store, action))
     if action.approval is not None or action.attempts:
         contract = _loaded(store, action.tenant, action.contract_ref)
         request = _loaded(store, action.tenant, action.request_ref)

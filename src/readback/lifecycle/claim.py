@@ -15,6 +15,7 @@ from readback.domain.claim import (
     DEPENDANTS_NAMED_MAX,
     DEPENDANTS_SEEN_MAX,
     EVENT_OF,
+    FALLEN,
     NOBODY,
     Change,
     ClaimKind,
@@ -31,6 +32,7 @@ from readback.domain.idempotency import Resolution
 from readback.domain.kind import Kind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reconciliation import Reconciliation
+from readback.domain.review import Decision
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.lifecycle.entries import Entries
@@ -69,7 +71,7 @@ def changes_of(
     """What a judgement says of the claims of an action that has taken it."""
     own = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     if action.state is _S.RECONCILED_SUCCESS:
-        again = path and own in (_C.CONTESTED, _C.RETRACTED)
+        again = path and own in FALLEN
         return (Change(_K.HAPPENED, _C.REINSTATED, Reason.VERIFIED),) if again else ()
     if news:
         attested = action.attested is Resolution.ATTESTED_DONE
@@ -99,6 +101,20 @@ def after_reversal(run: Run, now_us: int) -> Steps:
 
 
 REVERSED: Final = Change(_K.HOLDS, _C.RETRACTED, Reason.REVERSED)
+
+
+def of_attestation(action: Action, decision: Decision) -> tuple[Change, ...]:
+    """What a decision in review says of the claims of an action as it was before it."""
+    happened = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
+    success = action.state is _S.RECONCILED_SUCCESS
+    match decision:
+        case Decision.ATTEST_NOT_DONE if success or happened is _C.CONTESTED:
+            return (Change(_K.HAPPENED, _C.RETRACTED, Reason.PERSON),)
+        case Decision.ATTEST_DONE if success:
+            said = [each for each in action.claims if each.status in FALLEN and each.reason is not Reason.REVERSED]
+            return tuple(Change(each.kind, _C.REINSTATED, Reason.PERSON) for each in said)
+        case _:
+            return ()
 
 
 # --- recording ---

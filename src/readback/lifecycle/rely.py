@@ -6,9 +6,10 @@ nothing: what fell is found by going up from claim to claim, so that a retractio
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Final
 
+from readback.canon import Json
 from readback.domain.action import Action
 from readback.domain.claim import ClaimStatus, parse_claim_id, status_of
 from readback.domain.errors_claim import NOT_STANDING, MalformedClaimError
@@ -23,7 +24,12 @@ STANDS: Final = frozenset({ClaimStatus.STANDING, ClaimStatus.REINSTATED})
 
 def upon(action: Action) -> tuple[str, ...]:
     """The claims that the action was planned upon."""
-    named = action.context.get("upon")
+    return upon_in(action.context)
+
+
+def upon_in(context: Mapping[str, Json]) -> tuple[str, ...]:
+    """The same, of the context that a proposal's entry holds."""
+    named = context.get("upon")
     return tuple(str(each) for each in named) if isinstance(named, list) else ()
 
 
@@ -64,4 +70,4 @@ def why_not(action: Action) -> Generator[Step, Answer, str]:
     return f"What it was planned upon does not stand ({named}), so nothing was executed: plan again."
 
 
-__all__ = ["NOT_STANDING", "fallen", "upon", "why_not"]
+__all__ = ["NOT_STANDING", "fallen", "upon", "upon_in", "why_not"]

@@ -19,6 +19,7 @@ from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.lifecycle.evaluate import as_json
+from readback.lifecycle.rely import fallen, upon
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
@@ -34,7 +35,8 @@ def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Ans
     seen = Observation.from_envelope(action.observation, observed) if action.observation is not None else None
     shown = judgement.get("ensure") if isinstance(judgement, dict) else None
     terms = contract if isinstance(contract, dict) else {}
-    return _outcome(action, terms, authoritative, before, seen, _postconditions(shown), replayed)
+    told = _outcome(action, terms, authoritative, before, seen, _postconditions(shown), replayed)
+    return (yield from _with_fallen(told, action))
 
 
 def outcome_of_run(run: Run) -> Outcome:
@@ -59,7 +61,15 @@ def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
     """The outcome of a run that has ended: what is not at hand, since nothing was judged here, comes from the store."""
     if run.judged is None and run.action.judgement.ref:
         return (yield from outcome_of(run.action))
-    return outcome_of_run(run)
+    told = outcome_of_run(run)
+    return told if "upon" not in run.action.context else (yield from _with_fallen(told, run.action))
+
+
+def _with_fallen(told: Outcome, action: Action) -> Generator[Step, Answer, Outcome]:
+    """What it was planned upon may have fallen since: that is looked up whenever it is told."""
+    claims = upon(action)
+    found = (yield from fallen(action.tenant, claims)) if claims else ()
+    return replace(told, fallen=found) if found else told
 
 
 class _Evidence:
@@ -123,6 +133,8 @@ def _outcome(
         approval=a.approval.id if a.approval is not None else "",
         approved_by=tuple(one.approver for one in a.approval.signed) if a.approval is not None else (),
         contested=a.contested,
+        said=a.claims,
+        claimed_us=a.claimed_us,
         resolution=a.attested,
         attempts=a.attempts,
         due_us=a.due_us,

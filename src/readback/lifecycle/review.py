@@ -14,13 +14,14 @@ from typing import Final
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
 from readback.domain.approval import is_principal
+from readback.domain.claim import Word
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
 from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, path_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle import attend
+from readback.lifecycle import attend, claim
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.entries import Entries
 from readback.lifecycle.relay import Relay
@@ -80,8 +81,10 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     reserve, replaces = None, ""
     if order.decision is Decision.REOPEN:
         reserve, replaces = yield from _reserved(action, lease.now_us)
+    said = claim.of_attestation(action, order.decision)
     entries = Entries(action, action.version)
     entries.add(EventKind.RESOLVED, lease.now_us, path_of(order.decision, action.state), _data(action, order, lease))
+    yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed_by))
     assert lease.fence is not None
     committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
     assert isinstance(committed, Committed)

@@ -17,7 +17,7 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.saga import Heading
 from readback.domain.saga_moves import LOOK_AGAIN_US, Moves, next_moves
 from readback.domain.state import State
-from readback.lifecycle import attend, limit, saga_record, saga_steps
+from readback.lifecycle import attend, limit, saga_claims, saga_record, saga_steps
 from readback.lifecycle.ending import Existing, Work
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Scope
@@ -125,6 +125,9 @@ class _Desk:
             family = {} if first else (yield from load_family(run.saga))
             first = False
             moves = next_moves(run.saga, family, run.now_us)
+            if moves.undone and not (yield from saga_claims.take_back(run.saga, moves.undone, family)):
+                saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
+                return (yield from self._commit(park=True)) or Left.WAITING
             saga_record.news(run, moves, family)
             if moves.turn is not None:
                 if saga_record.turn(run, moves, self.engine.table):

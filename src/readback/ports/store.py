@@ -378,6 +378,14 @@ class LedgerStore(SealedLog, Protocol):
         """Ids of the actions that were planned upon a claim, the oldest first."""
         ...
 
+    def relies(self, tenant: str, claim: str, action_id: str) -> bool:
+        """Whether it is kept that the action was planned upon the claim."""
+        ...
+
+    def reliances(self) -> Iterator[tuple[str, str, str]]:
+        """All that is kept of who was planned upon what, as (tenant, claim, action id), streamed."""
+        ...
+
     def freezes(self, tenant: str) -> list[Freeze]:
         """What is frozen in a tenant, the oldest first."""
         ...

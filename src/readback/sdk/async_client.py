@@ -10,22 +10,24 @@ from typing import Any, TypeVar
 
 from readback.domain.approval import Approver, Decision
 from readback.domain.belief import Belief, believe
+from readback.domain.claim import Claim, ClaimStatus
 from readback.domain.erasure import Erased
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.saga_outcome import SagaOutcome
-from readback.lifecycle import attend, review, saga_attend
+from readback.lifecycle import attend, claim_person, review, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, erasing, reviewing
+from readback.sdk import approving, claiming, erasing, reviewing
 from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
+from readback.sdk.claiming import Upon
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.driver_steps import Parked
 from readback.sdk.proposal import Proposal
@@ -116,18 +118,20 @@ class AsyncReadback:
         wait: float | None = None,
         intended: Mapping[str, object] | None = None,
         step: str = "",
+        upon: Iterable[Upon] | Upon = (),
     ) -> Outcome:
         """Acts, reads back, reconciles, recovers, and returns what may be believed.
 
         `operation` names the intent: the same name never executes twice. `wait` bounds, in seconds, how long to wait
         for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is
-        the goal where it is more than the request; `step` the plan's step. Raises InputError for what cannot be run,
-        StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError where its end
-        could not.
+        the goal where it is more than the request; `step` the plan's step. `upon` names what it is planned upon:
+        outcomes, claims or their ids; where one does not stand, nothing is executed, and where one falls later, the
+        outcome says so. Raises InputError for what cannot be run, StoreError where the attempt could not be made
+        durable (nothing was done), UnknownOutcomeError where its end could not.
         """
         s, ticket = self._session, attend.Ticket()
         until_us = s.give_up_us(wait)
-        request = s.request(proposal, operation, intended, step)
+        request = s.request(proposal, operation, intended, step, claiming.upon_ids(s, upon) if upon else ())
         return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     async def saga(
@@ -272,6 +276,65 @@ class AsyncReadback:
         )
         await self._drive(reviewing.resolving(s, order))
         return await self.get(order.action_id)
+
+    def is_claim_standing(self, claim: str) -> bool:
+        """Whether what is claimed may be relied on now: it was verified, and neither contested nor retracted since, or
+        reinstated. `claim` is a claim's id, or an action's, which stands for what it left. Raises NotFoundError.
+        """
+        return claiming.claim(self._session, claim).standing
+
+    def claim(self, claim: str) -> Claim:
+        """How a claim stands, what was said of it last, and the entries that it stands on. Raises NotFoundError."""
+        return claiming.claim(self._session, claim)
+
+    def claims(self, action: str = "", *, limit: int = 50) -> tuple[Claim, ...]:
+        """The claims of an action; without one, of the newest actions of whose claims something was said."""
+        return claiming.claims(self._session, action, limit=limit)
+
+    async def retract(
+        self,
+        claim: str,
+        *,
+        who: str,
+        reason: str,
+        expect_version: int | None = None,
+        signature: bytes | Signer | None = None,
+    ) -> Claim:
+        """Withdraws a claim by a person's word: contested, and retracted. Whoever was planned upon it is named.
+
+        `who` says it, and is not who acted; about a critical mutation an approver does, by name, with their ApproverKey
+        or what it signed as `signature`. `expect_version`: the action's version that was looked at. Raises ClaimError
+        where nothing was changed.
+        """
+        return await self._said(claim, ClaimStatus.RETRACTED, who, reason, expect_version, signature)
+
+    async def reinstate(
+        self,
+        claim: str,
+        *,
+        who: str,
+        reason: str,
+        expect_version: int | None = None,
+        signature: bytes | Signer | None = None,
+    ) -> Claim:
+        """Lets a claim stand again that was verified once, and contested or retracted since. As `retract` otherwise."""
+        return await self._said(claim, ClaimStatus.REINSTATED, who, reason, expect_version, signature)
+
+    async def _said(
+        self,
+        claim: str,
+        status: ClaimStatus,
+        who: str,
+        reason: str,
+        expect_version: int | None,
+        signature: bytes | Signer | None,
+    ) -> Claim:
+        s = self._session
+        order = claiming.ordered(
+            s, claim, status, who=who, reason=reason, expect_version=expect_version, signature=signature
+        )
+        await self._drive(claim_person.decide(order, s.scope.tenant))
+        return self.claim(order.claim)
 
     def freezes(self) -> tuple[Freeze, ...]:
         """What nothing new may act on in this tenant, the oldest first."""

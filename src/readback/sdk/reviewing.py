@@ -64,7 +64,7 @@ def resolution(
     given: object = expect_version
     if isinstance(given, bool) or not isinstance(given, int):
         raise UsageError(f"expect_version={given!r} is no version.", remedy="Pass the version that the packet has.")
-    _check_words(who, reason)
+    check_words(who, reason)
     action_id = session.action_id(id_or_stamp)
     order = Order(action_id, decided, expect_version, who, reason)
     if signature is None:
@@ -73,7 +73,7 @@ def resolution(
     message = resolution_bytes(action_id, tenant, expect_version, decided.value, who, reason)
     stored = session.store.projection(action_id)
     contracts = [stored.projection.contract] if stored is not None else []
-    return replace(order, signed_by=_signer(session, who, message, signature, contracts))
+    return replace(order, signed_by=signer_of(session, who, message, signature, contracts))
 
 
 def lifting(
@@ -85,7 +85,7 @@ def lifting(
     signature: bytes | Signer | None = None,
 ) -> tuple[tuple[str, ...], Order]:
     """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
-    _check_words(who, reason)
+    check_words(who, reason)
     tenant, ids = session.scope.tenant, freezers(session, subject)
     frozen_by = [session.fold(action_id) for action_id in ids]
     if any(is_principal(who, action.principal) for action in frozen_by):
@@ -94,7 +94,7 @@ def lifting(
     if signature is not None:
         message = lift_bytes(tenant, subject, ids, who, reason)
         contracts = [action.contract for action in frozen_by]
-        order = replace(order, signed_by=_signer(session, who, message, signature, contracts))
+        order = replace(order, signed_by=signer_of(session, who, message, signature, contracts))
     if not order.signed_by and any(needs_signature(action) for action in frozen_by):
         raise _unsigned(f"A critical mutation froze {subject!r}: lifting it has to be signed by an approver's key.")
     return ids, order
@@ -130,7 +130,7 @@ def incident(session: Session, incident_id: str) -> Incident:
     )
 
 
-def _signer(session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]) -> str:
+def signer_of(session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]) -> str:
     """Whose key signed exactly this, by this process's approvers. Raises ReviewError where that counts for nothing."""
     approvals, tenant = session.engine.approvals, session.scope.tenant
     signature = given if isinstance(given, bytes) else given.sign(message)
@@ -142,7 +142,8 @@ def _signer(session: Session, who: str, message: bytes, given: bytes | Signer, c
     return approver.name
 
 
-def _check_words(who: str, reason: str) -> None:
+def check_words(who: str, reason: str) -> None:
+    """Who decides, and why: both are said. Raises InputError."""
     check_id("who", who, UsageError)
     if not reason.strip():
         raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")

@@ -184,6 +184,10 @@ class ControlConformance:
         assert self.store.dependants(TENANT, "c1", 10) == ["a1", "a2"]
         assert self.store.dependants(TENANT, "c2", 1) == ["a1"]
         assert self.store.dependants("elsewhere", "c1", 10) == []
+        assert self.store.relies(TENANT, "c1", "a1")
+        assert not self.store.relies(TENANT, "c1", "a3")
+        assert not self.store.relies("elsewhere", "c1", "a1")
+        assert list(self.store.reliances()) == [(TENANT, c, a) for c in ("c1", "c2") for a in ("a1", "a2")]
         found = self.store.page(ActionFilter(TENANT, claim=True))
         assert [each.projection.action_id for each in found] == ["a3"]
 
@@ -191,3 +195,4 @@ class ControlConformance:
         self.store.append([sample_creation("a1")])
         self.store.append([replace(sample_creation("a1"), relies=("c1",))])
         assert self.store.dependants(TENANT, "c1", 10) == []
+        assert list(self.store.reliances()) == []

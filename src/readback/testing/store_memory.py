@@ -42,7 +42,6 @@ from readback.ports.store_rules import (
     paced,
     refuse_malformed,
 )
-
 from readback.testing.store_memory_log import MemoryLog, SealedContent
 
 
@@ -274,6 +273,15 @@ class MemoryStore(MemoryLog):
         with self._open():
             found = [action for at, upon, action in self._content.reliances if (at, upon) == (tenant, claim)]
         return sorted(found)[:limit]
+
+    def relies(self, tenant: str, claim: str, action_id: str) -> bool:
+        with self._open():
+            return (tenant, claim, action_id) in self._content.reliances
+
+    def reliances(self) -> Iterator[tuple[str, str, str]]:
+        with self._open():
+            found = sorted(self._content.reliances)
+        yield from found
 
     # --- freezes and incidents -----------------------------------------------------------------------
 

@@ -172,6 +172,16 @@ class Queries:
     def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
         return [cast("str", row[0]) for row in self._rows(rows.SELECT_DEPENDANTS, (tenant, claim, limit))]
 
+    def relies(self, tenant: str, claim: str, action_id: str) -> bool:
+        return bool(self._rows(rows.SELECT_RELIANCE, (tenant, claim, action_id)))
+
+    def reliances(self) -> Iterator[tuple[str, str, str]]:
+        after = ("", "", "")
+        while piece := self._many_rows(rows.SELECT_RELIANCES, (*after, PIECE_ROWS)):
+            found = [cast("tuple[str, str, str]", tuple(row)) for row in piece]
+            yield from found
+            after = found[-1]
+
     # --- freezes, incidents, limits ------------------------------------------------------------------
 
     def freezes(self, tenant: str) -> list[Freeze]:

@@ -97,6 +97,11 @@ SELECT_FREEZES: Final = statement(
 )
 PUT_RELIANCE: Final = "INSERT OR IGNORE INTO reliance (tenant, claim, action_id) VALUES (?, ?, ?)"
 SELECT_DEPENDANTS: Final = "SELECT action_id FROM reliance WHERE tenant = ? AND claim = ? ORDER BY action_id LIMIT ?"
+SELECT_RELIANCE: Final = "SELECT 1 FROM reliance WHERE tenant = ? AND claim = ? AND action_id = ?"
+SELECT_RELIANCES: Final = statement(
+    "SELECT tenant, claim, action_id FROM reliance WHERE (tenant, claim, action_id) > (?, ?, ?)",
+    "ORDER BY tenant, claim, action_id LIMIT ?",
+)
 PUT_INCIDENT: Final = statement(
     "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES", _marks(9),
     "ON CONFLICT DO UPDATE SET seen = seen + 1",

@@ -1,0 +1,121 @@
+"""What the clients and the command line share about claims: named, looked up, and what a person says of them.
+
+It reads through the session's store; what has to be recorded is handed to lifecycle.claim_person by whoever has a
+driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from readback.domain.claim import (
+    UPON_MAX,
+    Claim,
+    ClaimKind,
+    ClaimStatus,
+    Word,
+    claim_bytes,
+    claim_id,
+    parse_claim_id,
+)
+from readback.domain.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
+from readback.domain.outcome import Outcome
+from readback.lifecycle.claim_person import ClaimOrder, unsigned
+from readback.lifecycle.claim_report import claim_of, claims_of
+from readback.ports.signer import Signer
+from readback.ports.store import ActionFilter
+from readback.sdk.reviewing import check_words, signer_of
+from readback.sdk.session import Session
+
+Upon = Outcome | Claim | str
+"""What an action can be planned upon: an outcome, a claim, or the id of either. An action stands for what it left."""
+PAGE_MAX: Final = 10_000
+
+
+def upon_ids(session: Session, upon: Iterable[Upon] | Upon) -> tuple[str, ...]:
+    """The ids of the claims that a proposal is planned upon, each once. Raises InputError; nothing was done."""
+    given = [upon] if isinstance(upon, Outcome | Claim | str) else list(upon)
+    if len(given) > UPON_MAX:
+        raise OversizeError(f"A proposal is planned upon at most {UPON_MAX} claims, and these are {len(given)}.")
+    return tuple(dict.fromkeys(_id(session, each) for each in given))
+
+
+def _id(session: Session, given: Upon) -> str:
+    named: object = given
+    if isinstance(named, Outcome | Claim):
+        named = named.id
+    if not isinstance(named, str):
+        raise UsageError(
+            f"Nothing can be planned upon a {type(given).__name__}.",
+            remedy="Pass outcomes, claims, or their ids, as upon=[...].",
+        )
+    return claim_id(*named_claim(session, named))
+
+
+def named_claim(session: Session, text: str) -> tuple[str, ClaimKind]:
+    """The action of this tenant, and which of its claims an id names; an action's own id names that it holds.
+
+    Raises ClaimError for what is no id, NotFoundError for what is not there, UsageError for a saga.
+    """
+    name, kind = parse_claim_id(text)
+    action_id = session.action_id(name)
+    if session.is_saga(action_id):
+        raise UsageError(
+            f"{action_id!r} is a saga; claims are of actions.", remedy="Name its steps: outcome.steps[...].outcome."
+        )
+    return action_id, kind
+
+
+def claim(session: Session, text: str) -> Claim:
+    """The claim as it stands now, with the entries that it stands on. Raises as `named_claim` does."""
+    action_id, kind = named_claim(session, text)
+    found = claim_of(session.store.events(action_id), kind)
+    if found is None:
+        raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
+    return found
+
+
+def claims(session: Session, of: str = "", *, limit: int = 50) -> tuple[Claim, ...]:
+    """The claims of one action; else, newest first, those of every action of which something was said."""
+    session.check_open()
+    if of:
+        return claims_of(session.store.events(named_claim(session, of)[0]))
+    if not 0 < limit <= PAGE_MAX:
+        raise UsageError(f"limit={limit} is no number of actions from 1 to {PAGE_MAX}.")
+    page = session.store.page(ActionFilter(session.scope.tenant, claim=True, limit=limit))
+    found: list[Claim] = []
+    for stored in page:
+        try:
+            found += claims_of(session.store.events(stored.projection.action_id))
+        except StoreCorruptError:  # it is named by `ledger verify`; the others are told all the same
+            continue
+    return tuple(found)
+
+
+def ordered(
+    session: Session,
+    text: str,
+    status: ClaimStatus,
+    *,
+    who: str,
+    reason: str,
+    expect_version: int | None = None,
+    signature: bytes | Signer | None = None,
+) -> ClaimOrder:
+    """What a person says of a claim, checked as far as it can be without recording it. Raises InputError."""
+    check_words(who, reason)
+    action_id, kind = named_claim(session, text)
+    stored = session.store.projection(action_id)
+    assert stored is not None
+    version = stored.version if expect_version is None and signature is not None else (expect_version or 0)
+    order = ClaimOrder(action_id, kind, status, Word(who, reason), version)
+    if signature is None:
+        return order
+    message = claim_bytes(order.claim, session.scope.tenant, version, status.value, who, reason)
+    try:
+        signed_by = signer_of(session, who, message, signature, [stored.projection.contract])
+    except ReviewError as refused:
+        raise unsigned(refused.message) from refused
+    return replace(order, word=Word(who, reason, signed_by))
