@@ -22,9 +22,10 @@ SECRET = 'pa/ss wörd"4111+1111&1111'
 BASIC = b64encode(b"app:" + SECRET.encode()).decode()
 FORMS = (
     SECRET,
-    SECRET[:12],
+    SECRET[:10],
     quote(SECRET, safe=""),
     json.dumps(SECRET)[1:-1],
+    json.dumps(SECRET, ensure_ascii=False)[1:-1],
     repr(SECRET)[1:-1],
     BASIC.rstrip("=")[8:-2],
     SECRET.encode().hex(),
@@ -43,13 +44,13 @@ ANSWERS: dict[str, object] = {
     "bytes alone": f"x {SECRET} y".encode(),
     "text": f"it is {SECRET}",
     "an error": {"error": f"not taken: {SECRET}", "ok": False},
-    "a long error": {"error": "x" * 112 + SECRET + "y" * 400, "ok": False},
+    **{f"an error of {n}": {"error": "x" * n + SECRET + "y" * 400, "ok": False} for n in (95, 100, 110, 200, 225)},
     "a reference": {"id": SECRET},
     "a status": {"status": SECRET, "message": SECRET},
     "an observation": Observation(ObservationStatus.SUCCESS, True, SECRET, f"said {SECRET}", {"x": SECRET}, SECRET, 0),
     "hex": {"dump": SECRET.encode().hex()},
     "an exception": ValueError(f"no such card {SECRET}"),
-    "a long exception": ValueError("x" * 190 + SECRET + "y" * 400),
+    **{f"an exception of {n}": ValueError("x" * n + SECRET + "y" * 400) for n in (95, 100, 110, 190, 200, 225)},
     "an exception with an address": ConnectionError(f"cannot reach https://app:{quote(SECRET, safe='')}@db.example/x"),
     "an exception of bytes": ValueError(SECRET.encode()),
     "a chain": ExceptionGroup(f"all of {SECRET}", [ValueError(SECRET)]),
@@ -61,7 +62,9 @@ READS: dict[str, Callable[[], Reading]] = {
     "another field": lambda: Reading.of({**_row(), "name": SECRET, "note": {"key": [SECRET]}}),
     "a detail": lambda: Reading.unavailable(f"no row for {SECRET}"),
     "an exception": lambda: _raise(ValueError(f"no row {SECRET}")),
-    "a long exception": lambda: _raise(ValueError("x" * 280 + SECRET)),
+    "a long exception": lambda: _raise(ValueError("x" * 265 + SECRET + "y" * 400)),
+    "a longer exception": lambda: _raise(ValueError("x" * 280 + SECRET + "y" * 400)),
+    "a long detail": lambda: Reading.unavailable("x" * 285 + SECRET),
     "another type": lambda: f"no reading, but {SECRET}",  # type: ignore[return-value, dict-item]
     "another record": lambda: Reading.of({"id": SECRET, "tenant": SECRET, "card": SECRET}),
 }

@@ -223,10 +223,11 @@ def observe(run: Run, called: Called) -> Observation:
     if seen.dispatched and run.staged is None and run.contract.readers:
         due_us = run.not_before_us or first_look_due(run.contract, run.action.stamp, called.finished_us)
     run.secrecy.learn(seen.body, "observed")
-    said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference})
-    reference = said["reference"]
-    if said["detail"] is not seen.detail or reference is not seen.reference:
-        seen = replace(seen, detail=str(said["detail"]), reference=reference if isinstance(reference, str) else None)
+    said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference, "code": seen.code})
+    reference, detail, code = said["reference"], said["detail"], said["code"]
+    if detail is not seen.detail or reference is not seen.reference or code is not seen.code:
+        kept = reference if isinstance(reference, str) else None
+        seen = replace(seen, detail=str(detail), reference=kept, code=str(code))
     record_observation(run, seen, called, due_us)
     return seen
 
