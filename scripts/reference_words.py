@@ -114,6 +114,13 @@ KEYS: Final[dict[str, Key]] = {
         "not known (0 s where an ephemeral write's tool has ended)",
         "Until when an effect of the attempt may still land. Without it, absence never becomes failure.",
     ),
+    "watch": Key(
+        "duration, or mapping of `after`, `every`, `for`, `ensure`",
+        "it is not watched",
+        "When it is looked at again after success: once after a time; or first `after` (else `every`), then `every` so "
+        "often, `for` so long, at most 1,000 times. `ensure` names the postconditions that have to hold later (else "
+        "all).",
+    ),
     "key_fields": Key(
         "list of arguments",
         "none",
@@ -222,6 +229,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "stale_state": "Another actor has changed the target.",
         "authority_mismatch": "The tool's claim is not what a reading shows, and nothing is final yet.",
         "value_mismatch": "The target changed, and not as required.",
+        "drift": "It was verified, and a later reading shows that it no longer holds.",
         "partial_success": "Some effect groups hold and others do not.",
         "provider_outage": "The system of record could not be read.",
         "pending_timeout": "The call gave no answer, and the record under its key says that it is still at work.",

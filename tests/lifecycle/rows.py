@@ -76,6 +76,8 @@ class Walk:
     """How often the tool was called, in all."""
     freezes: bool = False
     incident: bool = False
+    drifts: bool = False
+    """It was verified, and is no longer as it was."""
 
 
 # --- tools and readers -------------------------------------------------------------------------------------------
@@ -103,6 +105,13 @@ def _wrong_and_lost(house: House) -> Callable[[Context, Args], object]:
         raise Hangs
 
     return tool
+
+
+def _drifted(house: House) -> Outcome:
+    told = house.run(house.action(watch="1h"))
+    house.shop.rows["o-1"]["status"] = "lost"
+    house.work(4_500)
+    return house.get(told.id)
 
 
 def _down(house: House, until_s: float = 1e9) -> None:
@@ -523,6 +532,7 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-refuted": Walk(_done_nothing(_nothing, find=True, late_window="5s"), A.FAIL, S.FAILED),
     "RB-value-reverse": Walk(_lost_and_wrong(), A.COMPENSATE_OR_ROLL_BACK, S.COMPENSATED),
     "RB-value-hold": Walk(_lost_and_wrong(compensate=None), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
+    "RB-drift": Walk(_drifted, A.HOLD_AND_ESCALATE, S.RECONCILED_SUCCESS, drifts=True),
     "RB-required-reverse": Walk(_cancelled(), A.BACKWARD_COMPENSATION, S.COMPENSATED),
     "RB-required-hold": Walk(
         _cancelled(execute={"timeout": "1s", "reversible": False}), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED

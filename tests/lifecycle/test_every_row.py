@@ -40,10 +40,10 @@ def test_a_row_ends_in_its_action(row_id: str) -> None:
     assert row_id in stage.table.decided, stage.table.decided
     assert row.action is walk.action
     assert (told.state, len(stage.shop.calls)) == (walk.end, walk.calls), (told.row, told.detail)
-    assert told.verified is (walk.end is State.RECONCILED_SUCCESS)
+    assert told.verified is (walk.end is State.RECONCILED_SUCCESS and not walk.drifts)
     assert (row.freezes, row.opens_incident) == (walk.freezes, walk.incident)
     assert bool(told.incident) is walk.incident
-    if walk.end is State.REVIEW_REQUIRED:
+    if walk.end is State.REVIEW_REQUIRED or walk.drifts:
         assert told.review
     assert not GUARDS.keys() & set(stage.table.decided)
 

@@ -56,7 +56,7 @@ NEW: dict[str, Any] = {
     **fields(approval=None, gated=False, key_kept_us=30 * 24 * 3600 * 1_000_000),
     **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, break_glass=""),
     **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
-    **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0),
+    **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0, watch=None),
 }
 
 
@@ -424,6 +424,16 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         },
     ),
     "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),
+    "watched, late": (
+        S.FAILED,
+        Event(K.WATCHED, 100, (), {"verdict": "undetermined", "why": "", "due": 500, "over": ""}),
+        {"due_us": 500, "late_polls": 5, "decision": ""},
+    ),
+    "watched, for the last time": (
+        S.FAILED,
+        Event(K.WATCHED, 100, (), {"verdict": "undetermined", "why": "", "due": None, "over": "time", "review": "x"}),
+        {"due_us": None, "late_polls": 5, "decision": "", "review": "x"},
+    ),
 }
 
 

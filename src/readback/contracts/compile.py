@@ -56,6 +56,7 @@ def compile_contract(
     terms = tuple(_terms(each, problems) for each in readers)
     _check_arguments(read, readers, parts, problems)
     _check_class(read, terms, readers, parts, target, problems)
+    depths.check_watch(read, tuple(check.postcondition.name for check in ensure), problems)
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
     return Plan(
@@ -292,6 +293,7 @@ def _contract(
         freeze=options.freeze or DEFAULT_SCOPES,
         schema_hash=parts.arguments.schema_hash,
         approval=_approval(options),
+        watch=options.watch,
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from readback.contracts.options import Options
-from readback.contracts.problems import Problems
+from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract import NOT_OFFERED, Noop, ReaderTerms
 from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
@@ -129,6 +129,20 @@ def check_times(options: Options, times: Mapping[str, int], problems: Problems) 
         problems.add("stable_for", ContractFieldError("It is longer than the deadline allows to look."))
     if options.polls_us is not None and sum(options.polls_us) > deadline:
         problems.add("polls", ContractFieldError("Together they are longer than the deadline allows to look."))
+
+
+def check_watch(options: Options, names: tuple[str, ...], problems: Problems) -> None:
+    """What is watched after success can be read, and was changed. `names`: the contract's postconditions."""
+    if options.watch is None:
+        return
+    if options.unverifiable:
+        problems.add("watch", ContractFieldError("It is looked at by readings, and there is no reader."))
+    if options.kind is Kind.READ:
+        problems.add("watch", ContractFieldError("A read leaves nothing behind that could hold later."))
+    for name in options.watch.ensure:
+        if name not in names:
+            reason = f"There is no postcondition {name!r:.60}.{did_you_mean(name, names)}"
+            problems.add("watch.ensure", ContractFieldError(reason))
 
 
 def check_secrets(options: Options, named: frozenset[str], problems: Problems) -> None:

@@ -22,6 +22,7 @@ from readback.domain.errors import ContractFieldError
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
+from readback.domain.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
 
 NAME_MAX_CHARS: Final = 128
 ENTRIES_MAX: Final = 64
@@ -29,12 +30,13 @@ REASON_MAX_CHARS: Final = 500
 PROVES: Final = ("submitted", "delivered")
 EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
 APPROVAL_KEYS: Final = ("people", "expires", "when")
+WATCH_KEYS: Final = ("after", "every", "for", "ensure")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
     "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
     "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell", "unverifiable",
     "proves", "approval",
-    "freeze",
+    "freeze", "watch",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 _DOTTED: Final = re.compile(r"[A-Za-z_$][\w$\-]*(?:\.[A-Za-z_$][\w$\-]*)*", re.ASCII)
@@ -79,6 +81,7 @@ class Options:
     proves: str = ""
     approval: ApprovalTerms | None = None
     freeze: tuple[FreezeScope, ...] | None = None
+    watch: WatchTerms | None = None
 
 
 def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
@@ -297,6 +300,41 @@ def _approval(value: object) -> ApprovalTerms:
     return ApprovalTerms(people, expires, _raw_text(value.get("when", "")))
 
 
+def _watch(value: object) -> WatchTerms:
+    """When to look again after success: once after a time, or again and again until a time."""
+    if not isinstance(value, Mapping):
+        return WatchTerms(_positive(value))
+    for key in value:
+        if key not in WATCH_KEYS:
+            raise ContractFieldError(f"There is no such key {key!r:.40}.{did_you_mean(str(key), WATCH_KEYS)}")
+    if ("every" in value) != ("for" in value):
+        raise ContractFieldError("'every' and 'for' belong together: how often, and for how long.")
+    if "after" not in value and "every" not in value:
+        raise ContractFieldError("It says no time: give 'after', or 'every' and 'for'.")
+    every = _positive(value["every"]) if "every" in value else 0
+    terms = WatchTerms(
+        after_us=_positive(value["after"]) if "after" in value else every,
+        every_us=every,
+        for_us=_positive(value["for"]) if "for" in value else 0,
+        ensure=_texts(value["ensure"]) if "ensure" in value else (),
+    )
+    if "ensure" in value and not terms.ensure:
+        raise ContractFieldError("'ensure' names nothing; leave it away to look at every postcondition.")
+    return _bounded(terms)
+
+
+def _bounded(terms: WatchTerms) -> WatchTerms:
+    if not terms.every_us:
+        return terms
+    if terms.every_us < EVERY_MIN_US:
+        raise ContractFieldError(f"'every' is {terms.every_us} us, and at least {EVERY_MIN_US} us.")
+    if terms.for_us < terms.after_us:
+        raise ContractFieldError("'for' counts from the success, and ends before 'after' begins.")
+    if terms.looks > LOOKS_MAX:
+        raise ContractFieldError(f"It asks for {terms.looks} looks, over {LOOKS_MAX}: look less often, or shorter.")
+    return terms
+
+
 _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "name": ("name", _name),
     "version": ("version", _text),
@@ -327,4 +365,5 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "proves": ("proves", _proves),
     "approval": ("approval", _approval),
     "freeze": ("freeze", _freeze),
+    "watch": ("watch", _watch),
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from readback.canon import Json
 from readback.domain import claim as claims
 from readback.domain import state as states
+from readback.domain import watch as watching
 from readback.domain.approval import HOLD, NEVER_AGAIN
 from readback.domain.approval_record import Asked, asked, signed
 from readback.domain.erasure import let_go
@@ -116,6 +117,8 @@ class Action:
     reserved: bool = False
     """Its key was taken again before it was executed."""
     break_glass: str = ""
+    watch: watching.Watched | None = None
+    """What came of watching it after its success; None where nobody asked for that."""
     erased: tuple[str, ...] = ()
     """Digests of its payloads that were erased, and not recorded again since."""
     erased_us: int = 0
@@ -137,6 +140,11 @@ class Action:
     def claim(self) -> str:
         """The worst that was said of its claims; see domain.claim."""
         return claims.worst(self.claims) if self.claims else ""
+
+    @property
+    def drifted(self) -> bool:
+        """It was verified, and the last look that could tell shows that it no longer holds."""
+        return self.watch is not None and self.watch.drifted
 
     @property
     def may_repeat(self) -> bool:
@@ -262,6 +270,30 @@ def _judged(a: Action, e: Event) -> None:
         a.claimed_us = e.at_us
     if a.state in states.TERMINAL or a.due_us is None:
         a.reconciled_us = e.at_us
+    if a.watch is not None or "watch" in d:
+        _watch_judged(a, e)
+
+
+def _watch_judged(a: Action, e: Event) -> None:
+    said, held = e.data.get("watch"), a.judgement.verdict == "verified"
+    if isinstance(said, dict):
+        a.watch = watching.begun(said, a.reading, a.reading_ref, e.at_us)
+    elif a.watch is not None:
+        refs, ends = (a.reading_ref, a.judgement.ref), a.due_us is None
+        a.watch = watching.judged(a.watch, a.reading, refs, e.at_us, verified=held, ends=ends)
+        a.contested = a.drifted or claims.contradicted(a.claims)
+
+
+def _watched(a: Action, e: Event) -> None:
+    """Looked at, and nothing is new: after a success, or while an effect of what failed may still land."""
+    due = e.data["due"]
+    a.due_us, a.decision = due if isinstance(due, int) else None, ""
+    if a.watch is not None:
+        a.watch = watching.looked(a.watch, e.data, e.at_us)
+    else:
+        a.late_polls += 1
+    a.review = str(e.data.get("review", a.review))
+    _beside(a, e)
 
 
 def _verified_to_be_reversed(j: Judgement) -> bool:
@@ -326,7 +358,7 @@ def _claim(a: Action, e: Event) -> None:
         raise StoreCorruptError(f"Action {a.id} has a claim {said.status.value} that was {before.value} before.")
     a.claims = claims.after(a.claims, said)
     if said.status is claims.ClaimStatus.REINSTATED:
-        a.contested = claims.contradicted(a.claims)
+        a.contested = claims.contradicted(a.claims) or a.drifted
         a.review = "" if a.review == CONTESTED and not a.contested else a.review
     elif said.reason is claims.Reason.PERSON:  # who has looked at it already, and has not to be asked
         a.contested = a.contested or a.claimed_us > 0
@@ -357,7 +389,7 @@ def _resolved(a: Action, e: Event) -> None:
     d = e.data
     a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
     gone_on_with = a.decision in ACTS  # judged anew: what contradicted the word before says nothing against that
-    a.contested = bool(d["contests"]) or (a.contested and not a.resolution and not gone_on_with)
+    a.contested = bool(d["contests"]) or (a.contested and not a.resolution and not gone_on_with) or a.drifted
     a.reserved = a.reserved or bool(d["reserved"])
     due = d["due"]
     a.due_us = due if isinstance(due, int) else None
@@ -464,5 +496,6 @@ _APPLY = {
     EventKind.DENIED: _denied,
     EventKind.RESOLVED: _resolved,
     EventKind.LIFTED: _lifted,
+    EventKind.WATCHED: _watched,
     EventKind.ERASED: _erased,
 }

@@ -18,6 +18,7 @@ from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
+from readback.domain.watch import WatchTerms
 
 IDENTITY_KEYS = ("target", "tenant", "actor", "region", "account", "permission_scope", "stamp", "version")
 NOT_OFFERED = "not_offered"
@@ -99,6 +100,8 @@ class Contract:
     """Who has to approve it before it is attempted; None where nobody has to."""
     scopes: tuple[str, ...] = ()
     """The permission scopes that a client has to hold, all of them."""
+    watch: WatchTerms | None = None
+    """When it is looked at again after success; None where it is not."""
     names_before: bool = False
     """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
@@ -187,6 +190,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["approval"] = {"people": terms.people, "expires_us": terms.expires_us, "when": terms.when}
     if contract.scopes:  # as above
         described["scopes"] = list(contract.scopes)
+    if contract.watch is not None:  # as above
+        described["watch"] = contract.watch.as_json()
     return described
 
 

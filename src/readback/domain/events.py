@@ -48,6 +48,7 @@ class EventKind(StrEnum):
     DENIED = "denied"
     RESOLVED = "resolved"
     LIFTED = "lifted"
+    WATCHED = "watched"
     ERASED = "erased"
     SAGA_BEGUN = "saga_begun"
     SAGA_STEP = "saga_step"

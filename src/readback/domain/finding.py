@@ -45,6 +45,8 @@ class Finding(StrEnum):
     """A strong, complete reading shows no effect, and nothing of the attempt may still land."""
     HIDDEN_SIDE_EFFECT = "hidden_side_effect"
     """Something outside the paths that the action may change has changed with it."""
+    DRIFT = "drift"
+    """It was verified, and a later reading shows that it no longer holds."""
 
     @property
     def severity(self) -> int:
@@ -65,6 +67,7 @@ _BY_SEVERITY: Final = (
     _F.AUTHORITY_MISMATCH,
     _F.VALUE_MISMATCH,
     _F.PARTIAL_SUCCESS,
+    _F.DRIFT,
     _F.PROVIDER_OUTAGE,
     _F.PENDING_TIMEOUT,
     _F.VERIFICATION_TIMEOUT,

@@ -220,6 +220,10 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
             "A wrong value is reversed where it is ours, reversible and below high impact, and else held.",
             (*_LOOKS[:3], _may(REVERSALS, _FINALLY_WRONG), _REVIEWED),
         ),
+        _F.DRIFT: Floor(
+            "What was verified and drifted since goes to a person: it is neither executed again nor taken back.",
+            (_REVIEWED,),
+        ),
         _F.COMPENSATION_REQUIRED: Floor(
             "What has to be reversed is reversed where a reading shows it, or held; it fails only where there is "
             "nothing and nothing can follow.",

@@ -101,6 +101,14 @@ OWN_ROWS: Final = (
         ),
     ),
     *own_rows(
+        _F.DRIFT,
+        (
+            "drift",
+            _A.HOLD_AND_ESCALATE,
+            "It held, and holds no more: a person decides. Nothing is executed again or taken back for that.",
+        ),
+    ),
+    *own_rows(
         _F.COMPENSATION_REQUIRED,
         (
             "required-reverse",

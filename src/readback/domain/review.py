@@ -26,6 +26,8 @@ COMPENSATION_FAILED: Final = "compensation_failed"
 CONTESTED: Final = "contested"
 RESTORED: Final = "restored"
 """It was in flight when the backup was taken that its ledger was restored from: nobody knows what was done since."""
+DRIFT: Final = "drift"
+"""It was verified, and a later reading shows that it no longer holds."""
 
 
 class Decision(StrEnum):
@@ -189,8 +191,16 @@ _WILL: Final = MappingProxyType(
 _CLOSE: Final = "Closes the review. The state and the key stay as they are; nothing is called."
 _CONFIRM: Final = "Records that somebody looked at it and found it right. Nothing changes."
 _CONTEST: Final = "Records your word that it was not done: the success that was told is contested, and stands no more."
+_KNOWN: Final = (
+    "Records that somebody knows of it. The claim that it still holds stays withdrawn, and it is watched on; "
+    "`readback claims reinstate` lets it stand again."
+)
+_CLOSE_DRIFT: Final = "Closes the review and ends the watch. The claim that it still holds stays withdrawn."
+_LOOK_AGAIN: Final = "Reads once more now, by the strongest path. Where it holds again, its claim is reinstated."
+_SUCCEEDED: Final = "It succeeded: what has changed since is put right by an action of its own."
 _KEEP: Final = "Records your word that it was done after all: the operation may not be repeated. It stays unverified."
 
+_WILL_DRIFT: Final = MappingProxyType({_D.ATTEST_DONE: _KNOWN, _D.VERIFY_AGAIN: _LOOK_AGAIN, _D.ABANDON: _CLOSE_DRIFT})
 WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
 ENDED: Final = "It has ended; there is nothing left to go on with."
 NOT_EXECUTED: Final = "It was never executed."
@@ -218,6 +228,8 @@ def _choice(decision: Decision, standing: Standing) -> Choice:
 def _will(decision: Decision, standing: Standing) -> str:
     if standing.state in _REPEATS or standing.state not in TERMINAL:
         return _WILL[decision]
+    if standing.review == DRIFT and decision in _WILL_DRIFT:
+        return _WILL_DRIFT[decision]
     match decision:
         case Decision.ABANDON:
             return _CLOSE
@@ -288,6 +300,8 @@ def _barred_at_end(decision: Decision, standing: Standing) -> str:
         return ""
     if decision is Decision.ATTEST_NOT_DONE and state is State.RECONCILED_SUCCESS:
         return ""
+    if standing.review == DRIFT:
+        return "" if decision is Decision.VERIFY_AGAIN else _SUCCEEDED
     return ENDED
 
 

@@ -25,6 +25,7 @@ from readback.lifecycle.reversed import outcome_now
 from readback.lifecycle.saga_run import left_behind
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
+from readback.lifecycle.watch import put_off
 
 LOOK_AGAIN_US = 500_000
 """How often an action that another process works on is looked at."""
@@ -168,10 +169,12 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     plan = plans(action.contract)
     if plan is None:
         raise not_loaded(action)
-    if plan.contract.hash != action.contract_hash:
+    if plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
+        yield from put_off(action, begun.now_us)
+    elif plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
-        return
-    yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
+    else:
+        yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
 
 
 def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:

@@ -18,7 +18,7 @@ from readback.lifecycle import recover
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, late_due, late_open, poll_due, settle_due
+from readback.lifecycle.schedule import Timing, late_due, late_open, poll_due, settle_due, watch_due
 
 S, R = State, RecoveryAction
 
@@ -40,9 +40,10 @@ def only_watched(action: Action, result: Reconciliation) -> bool:
 def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Consequence:
     """What follows from the row that was chosen, in the state where the action is. `now_us`: after the readings."""
     action, result, chosen = run.action, decision.result, decision.row.action
+    out = decision.late and not result.effect_shown and bool(run.contract.readers)  # it may still land
     match chosen:
         case _ if chosen in recover.SUCCESSES:
-            return Consequence(walk(action.state, S.RECONCILED_SUCCESS))
+            return Consequence(walk(action.state, S.RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us))
         case _ if chosen in recover.LOOK_AGAIN:
             return Consequence(*_later(run, when, decision, now_us))
         case R.KEEP_UNKNOWN | R.REPORT_UNVERIFIED:
@@ -51,14 +52,12 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
             path = (*_to_failed_reconciliation(run, decision), *_reversal_path(run))
             return Consequence(path, now_us)
         case _ if chosen in recover.FAILURES:
-            return Consequence(_to_failure(run, decision))
+            return Consequence(_to_failure(run, decision), late_due(action, when, now_us) if out else None)
         case R.RETRY_SAME_KEY:
             path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
             return Consequence(path, now_us, again=True)
         case _:
-            path = _to_review(run, decision, when)
-            still_out = decision.late and not result.effect_shown and bool(run.contract.readers)
-            return Consequence(path, late_due(action, when, now_us) if still_out else None)
+            return Consequence(_to_review(run, decision, when), late_due(action, when, now_us) if out else None)
 
 
 def _later(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:

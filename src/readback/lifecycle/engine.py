@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from readback.domain.errors import InputError, PayloadConflictError, StoreError, UnknownOutcomeError
 from readback.domain.events import EventKind
@@ -22,7 +23,7 @@ from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTabl
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, claim, execute, limit, recover, reverse, validate, verify
+from readback.lifecycle import approve, claim, execute, limit, recover, reverse, validate, verify, watch
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.lost import unrecorded
@@ -158,6 +159,8 @@ class Engine:
         counted = yield LoadCounts(run.scope.tenant)
         assert isinstance(counted, Counted)
         run.counts = counted.counts
+        if action.state is S.RECONCILED_SUCCESS:
+            return (yield from watch.look(run, self._desk))
         if action.state is S.VALIDATED:
             if action.decision == Decided.REOPEN and not run.blind:
                 refused = yield from validate.check(run)  # the world may have changed since it was held
@@ -269,6 +272,8 @@ class Engine:
 
     def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
         action, result = run.action, decision.result
+        if action.state is S.FAILED:
+            return (yield from watch.late(run, decision, when, self._desk, now_us))
         recover.count_faults(run, result)
         for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
@@ -367,6 +372,10 @@ class Engine:
         return (yield from self._commit(run, park=True)) or Finished(run)
 
     # --- making it durable ---
+
+    @property
+    def _desk(self) -> watch.Desk:
+        return watch.Desk(self.table, self.limits, partial(self._commit, park=True))
 
     def _commit(self, run: Run, *, park: bool) -> Generator[Step, Answer, Ended | None]:
         try:

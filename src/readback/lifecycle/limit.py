@@ -11,7 +11,7 @@ from typing import Final
 
 from readback.domain.errors import EvidenceLimitError, InFlightLimitError
 from readback.domain.limits import Limits, TenantLimits
-from readback.domain.state import State
+from readback.domain.state import TERMINAL, State
 from readback.lifecycle.plan import Request
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import first_look_due
@@ -68,6 +68,8 @@ def next_look(run: Run, limits: Limits, path: tuple[State, ...], due_us: int) ->
     per_minute = limits.of(run.action.tenant).polls_per_minute
     if not per_minute:
         return due_us
+    if (path or (run.action.state,))[-1] in TERMINAL:
+        per_minute = max(per_minute // 2, 1)  # what has ended leaves room for what was told to nobody yet
     paced = yield Pace(run.action.tenant, due_us, per_minute)
     assert isinstance(paced, Paced)
     return paced.at_us

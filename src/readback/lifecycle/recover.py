@@ -25,6 +25,7 @@ from readback.domain.review import Ending, in_queue
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
+from readback.domain.watch import begun_data
 from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.run import REDACTED, Run
@@ -271,10 +272,12 @@ def record_judgement(
     due_us: int | None,
     held_since_us: int,
     news: bool = False,
+    review: str | None = None,
 ) -> None:
     """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence.
 
     What it freezes and whom it calls goes with it, where it changed the state or is `news` to a state that stays.
+    `review`: why a person has to look at it, where the caller knows better than the state does.
     """
     result, row = decision.result, decision.row
     a = run.action
@@ -298,11 +301,14 @@ def record_judgement(
         "polls": a.polls + 1,
         "late_polls": a.late_polls + (1 if a.state in (State.UNKNOWN, State.REVIEW_REQUIRED) else 0),
         "held_since": held_since_us,
-        "review": _review(run, decision, path),
+        "review": _review(run, decision, path) if review is None else review,
         "incident": "",
         **_stood_on(run, decision),
         **(_beside(run, decision, path) if news else {}),
     }
+    watch = run.contract.watch
+    if watch is not None and due_us is not None and path and path[-1] is State.RECONCILED_SUCCESS:
+        data["watch"] = begun_data(watch, now_us)
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
     run.judged = result.ensure
     if run.contract.redact:
@@ -395,6 +401,11 @@ def count_faults(run: Run, result: Reconciliation) -> None:
         run.count(subject, MISMATCH, 1)
     elif result.verdict is Verdict.VERIFIED:
         run.count(subject, MISMATCH, None)
+    count_sources(run, result)
+
+
+def count_sources(run: Run, result: Reconciliation) -> None:
+    """Those by source alone: what a later look shows is no fault of the tool."""
     for judged in (*run.missed, *run.checks):
         source = f"source:{judged.taken.source}"
         deciding = judged in run.checks

@@ -138,12 +138,16 @@ def _outcome(
         resolution=a.attested,
         attempts=a.attempts,
         due_us=a.due_us,
-        told=_told(contract, authoritative) if a.state is State.RECONCILED_SUCCESS else {},
+        told=_told(contract, authoritative) if _as_verified(a) else {},
         proves=str(contract.get("proves", "")),
         trace=str(a.context.get("trace", "")),
         kind=a.kind,
         erased_us=a.erased_us,
     )
+
+
+def _as_verified(a: Action) -> bool:
+    return a.state is State.RECONCILED_SUCCESS and a.judgement.verdict == Verdict.VERIFIED
 
 
 def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:

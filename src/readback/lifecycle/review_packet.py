@@ -9,6 +9,7 @@ from typing import Final
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
+from readback.domain.change import differences
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.erasure import ERASED
 from readback.domain.errors import NotFoundError
@@ -52,12 +53,25 @@ def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable
         "differences": [*differences],
         "postconditions": ensure,
         "identity": judged.get("identity"),
+        **_drift(store, action),
         "readings": [_reading(one) for one in opened if one.event.kind is EventKind.READ],
         "history": [history(one) for one in opened],
         "decided": [{"at_us": o.event.at_us, **o.event.data} for o in opened if o.event.kind in _DECIDED],
     }
     head = {**_head(action), "decision": _decision(action, table), **_around(store, action)}
     return packet_of(head, sections, found, version=action.version, reason=action.review)
+
+
+def _drift(store: LedgerStore, action: Action) -> dict[str, Json]:
+    """How it was when it held last, and what is another since; nothing where it was not watched or has not drifted."""
+    watched = action.watch
+    if watched is None or not watched.drifted:
+        return {}
+    held = _state(action, watched.held, watched.held_ref, _evidence(store, action, watched.held_ref))
+    now = _evidence(store, action, action.reading_ref)
+    known = now is not None and held is not None
+    changed: list[Json] = [*differences(held, now)] if known else []
+    return {"drift": {**watched.as_json(), "held": held, "changed": changed}}
 
 
 def _head(a: Action) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
 from readback.domain.side_effect import SideEffect
+from readback.domain.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, Watched
 
 LATE_POLL_FIRST_US = 30 * SECOND_US
 LATE_POLL_MAX_US = 3600 * SECOND_US
@@ -106,3 +107,22 @@ def _jittered(delay_us: int, stamp: str, n: int) -> int:
         return 0
     spread = sha256(f"{stamp}/{n}".encode()).digest()[0]
     return delay_us + delay_us * JITTER_PERCENT * spread // (100 * 255)
+
+
+def watch_due(contract: Contract, stamp: str, now_us: int) -> int | None:
+    """When what has succeeded now is looked at for the first time again; None where nobody asked for that."""
+    return None if contract.watch is None else now_us + _jittered(contract.watch.after_us, stamp, 0)
+
+
+def watch_next_due(action: Action, watched: Watched, now_us: int, *, told: bool) -> int | None:
+    """When the next look is due; None where the watch is over. `told`: the look that was made now could tell."""
+    if watched.looks + 1 >= TRIES_MAX or now_us >= watched.until_us:
+        return None
+    longest = watched.every_us or RETRY_LAST_US
+    if not told:
+        delay = min(RETRY_FIRST_US << min(watched.failing, 20), longest)
+        return min(now_us + _jittered(delay, action.stamp, watched.looks + 1), watched.until_us)
+    if watched.every_us == 0:
+        return None
+    due = now_us + _jittered(watched.every_us, action.stamp, watched.looks + 1)
+    return due if due <= watched.until_us else None

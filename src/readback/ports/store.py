@@ -313,7 +313,8 @@ class LedgerStore(SealedLog, Protocol):
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
         """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
         due first. A lease past its time is not live. Where several tenants have some, each tenant's first
-        comes before any tenant's second: nobody waits behind another's backlog."""
+        comes before any tenant's second: nobody waits behind another's backlog. What has succeeded, and is only looked
+        at again, comes after everything else."""
         ...
 
     def next_due_us(self, tenant: str = "") -> int | None:
@@ -407,7 +408,7 @@ class LedgerStore(SealedLog, Protocol):
         ...
 
     def in_flight(self, tenant: str) -> int:
-        """How many actions of a tenant wait for something."""
+        """How many actions of a tenant wait for something; what has succeeded and is only looked at again is none."""
         ...
 
     def evidence_bytes(self, tenant: str) -> int:

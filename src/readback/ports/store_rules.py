@@ -18,6 +18,8 @@ PACE_MINUTES_MAX = 24 * 60
 """So far ahead a look may be put off, in minutes."""
 PACE = "pace"
 """The subject under which a store counts reserved looks, by minute; it is no fault, and `counts` leaves it out."""
+SUCCEEDED = "reconciled_success"
+"""The state of what is only looked at again: it is not in flight, and comes after everything else that is due."""
 INT64_MAX = 2**63 - 1
 """Times and versions are kept in signed 64 bits by every store."""
 

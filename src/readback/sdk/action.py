@@ -79,6 +79,12 @@ class ApprovalOptions(TypedDict, total=False):
     when: str
 
 
+WatchOptions = TypedDict(
+    "WatchOptions", {"after": Duration, "every": Duration, "for": Duration, "ensure": Sequence[str]}, total=False
+)
+"""When to look again after success; see `readback.domain.watch.WatchTerms`."""
+
+
 class _Options(TypedDict, total=False):
     """The keys of a contract that are never required."""
 
@@ -107,6 +113,7 @@ class _Options(TypedDict, total=False):
     unverifiable: str
     proves: Literal["submitted", "delivered"]
     approval: Literal["required"] | ApprovalOptions
+    watch: Duration | WatchOptions
 
 
 class ActionOptions(_Options, total=False):

@@ -57,6 +57,23 @@ class WorkConformance:
         self.store.append([sample_creation(name, due_us=5) for name in ("a2", "a3", "a1")])
         assert self.store.due(5, 10) == ["a1", "a2", "a3"]
 
+    def test_what_has_succeeded_and_is_looked_at_again_comes_last_and_is_not_in_flight(self) -> None:
+        self.store.append(
+            [
+                *(sample_creation(f"a{n}", due_us=n, state="reconciled_success") for n in (1, 2, 3)),
+                sample_creation("b1", due_us=9, tenant="x", state="reconciled_success"),
+                sample_creation("b2", due_us=40, tenant="x"),
+                sample_creation("a4", due_us=30),
+                sample_creation("a5", due_us=20, state="failed"),
+            ]
+        )
+        assert self.store.due(50, 10) == ["a5", "b2", "a4", "a1", "b1", "a2", "a3"]
+        assert self.store.due(50, 4) == ["a5", "b2", "a4", "a1"]
+        assert self.store.due(10, 10, TENANT) == ["a1", "a2", "a3"]
+        assert (self.store.next_due_us(), self.store.next_due_us("x")) == (1, 9)
+        assert (self.store.in_flight(TENANT), self.store.in_flight("x")) == (2, 1)
+        assert isinstance(self.store.append([sample_append("a6", in_flight_max=3)])[0], Appended)
+
     def test_due_and_next_keep_tenants_apart_or_take_them_together(self) -> None:
         self.store.append(
             [

@@ -35,6 +35,7 @@ from readback.ports.store import (
 from readback.ports.store_rules import (
     MINUTE_US,
     PACE,
+    SUCCEEDED,
     becomes_due_us,
     closed_error,
     fairly,
@@ -136,7 +137,7 @@ class MemoryStore(MemoryLog):
         if freeze is not None:
             return Frozen(freeze)
         if item.in_flight_max:
-            others = sum(1 for _, action_id in self._waiting(item.tenant) if action_id != item.action_id)
+            others = sum(1 for action_id in self._in_flight(item.tenant) if action_id != item.action_id)
             if others >= item.in_flight_max:
                 return Crowded(others)
         return None
@@ -315,7 +316,7 @@ class MemoryStore(MemoryLog):
 
     def in_flight(self, tenant: str) -> int:
         with self._open():
-            return len(self._waiting(tenant))
+            return len(self._in_flight(tenant))
 
     def evidence_bytes(self, tenant: str) -> int:
         with self._open():
@@ -338,14 +339,22 @@ class MemoryStore(MemoryLog):
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
         with self._open():
             ready: dict[str, list[tuple[int, str]]] = {}
+            watched: dict[str, list[tuple[int, str]]] = {}
             for at_us, action_id in self._waiting(tenant):
                 if at_us <= now_us:
-                    ready.setdefault(self._content.actions[action_id].projection.tenant, []).append((at_us, action_id))
-            return fairly(ready.values(), limit)
+                    held = self._content.actions[action_id].projection
+                    found = watched if held.state == SUCCEEDED else ready
+                    found.setdefault(held.tenant, []).append((at_us, action_id))
+            first = fairly(ready.values(), limit)
+            return first + fairly(watched.values(), max(limit, 0) - len(first))
 
     def next_due_us(self, tenant: str = "") -> int | None:
         with self._open():
             return next((at_us for at_us, _ in self._waiting(tenant)), None)
+
+    def _in_flight(self, tenant: str) -> list[str]:
+        actions = self._content.actions
+        return [found for _, found in self._waiting(tenant) if actions[found].projection.state != SUCCEEDED]
 
     def _waiting(self, tenant: str) -> list[tuple[int, str]]:
         found = []

@@ -42,7 +42,13 @@ _PROJECTIONS: Final = rows.statement(
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
-_NEXT_READY_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ? AND ready_us IS NOT NULL"
+_OPEN: Final = "state <> 'reconciled_success'"
+_WATCHED: Final = "state = 'reconciled_success'"
+"""Each with an index of its own, so that looks after success are found last, however many are due."""
+
+
+def _next_ready(which: str) -> str:
+    return rows.statement("SELECT min(tenant) FROM action WHERE tenant > ? AND ready_us IS NOT NULL AND", which)
 
 
 class Readers:
@@ -216,17 +222,28 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
-        sql = (
-            "SELECT ready_us, action_id FROM action WHERE tenant = ? AND ready_us <= ?"
-            " ORDER BY ready_us, action_id LIMIT ?"
+        found = self._due(now_us, max(limit, 0), tenant, _OPEN)
+        return found + self._due(now_us, max(limit, 0) - len(found), tenant, _WATCHED)
+
+    def _due(self, now_us: int, limit: int, tenant: str, which: str) -> list[str]:
+        if not limit:
+            return []
+        sql = rows.statement(
+            "SELECT ready_us, action_id FROM action",
+            "WHERE tenant = ? AND ready_us <= ? AND",
+            which,
+            "ORDER BY ready_us, action_id LIMIT ?",
         )
-        limit = max(limit, 0)
-        found = [self._rows(sql, (name, now_us, limit)) for name in self._tenants(tenant, _NEXT_READY_TENANT)]
+        found = [self._rows(sql, (name, now_us, limit)) for name in self._tenants(tenant, _next_ready(which))]
         return fairly(cast("list[list[tuple[int, str]]]", found), limit)
 
     def next_due_us(self, tenant: str = "") -> int | None:
-        sql = "SELECT min(ready_us) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
-        found = [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _NEXT_READY_TENANT)]
+        found: list[object] = []
+        for which in (_OPEN, _WATCHED):
+            sql = rows.statement(
+                "SELECT min(ready_us) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND", which
+            )
+            found += [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _next_ready(which))]
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:
@@ -258,6 +275,10 @@ class Queries:
             for row in piece:
                 yield rows.stored_event(row)
             after_seq = cast("int", piece[-1][0])
+
+    def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
+        found = self._many_rows(rows.pick(len(kinds)), (after_seq, *kinds, max(limit, 0)))
+        return [rows.stored_event(row) for row in found]
 
     def projections(self) -> Iterator[StoredProjection]:
         after = ""

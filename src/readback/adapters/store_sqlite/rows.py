@@ -122,7 +122,9 @@ OPENING: Final = statement(
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
 SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
-IN_FLIGHT: Final = "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
+IN_FLIGHT: Final = (
+    "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
+)
 
 TAKE_LEASE: Final = (
     "UPDATE action SET lease_owner = :owner, lease_until_us = :until, fence = fence + 1,"

@@ -1,0 +1,333 @@
+"""Watch: look again at what was verified, and at what failed while an effect of it may still land.
+
+Called by the engine for an action that has ended and is due all the same. It reads and records; it never dispatches,
+takes nothing back, and moves no state. A look that shows what is known becomes one small entry. Only a reading that may
+refute says that something drifted, and only then the claim that it holds falls; what cannot be told is looked at again.
+
+Steps of a look: 1. is there anything left to watch? 2. readings, as few as the class demands, and by the strongest path
+where they say anything else than what is known. 3. do the watched postconditions hold? Whose doing that is matters no
+more. 4. what drifted is classified against the reading in which it held last. 5. quiet, fallen or back: the entry, the
+claims, and when to look next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+
+from readback.canon import Json, parse_json, sha256_hex, stored_bytes
+from readback.domain.action import Action
+from readback.domain.attribution import has_changed
+from readback.domain.case import Case, Judged
+from readback.domain.claim import Change, ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.contract import LATE_POLLS_MAX, Contract, Noop
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.limits import Limits
+from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.review import DRIFT
+from readback.domain.review import Decision as Decided
+from readback.domain.side_effect import Consistency
+from readback.domain.verdict import Verdict, Why
+from readback.domain.watch import CHANGES_MAX, NO_LOOK, UNTOLD, Over, Watched
+from readback.lifecycle import claim, limit, recover, verify
+from readback.lifecycle.control import incident_data
+from readback.lifecycle.ending import Ended, Finished, Work
+from readback.lifecycle.entries import Entries
+from readback.lifecycle.escalate import CONTRACT_CHANGED, LEASE_US
+from readback.lifecycle.evaluate import judge_reading
+from readback.lifecycle.handed import ERROR_TEXT_MAX
+from readback.lifecycle.recorded import taken_as_recorded
+from readback.lifecycle.recover import Decision
+from readback.lifecycle.run import Run
+from readback.lifecycle.saga_run import load_saga
+from readback.lifecycle.schedule import LATE_POLL_MAX_US, Timing, late_due, watch_next_due
+from readback.lifecycle.steps import Answer, Commit, Committed, Lease, Leased, Load, Loaded, Step
+
+Steps = Generator[Step, Answer, None]
+FALLEN = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the engine lends to a look: its table, its limits, and its way to the disk."""
+
+    table: RecoveryTable
+    limits: Limits | None
+    commit: Callable[[Run], Generator[Step, Answer, Ended | None]]
+
+
+def look(run: Run, desk: Desk) -> Work:
+    """One look at an action that was verified, made durable."""
+    watched, asked = run.action.watch, run.action.decision == Decided.VERIFY_AGAIN
+    over = yield from _over(run.action, asked)  # 1
+    if watched is None or over:
+        run.record(EventKind.WATCHED, run.now_us, (), {"verdict": NO_LOOK, "why": "", "due": None, "over": over})
+    else:
+        yield from _look(run, watched, desk, asked)
+    return (yield from desk.commit(run)) or Finished(run)
+
+
+def _over(action: Action, asked: bool) -> Generator[Step, Answer, str]:
+    """Why there is nothing left to watch, or "": it was taken back, or the claim fell by other reasons than a drift."""
+    if action.decision == Decided.ATTEST_NOT_DONE:
+        return Over.WITHDRAWN
+    for kind in ClaimKind:
+        said = said_of(action.claims, kind)
+        if said is not None and said.status in FALLEN and said.reason is not Reason.DRIFTED:
+            return Over.REVERSED if said.reason is Reason.REVERSED else Over.WITHDRAWN
+    named = str(action.context.get("saga", ""))
+    saga = (yield from load_saga(named)) if named else None
+    if saga is not None and any(s.undo_id and s.action_id == action.id for s in saga.steps.values()):
+        return Over.REVERSED
+    changes = action.watch.changes if action.watch is not None else 0
+    return Over.CHANGES if changes >= CHANGES_MAX and not asked else ""
+
+
+def _look(run: Run, watched: Watched, desk: Desk, asked: bool) -> Steps:
+    as_of_us = run.now_us
+    yield from verify.take_checks(run, closing=asked)  # 2
+    result = holds_now(run)
+    if not _as_known(watched, result) and recover.stronger_left(run):
+        yield from verify.take_strongest(run)
+        result = holds_now(run)
+    if result.verdict is Verdict.REFUTED:
+        result = yield from _classified(run, watched, result)
+    elif result.verdict is Verdict.VERIFIED and watched.drifted and _weaker_than_the_fall(run):
+        result = replace(result, verdict=Verdict.UNDETERMINED, why=Why.STALE)
+    told = result.verdict is not Verdict.UNDETERMINED  # 5
+    due = watch_next_due(run.action, watched, run.now_us, told=told)
+    if desk.limits is not None and due is not None:
+        due = yield from limit.next_look(run, desk.limits, (), due)
+    faults = _faults(run, watched, result, desk.table)
+    known = _as_known(watched, result) and not (watched.drifted and (asked or _falls_otherwise(run, watched, result)))
+    if not told or known:
+        over = "" if due is not None else Over.TIME if told else Over.UNREAD
+        back: dict[str, Json] = {"review": DRIFT} if asked and watched.drifted else {}
+        _record_quiet(run, result, due, over, {**faults, **back})
+    else:
+        yield from _record_change(run, watched, result, desk.table, due, as_of_us)
+
+
+def _as_known(watched: Watched, result: Reconciliation) -> bool:
+    return result.verdict is (Verdict.REFUTED if watched.drifted else Verdict.VERIFIED)
+
+
+def _falls_otherwise(run: Run, watched: Watched, result: Reconciliation) -> bool:
+    """It had fallen already, and what is there now is something else again."""
+    return _digest(run, result) != watched.seen_ref
+
+
+def _digest(run: Run, result: Reconciliation) -> str:
+    """The digest that the judgement would be kept under."""
+    hide = run.secrecy.hide
+    shown = hide(recover.judgement_json(result, run.contract.redact), "judgement")
+    return sha256_hex(stored_bytes(hide(shown, "judgement")))
+
+
+def _weaker_than_the_fall(run: Run) -> bool:
+    """It fell by a strong reading, and this one is not: what is seen may be older than the fall."""
+    fell = run.action.reading or {}
+    return fell.get("consistency") == Consistency.STRONG.value and not all(j.taken.strong for j in run.checks)
+
+
+# --- 3 and 4: does it hold, and if not, what has become of it? ---
+
+
+def holds_now(run: Run) -> Reconciliation:
+    """What the readings at hand say of the watched postconditions: verified where they hold, whoever made it so."""
+    terms, checks = _later(run.contract), tuple(_watched_only(run.contract, each) for each in run.checks)
+    result = reconcile(_case(run, terms, checks, run.before))
+    if result.verdict is not Verdict.VERIFIED:
+        return result
+    return replace(result, finding=Finding.VERIFIED, discrepancy=None, effect_shown=run.action.judgement.effect_shown)
+
+
+def _case(run: Run, terms: Contract, checks: tuple[Judged, ...], before: Judged | None) -> Case:
+    assert run.observation is not None
+    return Case(terms, run.action.stamp, run.observation, checks, before, window_closed=True)
+
+
+def _later(contract: Contract) -> Contract:
+    """The contract as it is held against a later state: others work there too, within the frame and outside of it."""
+    kind = contract.kind if contract.kind is Kind.DELETE else Kind.SET
+    return replace(contract, kind=kind, noop=Noop.ALLOW, may_change=None)
+
+
+def _watched_only(contract: Contract, judged: Judged) -> Judged:
+    names = contract.watch.ensure if contract.watch is not None else ()
+    return replace(judged, ensure=tuple(e for e in judged.ensure if e.name in names)) if names else judged
+
+
+def _classified(run: Run, watched: Watched, result: Reconciliation) -> Generator[Step, Answer, Reconciliation]:
+    """The same with the class that fits: judged against the state in which it held last, instead of that before it."""
+    if result.finding is Finding.WRONG_TARGET:
+        return result
+    held = yield from _held(run, watched)
+    terms = _later(run.contract)
+    checks = tuple(_unsigned(run, held, _watched_only(run.contract, each)) for each in run.checks)
+    found = reconcile(_case(run, terms, checks, held))
+    if found.verdict is not Verdict.REFUTED:
+        found = result
+    if found.discrepancy is Discrepancy.NO_OP_FAILURE:  # it was seen to hold: whatever changed, nothing is no change
+        found = replace(found, discrepancy=Discrepancy.VALUE_MISMATCH)
+    return replace(found, finding=Finding.DRIFT, effect_shown=run.action.judgement.effect_shown)
+
+
+def _held(run: Run, watched: Watched) -> Generator[Step, Answer, Judged | None]:
+    if watched.held is None:
+        return None
+    value: Json = None
+    if watched.held_ref:
+        loaded = yield Load(run.action.tenant, watched.held_ref)
+        assert isinstance(loaded, Loaded)
+        value = None if loaded.body is None else parse_json(loaded.body)
+    return judge_reading(run.plan, taken_as_recorded(watched.held, value), run.variables())
+
+
+def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
+    """A changed record without our stamp: it says whose record that is, and no longer who changed it last."""
+    if held is None or not has_changed(held, judged):
+        return judged
+    taken = judged.taken
+    if taken.reading.stamp == run.action.stamp:
+        taken = replace(taken, reading=replace(taken.reading, stamp=None, created_after_dispatch=False))
+    identity = tuple(m for m in judged.identity if m.key != "stamp" or m.actual != run.action.stamp)
+    return replace(judged, taken=taken, identity=identity)
+
+
+# --- 5: what is recorded ---
+
+
+def _faults(run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable) -> dict[str, Json]:
+    """Counts what is wrong with the sources, as elsewhere: over actions, not over looks. An incident where one has
+    failed too often.
+    """
+    sources = tuple(sorted({f"source:{judged.taken.source}" for judged in run.checks}))
+    if watched.failing and watched.why in recover.BROKEN:
+        run.blamed.update(sources)
+    before = [run.counts.get((each, recover.VERIFIER_FAULT), 0) for each in sources]
+    recover.count_sources(run, result)
+    after = [run.counts.get((each, recover.VERIFIER_FAULT), 0) for each in sources]
+    if result.finding is not Finding.VERIFIER_ERROR:
+        return {}
+    most = run.contract.depth.repeated_mismatch_limit
+    reached = any(was < most <= now for was, now in zip(before, after, strict=True))
+    foreign = result.why is Why.OUT_OF_SCOPE and watched.why != Why.OUT_OF_SCOPE
+    if not reached and not foreign:
+        return {}
+    row = table.decide(Finding.VERIFIER_ERROR, situation(run.contract, repeated=True))
+    named = tuple(each.removeprefix("source:") for each in sources)
+    side_effect = run.contract.side_effect
+    return incident_data(Finding.VERIFIER_ERROR, side_effect, run.action.id, named) if row.opens_incident else {}
+
+
+def situation(contract: Contract, *, repeated: bool = False) -> Situation:
+    """How the table is asked about what has ended: nothing is open, nothing is repeated, nothing is taken back."""
+    return Situation(
+        side_effect=contract.side_effect,
+        within_window=False,
+        maybe_stale=False,
+        reversible=Reversal.NONE,
+        pivot_passed=False,
+        effect_shown=True,
+        executed=True,
+        key_record=False,
+        key_honoured=False,
+        dead=True,
+        equivalent_duplicate=False,
+        repeated=repeated,
+        late_open=False,
+        searched=True,
+    )
+
+
+def _record_quiet(run: Run, result: Reconciliation, due: int | None, over: str, more: dict[str, Json]) -> None:
+    """One small entry: by which reading, and when the next one is."""
+    taken = run.checks[result.deciding].taken
+    data: dict[str, Json] = {
+        "verdict": result.verdict.value,
+        "why": result.why.value,
+        "due": due,
+        "over": over,
+        "role": taken.role.value,
+        "reader": taken.reader,
+        "source": taken.source,
+        "consistency": taken.consistency.value,
+        "presence": taken.reading.presence.value,
+        "complete": taken.reading.complete,
+        "started": taken.started_us,
+        "finished": taken.finished_us,
+        "fault": taken.fault.value,
+        "error": taken.error[:ERROR_TEXT_MAX],
+        "withheld": result.why is Why.OUT_OF_SCOPE,
+        **more,
+    }
+    run.record(EventKind.WATCHED, run.now_us, (), data)
+
+
+def _record_change(
+    run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable, due: int | None, as_of_us: int
+) -> Steps:
+    """It fell, fell otherwise, or is back: the readings, the judgement, and what that says of the claim."""
+    action, now_us = run.action, run.now_us
+    fell = result.verdict is Verdict.REFUTED
+    row = table.decide(result.finding, situation(run.contract))
+    action.judgement.table = table.version
+    for judged in (*run.missed, *run.checks):
+        verify.record_reading(run, judged)
+    review = (action.review or DRIFT) if fell else "" if action.review == DRIFT else action.review
+    if fell and watched.changes + 1 >= CHANGES_MAX:
+        due = None
+    decision = Decision(result, row, None, dead=True, late=False, as_of_us=as_of_us)
+    news = fell and not watched.drifted
+    recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news, review=review)
+    status, reason = (ClaimStatus.RETRACTED, Reason.DRIFTED) if fell else (ClaimStatus.REINSTATED, Reason.RESTORED)
+    said = said_of(action.claims, ClaimKind.HOLDS)
+    if fell or (said is not None and said.reason is Reason.DRIFTED):
+        yield from claim.record_claims(run, (Change(ClaimKind.HOLDS, status, reason),), now_us)
+
+
+def put_off(action: Action, now_us: int) -> Steps:
+    """A look that cannot be made here, since the contract is another one than it began with: it could not tell.
+
+    It needs no contract, and calls nothing. Nothing is done where somebody else moved the action on meanwhile.
+    """
+    leased = yield Lease(action.id, now_us + LEASE_US, action.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != action.version:
+        return
+    if action.watch is not None:
+        due = watch_next_due(action, action.watch, leased.now_us, told=False)
+    else:
+        due = leased.now_us + LATE_POLL_MAX_US if action.late_polls < LATE_POLLS_MAX else None
+    over = "" if due is not None else Over.UNREAD
+    entries = Entries(action, action.version)
+    data: dict[str, Json] = {"verdict": UNTOLD, "why": Why.UNVERIFIABLE.value, "due": due, "over": over}
+    entries.add(EventKind.WATCHED, leased.now_us, (), {**data, "error": CONTRACT_CHANGED})
+    committed = yield Commit(entries.append(leased.fence))
+    assert isinstance(committed, Committed)
+
+
+# --- what failed, and may still land ---
+
+
+def late(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) -> Generator[Step, Answer, Ended | None]:
+    """A look at what failed: nothing is new, or an effect has landed after all, which contests what was said."""
+    action, news = run.action, recover.contradicts(run.action, decision)
+    due = late_due(action, when, now_us) if decision.late and not decision.result.effect_shown else None
+    if desk.limits is not None and due is not None:
+        due = yield from limit.next_look(run, desk.limits, (), due)
+    recover.count_sources(run, decision.result)
+    if news:
+        for judged in (*run.missed, *run.checks):
+            verify.record_reading(run, judged)
+        recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=True)
+        yield from claim.after_judgement(run, decision.result, (), news=True, now_us=now_us)
+    else:
+        _record_quiet(run, decision.result, due, "" if due is not None else Over.TIME, {})
+    run.missed = ()
+    return (yield from desk.commit(run))

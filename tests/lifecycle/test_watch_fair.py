@@ -1,0 +1,283 @@
+"""A watch beside everything else: crashes, limits, other contracts, sagas, and what failed and may still land."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from readback.domain.claim import ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.context import Context
+from readback.domain.events import EventKind
+from readback.domain.limits import Limits, TenantLimits
+from readback.domain.outcome import Outcome
+from readback.domain.state import State
+from readback.domain.watch import Over
+from readback.lifecycle import attend
+from readback.lifecycle.audit import audit
+from readback.lifecycle.engine import Engine
+from readback.testing.driver_virtual import Hangs, Vanishes
+from tests.lifecycle.house import STAMPED, TENANT, House
+from tests.lifecycle.reviewing import sound
+from tests.lifecycle.watching import (
+    AGREED,
+    DAILY,
+    DAY,
+    HOUR,
+    MINUTE,
+    change,
+    claim_events,
+    claim_status,
+    on,
+    state_of,
+    watched,
+)
+
+Args = Mapping[str, Any]
+FALLEN = [EventKind.CLAIM_CONTESTED, EventKind.CLAIM_RETRACTED]
+
+
+# --- dying ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("WATCH-crash", "TRUTH-time-durable-wait")
+@pytest.mark.parametrize("drifts", [False, True])
+def test_whoever_dies_between_a_look_and_its_record_leaves_it_to_the_next(drifts: bool) -> None:
+    for step in range(60):
+        house = House()
+        told = watched(house)
+        if drifts:
+            change(house, status="lost")
+        house.driver.done.clear()
+        house.driver.vanish_at = step
+        due = house.store.next_due_us()
+        assert due is not None
+        house.driver._jump(due)
+        died = False
+        try:
+            house.driver.drive(attend.advance(house.engine, told.id, TENANT, house.plans.get))
+        except Vanishes:
+            died = True
+        assert audit(house.store).ok
+        house.die()
+        house.work(2 * HOUR)
+        sound(house)
+        assert claim_events(house, told.id) == (FALLEN if drifts else [])
+        assert len(house.shop.calls) == 1
+        assert state_of(house, told.id).looks == 1
+        if not died:
+            assert step >= 5
+            return
+    raise AssertionError("it never came to an end")
+
+
+@pytest.mark.requirement("WATCH-crash")
+def test_looks_go_on_however_often_processes_die(house: House) -> None:
+    told = watched(house)
+    for day in range(1, 20):
+        house.driver.done.clear()
+        house.driver.vanish_at = day % 9
+        with contextlib.suppress(Vanishes):
+            house.work(day * DAY)
+        house.die()
+    change(house, status="lost")
+    on(house, 40)
+    assert claim_events(house, told.id) == FALLEN
+
+
+# --- others who wait -----------------------------------------------------------------------------------------------
+
+
+def _many(house: House, count: int, watch: Any = DAILY) -> list[Outcome]:
+    made = house.action(watch=watch, identity=AGREED)
+    told = []
+    for number in range(count):
+        item = f"m-{number}"
+        house.shop.rows[item] = {"id": item, "tenant": TENANT, "status": "open", "version": 1, "author": "seed"}
+        told.append(house.run(made, f"op {number}", item=item))
+    assert all(each.verified for each in told)
+    return told
+
+
+@pytest.mark.requirement("WATCH-fair")
+def test_a_backlog_of_looks_comes_after_every_first_verification(house: House) -> None:
+    told = _many(house, 20)
+    house.driver._jump(house.runtime.now_us() + round(3 * DAY * 1_000_000))  # nobody worked for three days
+    house.shop.tool = lambda ctx, args: {"status": "ok"}
+    fresh = house.run(house.action(name="slow", within="30m", deadline="1h", polls=["0s", "10m"]), "new", wait_s=0)
+    assert fresh.due_us is not None
+    house.driver._jump(fresh.due_us)
+    due = house.store.due(house.runtime.now_us(), 100)
+    assert due[0] == fresh.id
+    assert set(due[1:]) == {each.id for each in told}
+    assert house.store.due(house.runtime.now_us(), 1) == [fresh.id]
+
+
+@pytest.mark.requirement("WATCH-fair", "WATCH-settled", "TENANT-in-flight")
+def test_what_is_watched_is_not_in_flight(house: House) -> None:
+    house.engine = Engine(limits=Limits(TenantLimits(in_flight=2)))
+    _many(house, 6)
+    assert house.store.in_flight(TENANT) == 0
+
+
+@pytest.mark.requirement("WATCH-fair", "TENANT-pace")
+def test_looks_take_half_of_a_tenants_rate_and_leave_the_rest(house: House) -> None:
+    house.engine = Engine(limits=Limits(TenantLimits(polls_per_minute=4)))
+    started = house.runtime.now_us()
+    told = _many(house, 12, {"after": "1m", "every": "1d", "for": "2d"})
+    minutes: dict[int, int] = {}
+    for each in told:
+        assert each.due_us is not None
+        minute = (each.due_us - started) // 60_000_000
+        minutes[minute] = minutes.get(minute, 0) + 1
+    assert max(minutes.values()) == 2
+    assert house.store.pace(TENANT, started, started + 5 * 60_000_000, 4) == started + 5 * 60_000_000, "there is room"
+
+
+@pytest.mark.requirement("WATCH-fair")
+def test_the_least_rate_lets_looks_go_on(house: House) -> None:
+    house.engine = Engine(limits=Limits(TenantLimits(polls_per_minute=1)))
+    told = watched(house, "1h")
+    on(house, 2)
+    assert state_of(house, told.id).over == Over.TIME
+
+
+# --- ends ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("WATCH-undetermined", "WATCH-ends")
+def test_a_look_under_another_contract_is_put_off_and_says_nothing(house: House) -> None:
+    told = watched(house)
+    house.action(watch=DAILY, identity=AGREED, version="2")
+    change(house, status="lost")
+    on(house, 3)
+    now = house.get(told.id)
+    assert (now.state, now.standing, claim_events(house, told.id)) == (State.RECONCILED_SUCCESS, True, [])
+    assert state_of(house, told.id).failing > 1
+    house.action(watch=DAILY, identity=AGREED)
+    on(house, 7)
+    assert claim_events(house, told.id) == FALLEN, "whoever has the contract looks again"
+
+
+@pytest.mark.requirement("WATCH-ends", "WATCH-undetermined")
+def test_what_nobody_can_look_at_any_more_ends_with_its_time(house: House) -> None:
+    told = watched(house)
+    house.action(version="2")
+    on(house, 60)
+    assert (state_of(house, told.id).over, house.get(told.id).due_us) == (Over.UNREAD, None)
+    assert house.get(told.id).standing
+
+
+@pytest.mark.requirement("WATCH-asked")
+def test_the_record_under_the_key_answers_as_long_as_it_is_watched(house: House) -> None:
+    made = house.action(watch={"every": "1d", "for": "90d"}, identity=AGREED)
+    told = house.run(made)
+    house.work(80 * DAY)
+    again = house.run(made)
+    assert (again.id, again.replayed, len(house.shop.calls)) == (told.id, True, 1)
+
+
+# --- what failed, and may still land -------------------------------------------------------------------------------
+
+
+def _lost_to_another(house: House, late_window: str = "2h") -> Outcome:
+    """The call hangs, and somebody else changes the target: the plan is stale. It failed, and may land."""
+
+    def tool(ctx: Context, args: Args) -> object:
+        house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "held", "version": 2, "stamp": "rb-another"}
+        raise Hangs
+
+    house.shop.tool = tool
+    return house.run(house.action(late_window=late_window, **STAMPED))
+
+
+@pytest.mark.requirement("WATCH-late", "TRUTH-late-polling")
+def test_what_failed_is_looked_at_through_its_late_window(house: House) -> None:
+    told = _lost_to_another(house)
+    assert (told.state, told.row, told.may_repeat) == (State.FAILED, "REC-11", False)
+    assert told.due_us is not None
+    before, entries = len(house.shop.looks), len(house.events(told.id))
+    on(house, 2)
+    now = house.get(told.id)
+    assert (now.state, now.due_us, now.may_repeat, now.contested) == (State.FAILED, None, False, False)
+    assert 3 <= len(house.shop.looks) - before <= 12
+    assert set(house.kinds(told.id)[entries:]) == {EventKind.WATCHED}
+    assert max(house.shop.looks) >= 2 * HOUR
+    assert house.shop.looks[before] - house.shop.looks[before - 1] <= 2 * MINUTE
+    assert len(house.shop.calls) == 1
+
+
+@pytest.mark.requirement("WATCH-late", "TRUTH-late-landing")
+def test_a_late_landing_contests_the_failure_that_was_told(house: House) -> None:
+    told = _lost_to_another(house)
+    assert not told.contested
+    row = house.shop.rows["o-1"]
+    house.shop.rows["o-1"] = {**row, "status": "shipped", "version": 3, "stamp": house.shop.stamps[-1]}
+    on(house, 1)
+    now = house.get(told.id)
+    assert (now.state, now.contested, now.review, now.may_repeat) == (State.FAILED, True, "contested", False)
+    said = said_of(house.folded(told.id).claims, ClaimKind.HAPPENED)
+    assert said is not None
+    assert (said.status, said.reason) == (ClaimStatus.CONTESTED, Reason.LATE_EFFECT)
+    assert now.due_us is None
+    assert len(house.shop.calls) == 1
+
+
+@pytest.mark.requirement("WATCH-late", "WATCH-crash")
+def test_whoever_dies_while_looking_at_what_failed_leaves_it_to_the_next() -> None:
+    for step in range(1, 12):
+        house = House()
+        told = _lost_to_another(house)
+        house.driver.done.clear()
+        house.driver.vanish_at = step
+        with contextlib.suppress(Vanishes):
+            house.work(HOUR)
+        house.die()
+        house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "shipped", "stamp": house.shop.stamps[-1]}
+        on(house, 1)
+        assert house.get(told.id).contested
+        assert len(house.shop.calls) == 1
+
+
+@pytest.mark.requirement("WATCH-late")
+def test_a_late_landing_of_what_stayed_unknown_is_told_as_it_is(house: House) -> None:
+    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(Hangs())
+    told = house.run(house.action(late_window="6h", **STAMPED))
+    assert told.state is State.UNKNOWN
+    house.work(HOUR)
+    house.shop.ship(
+        Context(told.id, TENANT, "agent:ops", "op-1", told.target, "", house.shop.stamps[-1], 1),
+        {"item": "o-1", "status": "shipped"},
+    )
+    on(house, 1)
+    now = house.get(told.id)
+    assert (now.state, now.standing, len(house.shop.calls)) == (State.RECONCILED_SUCCESS, True, 1)
+
+
+@pytest.mark.requirement("WATCH-late")
+def test_what_failed_is_not_judged_under_another_contract(house: House) -> None:
+    told = _lost_to_another(house)
+    house.action(late_window="3h", **STAMPED)
+    on(house, 3)
+    now = house.get(told.id)
+    assert (now.state, now.due_us, now.contested) == (State.FAILED, None, False)
+
+
+@pytest.mark.requirement("WATCH-asked")
+def test_a_late_success_is_watched_from_then_on(house: House) -> None:
+    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(Hangs())
+    told = house.run(house.action(late_window="6h", watch=DAILY, **STAMPED))
+    house.shop.rows["o-1"] = {
+        **house.shop.rows["o-1"],
+        "status": "shipped",
+        "version": 2,
+        "stamp": house.shop.stamps[-1],
+    }
+    on(house, 4)
+    assert house.get(told.id).standing
+    assert state_of(house, told.id).looks >= 3
+    change(house, status="lost")
+    on(house, 6)
+    assert claim_status(house, told.id) is ClaimStatus.RETRACTED
