@@ -162,8 +162,8 @@ def test_l12_a_refusal_that_came_after_delivery_is_seen_through(post: Post, fres
     assert len(post.systems.truth.mails(mailbox=ANA, stamp=told.stamp)) == 1
 
 
-@pytest.mark.requirement("RECIPE-mail", "L13")
-def test_l13_a_mail_that_was_filed_late_and_elsewhere_is_found_and_its_claim_reinstated(
+@pytest.mark.requirement("RECIPE-mail")
+def test_a_mail_that_was_filed_late_and_elsewhere_is_found_and_its_claim_reinstated(
     post: Post, systems: Systems, fresh: Fresh
 ) -> None:
     systems.fault("accepted_dropped", system="mail")

@@ -139,7 +139,7 @@ def _contract(resource: Resource, kind: str) -> dict[str, object]:
         "name": f"verified_{'create' if kind == 'create' else 'update'}",
         "kind": kind,
         "side_effect": "low_risk_internal",
-        "target": f"{resource.every}/{{requested.key}}",
+        "target": resource.every.strip("/").replace("/", ".") + "/{requested.key}",
         "identity": {
             "target": f"authoritative.resource.{resource.key}",
             "tenant": f"authoritative.resource.{resource.tenant}" if resource.tenant else "not_offered",
