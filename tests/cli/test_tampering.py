@@ -13,7 +13,11 @@ import apsw
 import pytest
 
 from readback import bootstrap
+from readback.lifecycle.attest import Authority, key_of
 from readback.lifecycle.audit import AuditReport, Fault, audit
+from readback.lifecycle.seal import seal
+from readback.ports.log import AnchorMark
+from readback.ports.store import LedgerStore
 from tests.cli.conftest import CONTRACTS, Desk
 from tests.lifecycle.trip import S, Trip
 
@@ -29,6 +33,10 @@ CANNOT_MATTER = {
     ("counter", "subject"): "as the tenant",
     ("counter", "name"): "as the tenant",
     ("counter", "value"): "as the tenant",
+    ("checkpoint", "at_us"): "when it was signed: nothing is decided by it, and no entry says so",
+    ("anchor", "name"): "what an anchor was told counts by what it shows itself; this only spares asking it",
+    ("anchor", "at_us"): "as its name",
+    ("anchor", "said"): "as its name",
     ("incident", "told_us"): "whether a sink took it: no entry says so, and a person closes it in any case",
 }
 ROWS_CHANGED = 8
@@ -57,6 +65,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         desk.ship("missing", order_id="o-99", how="lie", code=3)
         _decide(desk)
         _sagas(desk)
+        _seal(desk)
         yield desk.ledger
 
 
@@ -71,6 +80,32 @@ def _sagas(desk: Desk) -> None:
     trip.world.faults["car"] = "late"
     trip.driver.drive(trip.begin(trip.steps("t-3"), "waiting"), desk.runtime.now_us() + S)
     store.close()
+
+
+def _seal(desk: Desk) -> None:
+    """Two checkpoints, and an anchor that took the first of them."""
+    signer = bootstrap.create_log_key(desk.folder / "log.key", "example.com/ledger")
+    authority = Authority(key_of(signer), bootstrap.verify_signature)
+    store = bootstrap.store(f"sqlite:///{desk.ledger}")
+    first = store.entries(0, 40)
+    half = _Half(store, len(first))
+    seal(half, signer, authority, 1)  # type: ignore[arg-type]
+    store.mark(AnchorMark("file:///elsewhere", len(first), 1, ""))
+    seal(store, signer, authority, 2)
+    store.close()
+
+
+class _Half:
+    """A store that shows only its first entries."""
+
+    def __init__(self, store: LedgerStore, size: int) -> None:
+        self._store, self._size = store, size
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        return self._store.entries(after_seq, min(limit, self._size - after_seq))
 
 
 def _decide(desk: Desk) -> None:
@@ -221,7 +256,9 @@ def test_the_list_of_what_cannot_matter_names_columns_that_are_there() -> None:
     assert CANNOT_MATTER.keys() | REFUSED_ON_OPENING <= set(schema())
 
 
-@pytest.mark.parametrize("table", ["event", "action", "idempotency", "evidence", "freeze", "incident", "reliance"])
+@pytest.mark.parametrize(
+    "table", ["event", "action", "idempotency", "evidence", "freeze", "incident", "tile", "reliance"]
+)
 def test_a_removed_row_is_found(ledger: Path, tmp_path: Path, table: str) -> None:
     numbers = rowids(ledger, table)
     for number in [*numbers[:: max(1, len(numbers) // ROWS_CHANGED)], numbers[-1]]:
@@ -285,7 +322,8 @@ def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cann
 
 
 def _cut_off_everything(connection: apsw.Connection) -> None:
-    for table in ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident", "reliance"):
+    tables = ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident", "reliance")
+    for table in (*tables, "tile", "checkpoint", "anchor"):
         connection.execute(f"delete from {table}")
 
 

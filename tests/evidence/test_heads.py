@@ -16,6 +16,8 @@ CUT_OFF = (
     "DELETE FROM idempotency WHERE action_id = '{0}'",
     "DELETE FROM event WHERE action_id = '{0}'",
     "DELETE FROM action WHERE action_id = '{0}'",
+    "DELETE FROM tile",  # whoever cuts the log would not leave its seal beside it
+    "DELETE FROM checkpoint",
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.ledger.frontier import StoredTiles
 from readback.ledger.proof import consistency_proof
-from readback.lifecycle.attest import Authority
+from readback.lifecycle.authority import Authority
 from readback.lifecycle.seal import goes_on_from, opened
 from readback.ports.anchor import Anchor, Proof
 from readback.ports.log import AnchorMark, SealedLog

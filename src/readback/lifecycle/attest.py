@@ -8,38 +8,23 @@ one proof, or one tile of each level.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
 from readback.ledger.fault import LogProofError
 from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import Check, VerifierKey
+from readback.ledger.note import VerifierKey
 from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
 from readback.ledger.tiles import CHECKPOINT, TileReader, TileWriter
 from readback.ledger.tlog_proof import EntryProof
 from readback.ledger.tree import GrowingTree, Node, Read, path_nodes
 from readback.lifecycle.audit import nobody
+from readback.lifecycle.authority import Authority as Authority
 from readback.ports.export import Tiles
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore, StoredEvent
 
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Authority:
-    """By whom a log is signed, and how signatures are checked."""
-
-    key: VerifierKey
-    check: Check
-    former: tuple[VerifierKey, ...] = ()
-    """Keys that signed before this one: what they signed counts still."""
-
-    @property
-    def keys(self) -> tuple[VerifierKey, ...]:
-        """All whose signatures count."""
-        return (self.key, *self.former)
 
 
 def key_of(signer: LogSigner) -> VerifierKey:
@@ -112,7 +97,7 @@ def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: A
         raise LogProofError(f"The checkpoint covers {found.size} entries, and this is entry {entry.seq}.")
     path = inclusion_proof(index, found.size, read)
     proof = EntryProof(index, tuple(path), signed.to_bytes(), entry.envelope)
-    proof.check([authority.key], authority.check)
+    proof.check(authority.keys, authority.check)
     return proof
 
 

@@ -6,8 +6,8 @@ elsewhere nobody can tell whether the end of a log was cut off, and the report s
 
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
 digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries;
-who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. what the store itself
-finds (the caller adds it).
+who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
+tiles and checkpoints, made again. 8. what the store itself finds (the caller adds it).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.audit_erasure import Erasures, is_gone
 from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.audit_sealed import SealedAudit
+from readback.lifecycle.authority import Authority
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold_opened
@@ -71,6 +73,10 @@ class AuditReport:
     erased: int = 0
     """Pieces of evidence that were erased, as entries say."""
     keys: int = 0
+    checkpoints: int = 0
+    """Stored checkpoints that were made again and compared."""
+    sealed: int = 0
+    """How many entries the last of them covers."""
     head_seq: int = 0
     head_leaf: str = ""
     faults: list[Fault] = field(default_factory=list)
@@ -102,20 +108,23 @@ def audit(
     kept: tuple[int, str] | None = None,
     approvals: Approvals | None = None,
     heads: Heads | None = None,
+    authority: Authority | None = None,
 ) -> AuditReport:
     """Reads everything. `progress` is called with the number of entries and actions done.
 
     `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
     `approvals`: who may approve, so that signatures are checked too. `heads`: signed checkpoints kept elsewhere.
+    `authority`: whose signatures of stored checkpoints count; without it they are not checked.
     Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
     """
     report = AuditReport(approvals=approvals)
     folded = 0
     met = kept is None
-    controls = Controls()
+    controls, sealed = Controls(), SealedAudit(store, authority)
     for stored in store.scan():  # 1
         report.add(check_entry(stored, report.head_seq))
         controls.read(stored)
+        sealed.read(stored.leaf)
         if heads is not None:
             heads.read(stored.leaf)
         if stored.version == 1 and store.projection(stored.action_id) is None:
@@ -132,6 +141,8 @@ def audit(
     if heads is not None:
         report.truncation = heads.said()
         report.add(Fault(code, what) for code, what in heads.faults())
+    report.add(Fault(code, what) for code, what in sealed.faults())
+    report.checkpoints, report.sealed = sealed.checkpoints, sealed.size
     seen: dict[tuple[str, str], None] = {}
     for stored_projection in store.projections():
         folded += _audit_action(store, stored_projection, report, seen)

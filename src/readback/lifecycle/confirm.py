@@ -18,7 +18,7 @@ from readback.ledger.frontier import StoredTiles
 from readback.ledger.leaf import leaf_hash
 from readback.ledger.proof import check_inclusion, inclusion_proof
 from readback.ledger.tree import Read
-from readback.lifecycle.attest import Authority
+from readback.lifecycle.authority import Authority
 from readback.lifecycle.resume import fold
 from readback.lifecycle.seal import opened
 from readback.ports.store import LedgerStore, StoredEvent

@@ -30,7 +30,7 @@ from readback.ledger.leaf import leaf_hash
 from readback.ledger.proof import check_consistency, consistency_proof
 from readback.ledger.tiles import WIDTH
 from readback.ledger.tree import HASH_BYTES, Read
-from readback.lifecycle.attest import Authority
+from readback.lifecycle.authority import Authority
 from readback.ports.log import SealedHead, SealedLog
 from readback.ports.signer import LogSigner
 

@@ -1,0 +1,22 @@
+"""Whose signatures of a log count. Handed to whoever signs, checks, proves or audits one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readback.ledger.note import Check, VerifierKey
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """By whom a log is signed, and how signatures are checked."""
+
+    key: VerifierKey
+    check: Check
+    former: tuple[VerifierKey, ...] = ()
+    """Keys that signed before this one: what they signed counts still."""
+
+    @property
+    def keys(self) -> tuple[VerifierKey, ...]:
+        """All whose signatures count."""
+        return (self.key, *self.former)
