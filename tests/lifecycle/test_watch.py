@@ -134,7 +134,7 @@ def test_a_drift_is_a_discrepancy_a_retraction_and_a_review(house: House) -> Non
     assert said is not None
     assert (said.status, said.reason) == (ClaimStatus.RETRACTED, Reason.DRIFTED)
     assert said_of(house.folded(told.id).claims, ClaimKind.HAPPENED) is None, "that it happened stands"
-    assert "completed" not in now.message
+    assert (now.exit_code, "completed" in now.message) == (1, False)
     assert not now.told
     assert len(house.shop.calls) == 1
     assert not now.may_repeat

@@ -296,12 +296,15 @@ def test_closing_a_drift_ends_its_watch(house: House) -> None:
 def test_a_drift_that_somebody_knows_of_is_watched_on_and_may_come_back(house: House) -> None:
     action_id = fallen(house)
     now = resolve(house, action_id, "attest_done")
-    assert (now.review, now.standing, claim_status(house, action_id)) == ("", False, ClaimStatus.RETRACTED)
-    assert "completed" not in now.message
+    assert (now.review, now.standing, claim_status(house, action_id)) == ("", False, ClaimStatus.REINSTATED)
+    assert (now.exit_code, "completed" in now.message) == (3, False), "a person's word is no reading"
     on(house, 4)
     assert house.get(action_id).review == "", "the same drift is no news"
-    change(house, status="shipped")
+    change(house, status="broken")
     on(house, 6)
+    assert (house.get(action_id).review, claim_status(house, action_id)) == (DRIFT, ClaimStatus.RETRACTED)
+    change(house, status="shipped")
+    on(house, 8)
     assert house.get(action_id).standing
 
 

@@ -173,7 +173,7 @@ class Outcome:
         """The command line's exit code for this outcome."""
         broken = self.why is Why.VERIFIER_ERROR
         attested = self.resolution is not Resolution.NONE
-        if self.verified and not self.standing:
+        if self.state is State.RECONCILED_SUCCESS and not self.standing:
             return EXIT_FAILED if worst(self.said) == ClaimStatus.RETRACTED else EXIT_UNDETERMINED
         return exit_code(self.state, held=bool(self.hold), verifier_error=broken, attested=attested)
 

@@ -192,8 +192,7 @@ _CLOSE: Final = "Closes the review. The state and the key stay as they are; noth
 _CONFIRM: Final = "Records that somebody looked at it and found it right. Nothing changes."
 _CONTEST: Final = "Records your word that it was not done: the success that was told is contested, and stands no more."
 _KNOWN: Final = (
-    "Records that somebody knows of it. The claim that it still holds stays withdrawn, and it is watched on; "
-    "`readback claims reinstate` lets it stand again."
+    "Records your word that it is right as it is now: its claim stands again by that, unverified. It is watched on."
 )
 _CLOSE_DRIFT: Final = "Closes the review and ends the watch. The claim that it still holds stays withdrawn."
 _LOOK_AGAIN: Final = "Reads once more now, by the strongest path. Where it holds again, its claim is reinstated."
