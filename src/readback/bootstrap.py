@@ -47,12 +47,16 @@ __all__ = [
     "links",
     "log_key",
     "new_tiles",
+    "next_log_key",
+    "operator_sink",
     "predicate_engine",
+    "rotations_of",
     "runtime",
     "settings",
     "standing_by",
     "store",
     "store_damage",
+    "take_over",
     "tiles",
     "verify_signature",
     "written_file",
@@ -248,6 +252,27 @@ def anchor(url: str, secret: str = "") -> Anchor:
                 f"No anchor serves {scheme!r} URLs.",
                 remedy="Use file:///path, git+file:///repository#branch, https://place or witness+https://prefix#KEY.",
             )
+
+
+def next_log_key(path: Path, name: str) -> tuple[LogSigner, Path]:
+    """The key that is to follow the one in a file, and where it is. Raises SettingsError."""
+    from readback.adapters.signer_log import next_key
+
+    return next_key(path, name)
+
+
+def take_over(path: Path, beside: Path) -> None:
+    """Puts a new key of a log in the old one's place. Raises SettingsError."""
+    from readback.adapters.signer_log import take_over
+
+    take_over(path, beside)
+
+
+def rotations_of(path: Path) -> Path:
+    """Where it is written which keys came before the one in this file."""
+    from readback.adapters.signer_log import ROTATIONS_SUFFIX
+
+    return path.with_name(path.name + ROTATIONS_SUFFIX)
 
 
 def new_tiles(folder: Path) -> Tiles:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 FILE_MAX_BYTES: Final = 4_096
 OWNER_ONLY: Final = 0o600
+NEXT_SUFFIX: Final = ".next"
+"""Of the file of a key that is about to follow another one."""
+ROTATIONS_SUFFIX: Final = ".rotations"
+"""Of the file that says which keys came before; there is nothing secret in it."""
 OWN_NAME: Final = "readback.local/"
 """What the name of a log begins with that was given none; eight digits of its key's hash make it one of its own."""
 
@@ -75,6 +79,25 @@ def open_log_key(path: Path) -> LogKey:
     if VerifierKey(name, key.raw_key).key_id.hex() != key_id:
         raise _fault(f"The key file {path} was changed: its id is not that of its key.", "Take it from your backup.")
     return key
+
+
+def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
+    """The key that is to follow the one in a file, in a file beside it; the same again where it was made."""
+    beside = Path(f"{path}{NEXT_SUFFIX}")
+    return (open_log_key(beside) if beside.exists() else create_log_key(beside, name)), beside
+
+
+def take_over(path: Path, beside: Path) -> None:
+    """Puts the new key in the old one's place, which is gone then. Raises SettingsError."""
+    try:
+        os.replace(beside, path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _fault(f"The key file {path} cannot be replaced: {error.strerror}.", "Look at its folder.") from error
 
 
 def _owners_text(path: Path) -> str:

@@ -107,7 +107,7 @@ def verify_export(folder: str, key: str | None, as_json: bool) -> int:
     tiles, links = bootstrap.tiles(Path(folder)), bootstrap.links()
     try:
         with counted("reading the export", enabled=not as_json) as step:
-            report = audit_export(tiles, [authority.key], authority.check, links, step)
+            report = audit_export(tiles, authority.keys, authority.check, links, step)
     finally:
         links.close()
     if as_json:

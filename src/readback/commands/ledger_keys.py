@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from readback import bootstrap
+from readback.canon import Json
 from readback.commands import options
+from readback.commands.counting import counted
 from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.commands.terminal import moment, note, print_json, safe
 from readback.domain.errors import SettingsError, UsageError
 from readback.ledger.note import VerifierKey, parse_key
+from readback.ledger.rotation import ROTATIONS_MAX_BYTES, Span, parse_rotations, spans
 from readback.lifecycle.attest import Authority, key_of
+from readback.lifecycle.rotate import following, state
 
 if TYPE_CHECKING:
     from readback.ports.signer import LogSigner
 
+ROTATIONS: Final = "readback.rotations"
 VARIABLE: Final = "READBACK_SIGNING_KEY_FILE"
 KEY_FILE: Final = click.option("--key-file", metavar="FILE", help=f"The file of the log's own key ({VARIABLE}).")
-VERIFIER: Final = click.option("--key", metavar="VKEY", help="The log's verifier key; else that of the own key file.")
+_KEY: Final = click.option("--key", metavar="VKEY", help="The log's verifier key; else that of the own key file.")
+_ROTATIONS: Final = click.option(
+    "--rotations",
+    metavar="FILE",
+    expose_value=False,
+    callback=lambda context, _, given: context.meta.update({ROTATIONS: given}),
+    help="Which keys followed which, so that heads of each count; else what lies beside the own key file.",
+)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def VERIFIER(command: F) -> F:  # noqa: N802 - used as the options beside it are
+    """Whose signatures count."""
+    return _KEY(_ROTATIONS(command))
 
 
 def key_path(given: str | None) -> Path:
@@ -40,21 +59,41 @@ def signer(given: str | None) -> LogSigner:
     return bootstrap.log_key(key_path(given))
 
 
-def authority_of(signing: LogSigner) -> Authority:
-    """Who signs here, and how that is checked."""
-    return Authority(key_of(signing), bootstrap.verify_signature)
+def authority_of(signing: LogSigner, key_file: str | None = None) -> Authority:
+    """Who signs here, and whose heads count beside: those of the keys that came before it."""
+    settings = settings_of()
+    former = [parse_key(each) for each in settings.log_keys]
+    place = key_file or settings.signing_key_file
+    beside = rotations_at(None, str(bootstrap.rotations_of(Path(place)))) if place else None
+    return following(key_of(signing), bootstrap.verify_signature, beside, former)
 
 
 def trusted(given: str | None) -> Authority:
-    """Whose signatures count: the verifier key that was given, else this installation's own. Raises UsageError."""
-    if given is not None:
-        return Authority(parse_key(given), bootstrap.verify_signature)
-    if not settings_of().signing_key_file:
+    """Whose signatures count: the verifier key that was given, else this installation's own; and those of the keys that
+    came before and after it, as far as their rotations are known. Raises UsageError.
+    """
+    settings = settings_of()
+    context = click.get_current_context(silent=True)
+    named = context.meta.get(ROTATIONS) if context is not None else None
+    own = settings.signing_key_file
+    if given is None and not own:
         raise UsageError(
             "Nothing says by which key the checkpoint has to be signed.",
             remedy=f"Pass --key with what `readback ledger keys show` printed, or set {VARIABLE}.",
         )
-    return authority_of(signer(None))
+    key = parse_key(given) if given is not None else key_of(signer(None))
+    beside = str(bootstrap.rotations_of(Path(own))) if own and given is None else None
+    former = [parse_key(each) for each in settings.log_keys] if given is None else []
+    return following(key, bootstrap.verify_signature, rotations_at(named, beside), former)
+
+
+def rotations_at(named: str | None, beside: str | None) -> bytes | None:
+    """The statements in the file that was named, else in the one beside the own key, where there is one."""
+    place = named or beside
+    found = bootstrap.kept_file(Path(place), ROTATIONS_MAX_BYTES) if place else None
+    if named and found is None:
+        raise UsageError(f"There is no file {safe(named)}.", remedy="Name what lies beside the log's key file.")
+    return found
 
 
 @click.group("keys")
@@ -83,6 +122,68 @@ def show(key_file: str | None, as_json: bool) -> int:
     """Print the verifier key: what others need in order to check, and what may be known to all."""
     path = key_path(key_file)
     return _tell(path, key_of(bootstrap.log_key(path)), as_json=as_json, fresh=False)
+
+
+@log_keys.command("list")
+@KEY_FILE
+@options.as_json
+def list_keys(key_file: str | None, as_json: bool) -> int:
+    """List the present key of the log and those before it, each with the sizes of the log for which its heads count."""
+    path = key_path(key_file)
+    key = key_of(bootstrap.log_key(path))
+    data = rotations_at(None, str(bootstrap.rotations_of(path)))
+    known = spans(key, parse_rotations(data or b"", bootstrap.verify_signature))
+    if as_json:
+        print_json([_described(each) for each in known])
+        return 0
+    for each in known:
+        until = "now" if each.until is None else str(each.until)
+        since = f", since {moment(each.at_us)}" if each.at_us else ""
+        print(f"{each.key}  heads of {each.since} to {until} entries{since}")
+    return 0
+
+
+def _described(span: Span) -> dict[str, Json]:
+    key: dict[str, Json] = {"name": span.key.name, "key_id": span.key.key_id.hex(), "key": str(span.key)}
+    return {**key, "since": span.since, "until": span.until, "at_us": span.at_us, "present": span.until is None}
+
+
+@log_keys.command("rotate")
+@KEY_FILE
+@click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
+@options.as_json
+def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
+    """Make a new key for the log, and let the old one say that the new one follows it; then the old one is gone.
+
+    \b
+    The statement is signed by both keys and lies beside the key file, as
+    FILE.rotations: give it to whoever checks, and keep it with the
+    checkpoints. Whoever knows the old verifier key follows it to the new one;
+    heads that the old key signed up to now count for ever, later ones never.
+
+    Stop or restart whoever signs with the old key: workers and clients open the key once. What was broken off is gone
+    on with when this is run again. Exit code 6: an entry of the ledger is damaged, and nothing was rotated.
+    """
+    path = key_path(key_file)
+    old, place = bootstrap.log_key(path), bootstrap.rotations_of(path)
+    new, beside = bootstrap.next_log_key(path, old.name)
+    before = bootstrap.kept_file(place, ROTATIONS_MAX_BYTES) or b""
+    stated = parse_rotations(before, bootstrap.verify_signature)
+    if not stated or stated[-1].new != key_of(new):
+        store = bootstrap.store(settings_of(url).url, read_only=True)
+        try:
+            with counted("reading the ledger", enabled=not as_json) as step:
+                statement = state(store, old, new, bootstrap.runtime().now_us(), step)
+        finally:
+            store.close()
+        # A crash after this line leaves a new key that is introduced and not in place: the next run puts it there.
+        bootstrap.keep_file(place, before + statement)
+    bootstrap.take_over(path, beside)
+    told = _tell(path, key_of(new), as_json=as_json, fresh=False)
+    if not as_json:
+        note(f"It follows {safe(old.name)}+{key_of(old).key_id.hex()}, as {safe(place)} says: hand that on, too.")
+        note("Next: restart whoever signs with the old key.")
+    return told
 
 
 def _tell(path: Path, key: VerifierKey, *, as_json: bool, fresh: bool) -> int:

@@ -39,7 +39,7 @@ def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
     data = bootstrap.kept_file(Path(place), NOTE_MAX_BYTES)
     if data is None:
         raise UsageError(f"There is no file {safe(place)}.", remedy="Name a checkpoint that was kept.")
-    return open_checkpoint(data, [authority.key], authority.check)
+    return open_checkpoint(data, authority.keys, authority.check)
 
 
 @click.command("checkpoint", short_help="Sign the head of the log, to be kept elsewhere.")
@@ -63,7 +63,7 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     Exit code 0: signed; 1: the log does not go on from the witness's checkpoint; 6: an entry is damaged.
     """
     signing = signer(key_file)
-    seen = _seen(witness, authority_of(signing))
+    seen = _seen(witness, authority_of(signing, key_file))
     store = bootstrap.store(settings_of(url).url, read_only=True)
     try:
         with counted("reading the ledger", enabled=not as_json) as step:
@@ -170,7 +170,7 @@ def _proof(
             authority = trusted(key)
             return attest.prove_by_reading(store, entry, authority, kept_checkpoint(kept, authority), step)
         signing = signer(key_file)
-        return attest.prove_now(store, entry, authority_of(signing), signing, step)
+        return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
 
 
 @click.command("verify-proof", short_help="Check a proof, without the ledger.")
@@ -187,7 +187,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
         raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger prove` wrote.")
     authority = trusted(key)
     proof = parse_proof(data)
-    covering = proof.check([authority.key], authority.check)
+    covering = proof.check(authority.keys, authority.check)
     opened = open_envelope(proof.entry)
     if as_json:
         said = {"ok": True, "origin": covering.origin, "size": covering.size, "seq": proof.index + 1}

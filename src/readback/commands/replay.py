@@ -83,7 +83,7 @@ def _proved(data: bytes, key: str | None) -> bool | None:
     if bundle.proof is None:
         raise BundleError("The bundle has no proof.", remedy="Export it where a key of the log is named.")
     proof = parse_proof(bundle.proof)
-    proof.check([authority.key], authority.check)
+    proof.check(authority.keys, authority.check)
     if not proof.entry or proof.entry != bundle.last_envelope:
         raise BundleError("The bundle's proof is of another entry than its last one.")
     return True

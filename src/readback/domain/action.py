@@ -19,31 +19,11 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.incident import incident_id
+from readback.domain.judgement import Judgement as Judgement
 from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
-
-
-@dataclass(slots=True)
-class Judgement:
-    """The last judgement, as recorded. Empty words where there was none."""
-
-    verdict: str = "not_checked"
-    why: str = ""
-    finding: str = ""
-    discrepancy: str = ""
-    attribution: str = "unknown"
-    row: str = ""
-    table: str = ""
-    recovery: str = ""
-    level: int = 1
-    effect_shown: bool = False
-    dead: bool = False
-    done: tuple[str, ...] = ()
-    undone: tuple[str, ...] = ()
-    detail: str = ""
-    ref: str = ""
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The text without what anybody would see to be a credential: a guess. What is secret a contract says (`redact`)."""
+    """The text without what anybody would see to be a credential: a guess. A contract says what is secret."""
     if "://" in text:
         text = _USER_INFO.sub(r"\1[redacted]@", text)
     return _NAMED_SECRET.sub(r"\1[redacted]", text) if ":" in text or "=" in text else text

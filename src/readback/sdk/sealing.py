@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from readback.bootstrap import anchor, log_key, verify_signature
+from readback.bootstrap import anchor, kept_file, log_key, rotations_of, verify_signature
 from readback.config import Settings
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
 from readback.domain.outcome import Outcome
 from readback.domain.verdict import Level
 from readback.ledger.note import parse_key
+from readback.ledger.rotation import ROTATIONS_MAX_BYTES
 from readback.lifecycle.attest import Authority, key_of
 from readback.lifecycle.confirm import is_confirmed
+from readback.lifecycle.rotate import following
 from readback.ports.anchor import Anchor
 from readback.ports.runtime import Runtime
 from readback.ports.signer import LogSigner
@@ -69,7 +71,8 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
     if not key_file:
         return Terms(Authority(former[0], verify_signature, former[1:]) if former else None)
     signer = log_key(Path(key_file))
-    authority = Authority(key_of(signer), verify_signature, former)
+    rotations = kept_file(rotations_of(Path(key_file)), ROTATIONS_MAX_BYTES)
+    authority = following(key_of(signer), verify_signature, rotations, former)
     anchors = () if cadence.off else tuple(anchor(url, cadence.secret) for url in cadence.anchors)
     return Terms(authority, signer, cadence, anchors)
 

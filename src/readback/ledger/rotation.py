@@ -1,0 +1,130 @@
+"""Rotations of a log's key: a statement that one key follows another, signed by both, from a size of the log on.
+
+Called where a key is rotated, and where heads are checked that another key signed. Whoever knows one of the keys
+follows the statements to the others: forward, since the old key names the new one; back, since the new one vouches for
+what the old one signed until then. What a key signs outside its span does not count, so that an old key that was stolen
+can add nothing.
+
+The statement is a signed note (C2SP signed-note). Its text, a line each: the form, the log's name, the size and the
+root up to which the old key signed, the old verifier key, the new one, and when, in microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from readback.ledger.checkpoint import Checkpoint
+from readback.ledger.coding import base64_text, hash_bytes, number
+from readback.ledger.fault import LogFormatError, LogSignatureError
+from readback.ledger.note import Check, Sign, VerifierKey, parse_key, parse_note, sign_note
+
+FORM: Final = "readback/log-key-rotation/1"
+ROTATIONS_MAX: Final = 1_000
+ROTATIONS_MAX_BYTES: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """`old` signed the log up to `head`, and `new` signs it from there on. Both bear the log's name."""
+
+    head: Checkpoint
+    old: VerifierKey
+    new: VerifierKey
+    at_us: int
+
+    def text(self) -> str:
+        """The note's text. Raises LogFormatError where the two keys are not of this log, or are the same."""
+        if {self.old.name, self.new.name} != {self.head.origin} or self.old == self.new:
+            raise LogFormatError("A log's key is followed by another one of the same name.")
+        lines = (FORM, self.head.origin, self.head.size, base64_text(self.head.root), self.old, self.new, self.at_us)
+        return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From which size of the log to which a key's heads count; `until` None: it is the present one."""
+
+    key: VerifierKey
+    since: int = 0
+    until: int | None = None
+    at_us: int = 0
+    """When it took over; 0 for the first."""
+
+
+def sign_rotation(rotation: Rotation, sign_old: Sign, sign_new: Sign) -> bytes:
+    """The statement, signed by both."""
+    note = sign_note(rotation.text(), rotation.old, sign_old)
+    return sign_note(note.text, rotation.new, sign_new, note.signatures).to_bytes()
+
+
+def parse_rotations(data: bytes, check: Check) -> tuple[Rotation, ...]:
+    """Statements one after another, each signed by its two keys, each going on from the one before.
+
+    Raises LogFormatError for what is none, LogSignatureError where a signature is missing or wrong.
+    """
+    if len(data) > ROTATIONS_MAX_BYTES:
+        raise LogFormatError(f"The rotations have over {ROTATIONS_MAX_BYTES} bytes.")
+    start = f"{FORM}\n".encode()
+    if data and not data.startswith(start):
+        raise LogFormatError("These are no rotations of a log's key.")
+    found = [_open(start + piece, check) for piece in data.split(start)[1:]]
+    if len(found) > ROTATIONS_MAX:
+        raise LogFormatError(f"There are more than {ROTATIONS_MAX} rotations.")
+    for one, other in pairwise(found):
+        if one.new != other.old or one.head.size > other.head.size:
+            raise LogFormatError("A rotation does not go on from the one before it.")
+    return tuple(found)
+
+
+def _open(data: bytes, check: Check) -> Rotation:
+    note = parse_note(data)
+    lines = note.text.split("\n")
+    if len(lines) != 8:
+        raise LogFormatError("A rotation has seven lines.")
+    head = Checkpoint(lines[1], number(lines[2], "size"), hash_bytes(lines[3], "root"))
+    found = Rotation(head, parse_key(lines[4]), parse_key(lines[5]), number(lines[6], "time"))
+    if found.text() != note.text:
+        raise LogFormatError("A rotation is not in its one form.")
+    if len(note.signed_by([found.old, found.new], check)) != 2:
+        raise LogSignatureError("A rotation is not signed by both of its keys.")
+    return found
+
+
+def spans(key: VerifierKey, rotations: Sequence[Rotation]) -> tuple[Span, ...]:
+    """Every key that `key` leads to, itself among them, with its span; the newest first.
+
+    Raises LogSignatureError where the rotations are not of this key's: they would introduce what nobody here trusts.
+    """
+    if not rotations:
+        return (Span(key),)
+    found = [Span(rotations[0].old)]
+    for each in rotations:
+        found[-1] = replace(found[-1], until=each.head.size)
+        found.append(Span(each.new, each.head.size, None, each.at_us))
+    if key not in [each.key for each in found]:
+        raise LogSignatureError(f"The rotations are of other keys than {key.name}+{key.key_id.hex()}.")
+    return tuple(reversed(found))
+
+
+def within(check: Check, known: Sequence[Span]) -> Check:
+    """The same check for checkpoints, where a key's signature counts within its span alone."""
+    of = {each.key.public_text: each for each in known}
+
+    def checked(public_key: str, message: bytes, signature: bytes) -> bool:
+        span = of.get(public_key)
+        if span is not None and not _covers(span, message):
+            return False
+        return check(public_key, message, signature)
+
+    return checked
+
+
+def _covers(span: Span, message: bytes) -> bool:
+    lines = message.split(b"\n", 2)
+    if len(lines) < 3 or not lines[1].isdigit():
+        return False
+    size = int(lines[1])
+    return span.since <= size and (span.until is None or size <= span.until)

@@ -1,0 +1,250 @@
+"""A log's key is followed by another: heads of both count, each in its span, for whoever knows either of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from readback import bootstrap
+from readback.domain.errors import ApprovalError, SettingsError
+from readback.ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
+from readback.ledger.fault import LogError, LogFormatError, LogSignatureError
+from readback.ledger.note import VerifierKey
+from readback.ledger.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
+from readback.lifecycle.rotate import following
+from readback.sdk.approving import ApproverKey
+from tests.cli.conftest import Desk
+from tests.cli.conftest import desk as desk  # the fixture
+
+NAME = "example.com/ledger"
+check = bootstrap.verify_signature
+
+
+class Key:
+    """A key of the log, from a number."""
+
+    def __init__(self, number: int, name: str = NAME) -> None:
+        self._private = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
+        self.name = name
+        self.raw_key = self._private.public_key().public_bytes_raw()
+        self.vkey = VerifierKey(name, self.raw_key)
+
+    def sign(self, message: bytes) -> bytes:
+        return self._private.sign(message)
+
+    def head(self, size: int) -> bytes:
+        found = Checkpoint(NAME, size, bytes([size % 256]) * 32)
+        return sign_checkpoint(found, self.vkey, self.sign).to_bytes()
+
+
+FIRST, SECOND, THIRD, OTHER = (Key(n) for n in (1, 2, 3, 9))
+
+
+def follows(old: Key, new: Key, size: int, at_us: int = 1) -> bytes:
+    rotation = Rotation(Checkpoint(NAME, size, b"r" * 32), old.vkey, new.vkey, at_us)
+    return sign_rotation(rotation, old.sign, new.sign)
+
+
+TWICE = follows(FIRST, SECOND, 100, 5) + follows(SECOND, THIRD, 200, 6)
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+@pytest.mark.parametrize("known", [FIRST, SECOND, THIRD])
+def test_whoever_knows_one_key_follows_the_statements_to_all_of_them(known: Key) -> None:
+    authority = following(known.vkey, check, TWICE)
+    for key, size in ((FIRST, 100), (SECOND, 100), (SECOND, 200), (THIRD, 200), (THIRD, 9_999), (FIRST, 1)):
+        assert open_checkpoint(key.head(size), authority.keys, authority.check).checkpoint.size == size
+    for key, size in ((FIRST, 101), (SECOND, 99), (SECOND, 201), (THIRD, 199), (OTHER, 100)):
+        with pytest.raises(LogSignatureError):
+            open_checkpoint(key.head(size), authority.keys, authority.check)
+
+
+def test_the_spans_are_told_newest_first() -> None:
+    assert spans(SECOND.vkey, parse_rotations(TWICE, check)) == (
+        Span(THIRD.vkey, 200, None, 6),
+        Span(SECOND.vkey, 100, 200, 5),
+        Span(FIRST.vkey, 0, 100, 0),
+    )
+    assert spans(FIRST.vkey, ()) == (Span(FIRST.vkey),)
+    assert following(FIRST.vkey, check, None, [OTHER.vkey]).keys == (FIRST.vkey, OTHER.vkey)
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_statements_about_other_keys_introduce_nobody() -> None:
+    with pytest.raises(LogSignatureError, match="other keys"):
+        following(OTHER.vkey, check, TWICE)
+
+
+@pytest.mark.requirement("LEDGER-key-rotated", "LEDGER-forms-strict")
+def test_a_statement_with_any_byte_changed_or_cut_off_is_refused() -> None:
+    one = follows(FIRST, SECOND, 100)
+    for place in range(len(one)):
+        for changed in (one[:place] + bytes([one[place] ^ 1]) + one[place + 1 :], one[:place]):
+            if changed:
+                with pytest.raises(LogError):
+                    parse_rotations(changed, check)
+    assert parse_rotations(b"", check) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        follows(FIRST, SECOND, 100) + follows(FIRST, THIRD, 200),
+        follows(FIRST, SECOND, 100) + follows(SECOND, THIRD, 99),
+        b"\n" + TWICE,
+        TWICE + b"\n",
+        sign_rotation(Rotation(Checkpoint(NAME, 1, b"r" * 32), FIRST.vkey, SECOND.vkey, 1), OTHER.sign, SECOND.sign),
+        sign_rotation(Rotation(Checkpoint(NAME, 1, b"r" * 32), FIRST.vkey, SECOND.vkey, 1), FIRST.sign, OTHER.sign),
+        b"\n".join(follows(FIRST, SECOND, 1).split(b"\n")[:-2]) + b"\n",
+    ],
+)
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_what_does_not_go_on_or_is_not_signed_by_both_is_refused(wrong: bytes) -> None:
+    with pytest.raises(LogError):
+        parse_rotations(wrong, check)
+
+
+def test_a_key_of_another_name_or_the_same_key_follows_nothing() -> None:
+    head = Checkpoint(NAME, 1, b"r" * 32)
+    for new in (Key(4, "example.com/other").vkey, FIRST.vkey):
+        with pytest.raises(LogFormatError):
+            Rotation(head, FIRST.vkey, new, 1).text()
+
+
+# --- at the shell ---
+
+
+@pytest.fixture
+def rotated(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """The old and the new verifier key of a ledger, with a head, a proof and an export that the old one signed."""
+    monkeypatch.setenv("READBACK_SIGNING_KEY_FILE", str(desk.folder / "log.key"))
+    old = desk("ledger", "keys", "create", "--name", NAME, code=0).out.strip()
+    action_id = desk.ship("one", code=0)["id"]
+    desk("ledger", "checkpoint", "--out", "early", code=0)
+    desk("ledger", "prove", action_id, "--out", "proof", code=0)
+    desk("ledger", "export", "--tiles", "export", code=0)
+    new = desk("ledger", "keys", "rotate", code=0).out.strip()
+    desk.ship("two", order_id="o-18", code=None)
+    desk("ledger", "checkpoint", "--out", "late", code=0)
+    return old, new
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_heads_proofs_and_exports_of_either_key_verify_by_either(desk: Desk, rotated: tuple[str, str]) -> None:
+    old, new = rotated
+    assert old != new
+    assert old.split("+")[0] == new.split("+")[0] == NAME
+    both = ("--checkpoint", "early", "--checkpoint", "late")
+    desk("ledger", "verify", *both, code=0)
+    for key in (old, new):
+        given = ("--key", key, "--rotations", "log.key.rotations")
+        desk("ledger", "verify", *both, *given, code=0)
+        desk("ledger", "verify-proof", "proof", *given, code=0)
+        desk("ledger", "verify-export", "export", *given, code=0)
+    desk("ledger", "verify-proof", "proof", "--key", old, code=0)  # the old key knows its own without a statement
+    desk("ledger", "verify", "--checkpoint", "late", "--key", old, code=1)
+    desk("ledger", "verify", "--checkpoint", "late", "--key", old, "--rotations", "none", code=2)
+    assert desk("ledger", "checkpoint", "--witness", "early", code=0)
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_the_keys_are_listed_with_their_spans_and_the_old_one_is_gone(desk: Desk, rotated: tuple[str, str]) -> None:
+    old, new = rotated
+    listed = desk("ledger", "keys", "list", "--json", code=0).json
+    assert [each["key"] for each in listed] == [new, old]
+    assert [each["present"] for each in listed] == [True, False]
+    assert listed[0]["since"] == listed[1]["until"] > 0
+    assert new in desk("ledger", "keys", "list", code=0).out
+    assert desk("ledger", "keys", "show", code=0).out.strip() == new
+    assert sorted(each.name for each in desk.folder.glob("log.key*")) == ["log.key", "log.key.rotations"]
+    again = desk("ledger", "keys", "rotate", "--json", code=0).json["key"]
+    assert [each["key"] for each in desk("ledger", "keys", "list", "--json", code=0).json] == [again, new, old]
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_a_rotation_that_was_broken_off_is_gone_on_with(
+    desk: Desk, rotated: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(path: Path, beside: Path) -> None:
+        raise SettingsError("The machine went down here.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bootstrap, "take_over", dies)
+        desk("ledger", "keys", "rotate", code=5)
+    stated = Path("log.key.rotations").read_bytes()
+    waiting = Path("log.key.next")
+    assert waiting.exists()
+    desk("ledger", "keys", "rotate", code=0)
+    assert Path("log.key.rotations").read_bytes() == stated
+    assert not waiting.exists()
+    assert len(desk("ledger", "keys", "list", "--json", code=0).json) == 3
+    desk("ledger", "verify", "--checkpoint", "early", "--checkpoint", "late", code=0)
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_nothing_is_rotated_where_the_ledger_is_damaged(desk: Desk, rotated: tuple[str, str]) -> None:
+    import apsw
+
+    connection = apsw.Connection(str(desk.ledger))
+    connection.execute("drop trigger event_is_never_changed")
+    connection.execute("update event set envelope = x'00' where seq = 2")
+    connection.close()
+    before = Path("log.key").read_bytes()
+    desk("ledger", "keys", "rotate", code=6)
+    assert Path("log.key").read_bytes() == before
+
+
+# --- whose file it is ---
+
+
+@pytest.mark.requirement("LEDGER-log-key")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666, 0o777])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ledger", "keys", "show"),
+        ("ledger", "keys", "list"),
+        ("ledger", "keys", "rotate"),
+        ("ledger", "checkpoint"),
+        ("ledger", "export", "--tiles", "out"),
+    ],
+)
+def test_a_log_key_that_others_may_read_is_refused_at_every_use(
+    desk: Desk, rotated: tuple[str, str], mode: int, command: tuple[str, ...]
+) -> None:
+    Path("log.key").chmod(mode)
+    refused = desk(*command, *(() if command[-1] != "checkpoint" else ("--json",)), code=5)
+    assert "mode 0600" in refused.err
+    Path("log.key").chmod(0o600)
+    desk(*command, code=0)
+
+
+@pytest.mark.requirement("LEDGER-log-key")
+def test_a_key_that_is_a_link_or_somebody_elses_is_refused(
+    desk: Desk, rotated: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.move("log.key", "elsewhere")
+    Path("log.key").symlink_to("elsewhere")
+    desk("ledger", "keys", "show", code=5)
+    Path("log.key").unlink()
+    shutil.move("elsewhere", "log.key")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: 12_345)
+        desk("ledger", "keys", "show", code=5)
+    desk("ledger", "keys", "show", code=0)
+
+
+@pytest.mark.requirement("LEDGER-log-key")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_an_approvers_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "approver.key"
+    ApproverKey.create(path, "a long passphrase")
+    path.chmod(mode)
+    with pytest.raises(ApprovalError, match="0600"):
+        ApproverKey.open(path, "a long passphrase")
+    path.chmod(0o600)
+    assert ApproverKey.open(path, "a long passphrase").public_key
