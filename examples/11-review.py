@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import tempfile
 
-from readback import Context, Readback, Reading, action
-from readback.ports.sink import IncidentNotice
+from readback import Context, Message, Readback, Reading, Subscriber, action
 
 charges: list[dict[str, object]] = []
 twice = True
+paged: list[str] = []
 
 
 @action(
@@ -58,14 +58,9 @@ def refund(ctx: Context, ref: str, amount: int) -> object:
     return {"ok": True}
 
 
-class Pager:
-    """Where incidents are told, after they are durable. It may fail; no action ever does because of it."""
-
-    def __init__(self) -> None:
-        self.told: list[IncidentNotice] = []
-
-    def tell(self, notice: IncidentNotice) -> None:
-        self.told.append(notice)
+def page(message: Message) -> None:
+    """Is told of incidents, after they are durable. It may fail; no action ever does because of it."""
+    paged.append(str(message.data["severity"]))
 
 
 def main() -> None:
@@ -73,7 +68,10 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Readback.open(
-            f"sqlite:///{folder}/ledger.db", tenant="acme", principal="agent:billing", incident_sink=Pager()
+            f"sqlite:///{folder}/ledger.db",
+            tenant="acme",
+            principal="agent:billing",
+            subscribers=[Subscriber("pager", tell=page, events=["incident.opened"])],
         ) as rb,
     ):
         held = rb.run(charge(ref="c-1", amount=5), operation="charge c-1")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from readback.domain.errors import ReadbackError
     from readback.domain.kind import Kind
     from readback.domain.limits import TenantLimits
+    from readback.domain.message import Message
     from readback.domain.observation import Observation, ObservationStatus
     from readback.domain.outcome import JudgedPostcondition, Outcome
     from readback.domain.planning import Planning
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from readback.domain.saga_outcome import SagaOutcome, StepOutcome
     from readback.domain.side_effect import Consistency, Independence, SideEffect
     from readback.domain.state import State
+    from readback.domain.subscriber import Subscriber
     from readback.domain.verdict import Attribution, Level, Verdict, Why
     from readback.sdk.action import action
     from readback.sdk.approving import ApprovalRequest, ApproverKey
@@ -54,6 +56,7 @@ _HOMES = {
     "Kind": "readback.domain.kind",
     "Level": "readback.domain.verdict",
     "Lookup": "readback.domain.reading",
+    "Message": "readback.domain.message",
     "Observation": "readback.domain.observation",
     "ObservationStatus": "readback.domain.observation",
     "Outcome": "readback.domain.outcome",
@@ -67,6 +70,7 @@ _HOMES = {
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
     "StepOutcome": "readback.domain.saga_outcome",
+    "Subscriber": "readback.domain.subscriber",
     "TenantLimits": "readback.domain.limits",
     "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
@@ -95,6 +99,7 @@ __all__ = [
     "Kind",
     "Level",
     "Lookup",
+    "Message",
     "Observation",
     "ObservationStatus",
     "Outcome",
@@ -108,6 +113,7 @@ __all__ = [
     "SideEffect",
     "State",
     "StepOutcome",
+    "Subscriber",
     "TenantLimits",
     "UnusedProposalWarning",
     "Verdict",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from readback.canon import Json
 from readback.config import Settings, secret_at, settings
 from readback.domain.errors import SettingsError
+from readback.domain.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
     from readback.ports.signer import LogSigner, Signer
-    from readback.ports.sink import IncidentSink
+    from readback.ports.sink import Sink
     from readback.ports.store import LedgerStore
 
 __all__ = [
@@ -40,13 +41,12 @@ __all__ = [
     "create_approver_key",
     "create_log_key",
     "fallback",
-    "incident_fallback",
-    "incident_sinks",
     "keep_file",
     "kept_file",
     "links",
     "log_key",
     "new_tiles",
+    "operator_sink",
     "next_log_key",
     "operator_sink",
     "predicate_engine",
@@ -161,33 +161,39 @@ def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
     return write_fallback(getattr(store, "path", None), record)
 
 
-def incident_sinks(settings: Settings, runtime: Runtime) -> tuple[IncidentSink, ...]:
-    """What the settings say incidents are told to; none where they say nothing. Raises SettingsError."""
-    found: list[IncidentSink] = []
-    if settings.incident_command:
-        from readback.adapters.sink_command import CommandSink
-
-        found.append(CommandSink(settings.incident_command))
-    if settings.incident_webhook:
+def sink(subscriber: Subscriber, runtime: Runtime) -> Sink:
+    """Where a subscriber is told. Raises SettingsError."""
+    timeout_s = subscriber.timeout_s
+    if subscriber.webhook:
         from readback.adapters.sink_webhook import WebhookSink
 
-        secret = secret_at(settings.incident_secret)
-        found.append(WebhookSink(settings.incident_webhook, secret, now_us=runtime.now_us))
-    return tuple(found)
+        secret = secret_at(subscriber.secret)
+        return WebhookSink(subscriber.webhook, secret, now_us=runtime.now_us, timeout_s=timeout_s)
+    if subscriber.command:
+        from readback.adapters.sink_command import CommandSink
+
+        return CommandSink(subscriber.command, timeout_s=timeout_s)
+    if subscriber.tell is not None:
+        from readback.adapters.sink_callable import CallableSink
+
+        return CallableSink(subscriber.tell, timeout_s=timeout_s)
+    from pathlib import Path
+
+    from readback.adapters.sink_file import FileSink
+
+    return FileSink(Path(subscriber.file).expanduser())
 
 
-def incident_fallback(store: LedgerStore, record: dict[str, Json]) -> str:
-    """Where an incident goes that no sink took, or for which there is none: a file beside the ledger.
-
-    Says where that was; "" for a ledger that is no file.
-    """
+def operator_sink(store: LedgerStore) -> Sink | None:
+    """Where the operator is told what nobody else took: a file beside the ledger. None for a ledger that is no file."""
     path = getattr(store, "path", None)
     if path is None:
-        return ""
-    from readback.adapters.sink_fallback import INCIDENTS_SUFFIX, write_fallback
+        return None
+    from pathlib import Path
 
-    where = write_fallback(path, record, INCIDENTS_SUFFIX)
-    return "" if where.startswith("nowhere") else where
+    from readback.adapters.sink_file import OPERATOR_SUFFIX, FileSink
+
+    return FileSink(Path(f"{path}{OPERATOR_SUFFIX}"))
 
 
 def verify_signature(public_key: str, message: bytes, signature: bytes) -> bool:

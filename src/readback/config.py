@@ -19,6 +19,7 @@ from readback.domain.approver_list import approvers_of
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
 from readback.domain.limits import NO_LIMITS, Limits, limits_of
+from readback.domain.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
 TENANT_DEFAULT: Final = "default"
@@ -26,8 +27,9 @@ PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
-LISTS: Final = frozenset({"contracts", "incident_command", "log_keys", "scopes"})
+LISTS: Final = frozenset({"contracts", "log_keys", "scopes"})
 LIMITS: Final = "limits"
+SUBSCRIBERS: Final = "subscribers"
 SEAL: Final = "seal"
 SECRET_MAX_BYTES: Final = 4_096
 APPROVERS: Final = "approvers"
@@ -48,12 +50,10 @@ class Settings:
     """The file of the operator's own recovery table; "" for the default one."""
     table_pin: str = ""
     """The SHA-256 that this file has to have, where the user's own file pins it."""
-    incident_command: tuple[str, ...] = ()
-    """A program with its arguments that is told of incidents: their JSON on its standard input."""
-    incident_webhook: str = ""
-    """An https URL that is told of incidents."""
-    incident_secret: str = ""
-    """Where the webhook's secret is: `env:NAME`, or `file:PATH`; never the secret itself."""
+    subscribers: tuple[Subscriber, ...] = ()
+    """Who is told what the ledger says, by `[subscribers.NAME]`; only from files."""
+    fallback: Subscriber | None = None
+    """Who is told what a subscriber did not take, by `[fallback]`; None for the file beside the ledger."""
     approvers: tuple[Approver, ...] = ()
     """Who may approve, by `[approvers.NAME]`; only from files, and never from one that others may write."""
     scopes: tuple[str, ...] = ()
@@ -181,6 +181,7 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
 def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     table = dict(given)
     listed_approvers, limits, seal = table.pop(APPROVERS, None), table.pop(LIMITS, None), table.pop(SEAL, None)
+    told, fallback = table.pop(SUBSCRIBERS, None), table.pop(FALLBACK, None)
     known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
     for name, value in table.items():
         if name not in known:
@@ -200,6 +201,10 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
         if not isinstance(limits, dict):
             raise SettingsError(f"The key {LIMITS!r} of {path} is not a table.", remedy=f"Write it as [{LIMITS}].")
         found[LIMITS] = limits_of(limits)
+    if told is not None:
+        found[SUBSCRIBERS] = tuple(_placed(path, each) for each in subscribers_of(told, str(path)))
+    if fallback is not None:
+        found[FALLBACK] = _placed(path, subscriber_of(FALLBACK, fallback, str(path)))
     if seal is not None:
         if not isinstance(seal, dict):
             raise SettingsError(f"The key {SEAL!r} of {path} is not a table.", remedy=f"Write it as [{SEAL}].")
@@ -208,6 +213,12 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
         if found.get(name):
             found[name] = str((path.parent / str(found[name])).absolute())  # beside its file
     return found
+
+
+def _placed(path: Path, subscriber: Subscriber) -> Subscriber:
+    """With its file, if it has one, beside the settings file."""
+    named = Path(subscriber.file).expanduser() if subscriber.file else None
+    return subscriber if named is None else replace(subscriber, file=str((path.parent / named).absolute()))
 
 
 def _check_rights(path: Path) -> None:

@@ -151,9 +151,8 @@ def test_whoever_froze_it_does_not_lift_it(desk: Desk, twice: Any) -> None:
 
 def test_an_incident_is_listed_and_shown_with_its_next_command(desk: Desk, twice: Any) -> None:
     [row] = desk("incidents", "list", "--json", code=0).json
-    assert row["told_us"] > 0, "without a sink it went to the file beside the ledger"
-    lines = Path(f"{desk.ledger}.incidents.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [row["id"]]
+    lines = Path(f"{desk.ledger}.operator.jsonl").read_text().splitlines()
+    assert [json.loads(line)["data"]["incident"] for line in lines] == [row["id"]], "nobody else is told of incidents"
     assert row["id"] in desk("incidents", "list", code=0).out
     shown = desk("incidents", "show", row["id"], code=0)
     assert row["cause"] in shown.out
@@ -167,10 +166,11 @@ def test_an_incident_goes_to_the_command_that_the_settings_name(
     folder = tmp_path / "config" / "readback"
     folder.mkdir(parents=True)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (folder / "config.toml").write_text(f'incident_command = ["tee", "{tmp_path / "told.json"}"]\n', encoding="utf-8")
+    pager = f'[subscribers.pager]\ncommand = ["tee", "{tmp_path / "told.json"}"]\nevents = ["incident.opened"]\n'
+    (folder / "config.toml").write_text(pager, encoding="utf-8")
     told = desk.run("charge", "--operation", "c-1", ref="c-1", amount="5", how="twice", code=4).json
-    assert json.loads((tmp_path / "told.json").read_text())["action"] == told["id"]
-    assert not Path(f"{desk.ledger}.incidents.jsonl").exists()
+    assert json.loads((tmp_path / "told.json").read_text())["subject"] == told["id"]
+    assert not Path(f"{desk.ledger}.operator.jsonl").exists()
 
 
 def test_a_dead_sink_fails_no_action_and_is_told_when_it_is_back(
@@ -180,14 +180,16 @@ def test_a_dead_sink_fails_no_action_and_is_told_when_it_is_back(
     folder.mkdir(parents=True)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     told, script = tmp_path / "told.json", tmp_path / "tell"
-    (folder / "config.toml").write_text(f'incident_command = ["{script}"]\n', encoding="utf-8")
+    pager = f'[subscribers.pager]\ncommand = ["{script}"]\nevents = ["incident.opened"]\n'
+    (folder / "config.toml").write_text(pager, encoding="utf-8")
     desk.run("charge", "--operation", "c-1", ref="c-1", amount="5", how="twice", code=4)
-    assert desk("incidents", "list", "--json", code=0).json[0]["told_us"] == 0
+    [operator] = Path(f"{desk.ledger}.operator.jsonl").read_text().splitlines()
+    assert json.loads(operator)["undeliveredto"] == "pager", "an incident waits for nobody"
     script.write_text(f"#!/bin/sh\ncat > {told}\n", encoding="utf-8")
     script.chmod(0o700)
+    desk.runtime.advance(60)
     desk("resume", "--contracts", CONTRACTS, "--json")
-    assert desk("incidents", "list", "--json", code=0).json[0]["told_us"] > 0
-    assert json.loads(told.read_text())["severity"] == "high"
+    assert json.loads(told.read_text())["data"]["severity"] == "high"
 
 
 def test_another_tenants_queue_freezes_and_incidents_are_not_seen(desk: Desk, twice: Any) -> None:

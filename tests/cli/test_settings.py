@@ -159,15 +159,65 @@ def test_a_broken_settings_file_ends_a_command_with_5(desk: Desk, tmp_path: Path
         own.rmdir()
 
 
-def test_what_incidents_are_told_to_is_the_operators_to_say(own: Path) -> None:
+def test_who_is_told_is_the_operators_to_say(own: Path) -> None:
     own.write_text(
-        'incident_command = ["notify", "--urgent"]\nincident_webhook = "https://example.org/h"\n'
-        'incident_secret = "env:HOOK"\n',
+        """
+        [subscribers.pager]
+        command = ["notify", "--urgent"]
+        events = ["incident.opened"]
+        [subscribers.bus]
+        webhook = "https://example.org/h"
+        secret = "env:HOOK"
+        naming = "both"
+        tenants = ["acme"]
+        from_start = true
+        attempts = 3
+        give_up_s = 60
+        timeout_s = 2.5
+        [fallback]
+        file = "told.jsonl"
+        """,
         encoding="utf-8",
     )
     found = settings()
-    assert found.incident_command == ("notify", "--urgent")
-    assert (found.incident_webhook, found.incident_secret) == ("https://example.org/h", "env:HOOK")
-    own.write_text('incident_command = "rm -rf /"\n', encoding="utf-8")
-    with pytest.raises(SettingsError, match="list of texts"):
+    pager, bus = found.subscribers
+    assert (pager.name, pager.command, pager.events) == ("pager", ("notify", "--urgent"), ("incident.opened",))
+    assert (bus.webhook, bus.secret, bus.naming) == ("https://example.org/h", "env:HOOK", "both")
+    assert (bus.tenants, bus.from_start, bus.attempts) == (("acme",), True, 3)
+    assert (bus.give_up_s, bus.timeout_s) == (60, 2.5)
+    assert found.fallback is not None
+    assert found.fallback.file == str(own.parent / "told.jsonl"), "beside the settings file"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'subscribers = "pager"',
+        "[subscribers]\npager = 1",
+        '[subscribers.pager]\ncommand = "rm -rf /"',
+        "[subscribers.pager]\nfile = 7",
+        '[subscribers.pager]\nfile = "a"\ncommand = ["b"]',
+        "[subscribers.pager]\nevents = []",
+        '[subscribers.pager]\nwebhook = "https://example.org"',
+        '[subscribers.pager]\nfile = "a"\nsecret = "env:X"',
+        '[subscribers.pager]\nfile = "a"\nevents = ["no.such"]',
+        '[subscribers.pager]\nfile = "a"\nnaming = "camel"',
+        '[subscribers.pager]\nfile = "a"\nattempts = 0',
+        '[subscribers.pager]\nfile = "a"\nattempts = 1.5',
+        '[subscribers.pager]\nfile = "a"\ngive_up_s = -1',
+        '[subscribers.pager]\nfile = "a"\ntimeout_s = 0',
+        '[subscribers.pager]\nfile = "a"\ntimeout_s = true',
+        '[subscribers.pager]\nfile = "a"\nfrom_start = "yes"',
+        '[subscribers.pager]\nfile = "a"\ntell = "print"',
+        '[subscribers.pager]\nfile = "a"\nfiles = "b"',
+        '[subscribers.Pager]\nfile = "a"',
+        '[subscribers."a/b"]\nfile = "a"',
+        '[subscribers.operator]\nfile = "a"',
+        "fallback = 1",
+        "[fallback]\nfile = []",
+    ],
+)
+def test_a_subscriber_that_makes_no_sense_is_refused(own: Path, said: str) -> None:
+    own.write_text(said, encoding="utf-8")
+    with pytest.raises(SettingsError):
         settings()

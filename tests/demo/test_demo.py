@@ -198,7 +198,7 @@ def test_the_killed_worker_left_an_unknown_that_another_one_settled(run: Run) ->
 def test_it_leaves_its_ledger_and_nothing_else(run: Run) -> None:
     left = [path.relative_to(run.here).as_posix() for path in run.here.rglob("*")]
     ledger = "readback-demo/ledger.db"
-    assert sorted(left) == ["readback-demo", ledger, f"{ledger}.incidents.jsonl"]
+    assert sorted(left) == ["readback-demo", ledger, f"{ledger}.operator.jsonl"]
     assert list(run.temporary.iterdir()) == []
     assert _processes_of(run.temporary) == []
 

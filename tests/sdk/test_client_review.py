@@ -8,11 +8,21 @@ from typing import Any
 
 import pytest
 
-from readback import Approver, ApproverKey, AsyncReadback, Context, Readback, Reading, State, action
+from readback import (
+    Approver,
+    ApproverKey,
+    AsyncReadback,
+    Context,
+    Message,
+    Readback,
+    Reading,
+    State,
+    Subscriber,
+    action,
+)
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.idempotency import Resolution
 from readback.domain.review import resolution_bytes
-from readback.ports.sink import IncidentNotice
 from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
@@ -21,12 +31,16 @@ from tests.sdk.given import PRINCIPAL, TENANT
 PASSPHRASE = "correct horse battery"
 
 
-class Sink:
+class Pager:
     def __init__(self) -> None:
-        self.told: list[IncidentNotice] = []
+        self.told: list[Message] = []
 
-    def tell(self, notice: IncidentNotice) -> None:
-        self.told.append(notice)
+    def tell(self, message: Message) -> None:
+        self.told.append(message)
+
+    @property
+    def subscribers(self) -> list[Subscriber]:
+        return [Subscriber("pager", tell=self.tell, events=("incident.opened",), timeout_s=60)]
 
 
 @pytest.fixture
@@ -86,8 +100,8 @@ def given(key: ApproverKey, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("TRUTH-hold-signed")
 def test_about_a_critical_mutation_only_a_listed_approver_decides_who_signs_it(key: ApproverKey) -> None:
-    sink, made = Sink(), wipe_of(disks())
-    with Readback.open(**given(key, incident_sink=sink)) as rb:
+    made = wipe_of(disks())
+    with Readback.open(**given(key, subscribers=Pager().subscribers)) as rb:
         told = rb.run(made(disk="d-1"), operation="op-1")
         assert (told.state, told.verified) == (State.REVIEW_REQUIRED, False)
         packet = rb.review(told.id)
@@ -163,10 +177,10 @@ def test_bad_input_is_refused_before_anything_is_done(key: ApproverKey, how: dic
 
 
 def test_the_async_client_does_the_same(key: ApproverKey) -> None:
-    sink = Sink()
+    pager = Pager()
 
     async def main() -> None:
-        async with AsyncReadback.open(**given(key, incident_sink=sink)) as rb:
+        async with AsyncReadback.open(**given(key, subscribers=pager.subscribers)) as rb:
             told = await rb.run(wipe_of(disks())(disk="d-1"), operation="op-1")
             packet = rb.review(told.id)
             ended = await rb.resolve(
@@ -206,27 +220,26 @@ def test_incidents_are_told_after_the_commit_by_both_clients_and_a_broken_sink_b
     def found(ctx: Context, ref: str) -> list[Reading]:
         return [Reading.of(one, stamp=one["stamp"]) for one in rows.values() if one["stamp"] == ctx.stamp] * 2
 
-    class Broken:
-        def tell(self, notice: IncidentNotice) -> None:
-            raise RuntimeError("nobody home")
+    def broken(message: Message) -> None:
+        raise RuntimeError("nobody home")
 
     rows: dict[str, Any] = {}
-    runtime, sink = VirtualRuntime(), Sink()
+    runtime, pager = VirtualRuntime(), Pager()
     terms = given(key, store=None, url=f"sqlite:///{tmp_path / 'readback.db'}", runtime=runtime)
-    with Readback.open(**terms, incident_sink=Broken()) as rb:
+    with Readback.open(**terms, subscribers=[Subscriber("pager", tell=broken)]) as rb:
         first = rb.run(post(ref="1"), operation="op-1")
         assert first.incident
-        [untold] = rb.incidents()
-        assert untold.told_us == 0
+        assert len(rb.incidents()) == 1
     runtime.advance(60)
 
     async def main() -> None:
-        async with AsyncReadback.open(**terms, incident_sink=sink) as rb:
+        async with AsyncReadback.open(**terms, subscribers=pager.subscribers) as rb:
             second = await rb.run(post(ref="2"), operation="op-2")
             await rb.resume()
             assert second.incident
 
     asyncio.run(main())
     with Readback.open(**terms) as rb:
-        assert sorted(notice.cause for notice in sink.told) == sorted(i.cause for i in rb.incidents())
-        assert all(incident.told_us for incident in rb.incidents())
+        told = [str(message.data["cause"]) for message in pager.told]
+        assert sorted(told) == sorted(incident.cause for incident in rb.incidents())
+        assert len(told) == 2

@@ -288,14 +288,6 @@ def _first(world: World, store: LedgerStore) -> Any:
     return stored.projection
 
 
-def _told_by_another(store: LedgerStore) -> None:
-    """Says of acme's incidents, in another tenant's name, that they were told."""
-    known = store.incidents("acme", open_only=False)
-    assert known
-    for each in known:
-        store.told(OTHER, each.id, 7)
-
-
 def _met(store: LedgerStore, world: World) -> list[object]:
     """What a new action of another tenant meets, under a key that is taken, on an order that is frozen."""
     met = store.opening(OTHER, _first(world, store).key_hash, ["resource:order/o-3"])
@@ -318,7 +310,6 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "frozen": lambda store, world: store.frozen(OTHER, ["resource:order/o-3"]),
     "opening": _met,
     "incidents": lambda store, world: store.incidents(OTHER, open_only=False),
-    "told": lambda store, world: _told_by_another(store),
     "in_flight": lambda store, world: store.in_flight(OTHER),
     "pace": lambda store, world: store.pace(OTHER, 0, 0, 1),
     "page": lambda store, world: store.page(ActionFilter(OTHER)),

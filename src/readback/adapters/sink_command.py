@@ -1,7 +1,7 @@
-"""Tells an incident to a command: its JSON on standard input, no shell, a limit of time.
+"""Tells a message to a command: its JSON on standard input, no shell, a limit of time.
 
-Chosen by bootstrap from the settings' key `incident_command`. The command's arguments are the operator's alone; nothing
-of an incident becomes an argument. Exit code 0 means that it was taken.
+Chosen by bootstrap for a subscriber with `command`. The command's arguments are the operator's alone; nothing of a
+message becomes an argument. Exit code 0 means that it was taken.
 """
 
 from __future__ import annotations
@@ -10,51 +10,74 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
-from typing import Final
 
 from readback.canon import envelope_bytes
 from readback.domain.errors import SettingsError, SinkError
-from readback.ports.sink import IncidentNotice
-
-TIMEOUT_SECONDS: Final = 10.0
+from readback.domain.message import Message
 
 
 class CommandSink:
-    """Runs `argv` once an incident. Raises SettingsError for an empty one."""
+    """Runs `argv` once a message. Raises SettingsError for an empty one."""
 
-    def __init__(self, argv: Sequence[str], *, timeout_s: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, argv: Sequence[str], *, timeout_s: float) -> None:
         if not argv or not all(argv[:1]):
-            raise SettingsError("incident_command names no program.", remedy="Write it as a list: program, arguments.")
+            raise SettingsError("A command names no program.", remedy="Write it as a list: program, arguments.")
         self._argv = list(argv)
         self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
 
-    def tell(self, notice: IncidentNotice) -> None:
+    def deliver(self, message: Message) -> None:
         """Raises SinkError where it cannot be started, takes too long, or ends with another code than 0."""
+        process = self._start()
         try:
-            process = subprocess.Popen(
-                self._argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that what it starts can be ended with it
-            )
-        except (OSError, ValueError) as error:
-            raise SinkError(f"The incident command {self._argv[0]!r} cannot be started: {error}") from error
-        try:
-            process.communicate(envelope_bytes(notice.as_json()) + b"\n", timeout=self._timeout_s)
+            process.communicate(envelope_bytes(message.as_json()) + b"\n", timeout=self._timeout_s)
         except subprocess.TimeoutExpired as late:
+            raise SinkError(f"The command {self._argv[0]!r} took over {self._timeout_s:g} s.") from late
+        finally:
+            with self._lock:
+                self._process = None
             _end(process)
-            raise SinkError(f"The incident command {self._argv[0]!r} took over {self._timeout_s:g} s.") from late
         if process.returncode != 0:
-            raise SinkError(f"The incident command {self._argv[0]!r} ended with {process.returncode}.")
+            raise SinkError(f"The command {self._argv[0]!r} ended with {process.returncode}.")
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                _kill(self._process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._stopped:
+                raise SinkError(f"The command {self._argv[0]!r} is not started any more.")
+            try:
+                self._process = subprocess.Popen(
+                    self._argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # so that what it starts can be ended with it
+                )
+            except (OSError, ValueError) as error:
+                raise SinkError(f"The command {self._argv[0]!r} cannot be started: {error}") from error
+            return self._process
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The command and whatever it started; only while it has not been waited for, so that its number is its own."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The command and whatever it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
+    _kill(process)
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:

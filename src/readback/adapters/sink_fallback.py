@@ -1,7 +1,7 @@
 """The last resort for a record that nobody took: a file beside the ledger, else the temporary folder.
 
-Called through bootstrap when an append failed after an effect, and for incidents that no sink took. It must never
-raise, and never be read back as truth: attempt and incident are in the ledger, and the next start finds them there.
+Called through bootstrap when an append failed after an effect. It must never raise, and never be read back as truth:
+the attempt is in the ledger, and the next start finds it there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from readback.canon import Json
 
 SUFFIX = ".unrecorded.jsonl"
-INCIDENTS_SUFFIX = ".incidents.jsonl"
 
 
 def write_fallback(ledger: object, record: dict[str, Json], suffix: str = SUFFIX) -> str:

@@ -1,89 +1,188 @@
-"""Tells an incident to a webhook: JSON, signed with HMAC-SHA256, under an id that stays the same.
+"""Tells messages to a webhook: CloudEvents JSON, signed in the manner of Standard Webhooks, under an id that stays.
 
-Chosen by bootstrap from the settings' keys `incident_webhook` and `incident_secret`. It follows no redirect, sends no
-credential but the signature, and takes any 2xx for "taken". The answer's body is not read as anything.
+Chosen by bootstrap for a subscriber with `webhook` and `secret`. It follows no redirect, uses no proxy, sends no
+credential but the signature, and takes any 2xx for "taken". The answer's body is not read. The socket is its own, so
+that it can be shut from another thread: a receiver that dribbles its answer is held to the limit all the same.
 
-The signature is over the time and the body, so that an old notice cannot be sent again as a new one:
-``hex(HMAC-SHA256(secret, X-Readback-Time + "." + body))``.
+``webhook-signature: v1,base64(HMAC-SHA256(secret, webhook-id + "." + webhook-timestamp + "." + body))``, the timestamp
+in seconds, so that an old message cannot be sent again as a new one. See https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
-from collections.abc import Callable
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from hashlib import sha256
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
+from socket import SHUT_RDWR, create_connection, socket
 from typing import Final
 from urllib.parse import urlsplit
 
 from readback.canon import envelope_bytes
 from readback.domain.errors import SettingsError, SinkError
-from readback.ports.sink import IncidentNotice
+from readback.domain.message import MEDIA, Message
 
-TIMEOUT_SECONDS: Final = 10.0
-ID_HEADER: Final = "Idempotency-Key"
-TIME_HEADER: Final = "X-Readback-Time"
-SIGNATURE_HEADER: Final = "X-Readback-Signature"
-SECRET_MIN_BYTES: Final = 16
+ID_HEADER: Final = "webhook-id"
+TIME_HEADER: Final = "webhook-timestamp"
+SIGNATURE_HEADER: Final = "webhook-signature"
+SECRET_PREFIX: Final = "whsec_"
+SECRET_MIN_BYTES: Final = 24
+SECRET_MAX_BYTES: Final = 512
+RETRY_AFTER_MAX_US: Final = 24 * 3600 * 1_000_000
+"""A receiver may ask for a pause of up to a day; a longer one counts as a day."""
+NEVER: Final = frozenset({400, 413, 415, 422})
+"""Answers that say that this message will never be taken. All others may be temporary, and it is tried again."""
+US: Final = 1_000_000
 
 
 class WebhookSink:
     """Posts to `url`. `secret` is shared with whoever checks the signature; `now_us` is the clock.
 
-    Raises SettingsError for a URL that is neither https nor on this machine, or a secret under 16 bytes.
+    Raises SettingsError for a URL that is neither https nor on this machine, or a secret that is too short.
     """
 
     def __init__(
-        self, url: str, secret: bytes, *, now_us: Callable[[], int], timeout_s: float = TIMEOUT_SECONDS
+        self, url: str, secret: bytes, *, now_us: Callable[[], int], timeout_s: float, tls: ssl.SSLContext | None = None
     ) -> None:
         parts = urlsplit(url)
-        here = parts.scheme == "http" and _is_here(parts.hostname or "")
-        if not parts.hostname or parts.username or not (parts.scheme == "https" or here):
-            raise SettingsError(
-                "incident_webhook takes an https URL without credentials; http only on this machine.",
-                remedy="Correct the URL; the secret belongs under incident_secret.",
-            )
-        if len(secret) < SECRET_MIN_BYTES:
-            raise SettingsError(
-                f"The secret of incident_webhook has under {SECRET_MIN_BYTES} bytes.",
-                remedy="Use a longer one, as from `openssl rand -hex 32`.",
-            )
-        self._url, self._secret, self._now_us, self._timeout_s = url, secret, now_us, timeout_s
-        self._host = parts.hostname
-
-    def tell(self, notice: IncidentNotice) -> None:
-        """Raises SinkError where it is not answered with 2xx in time."""
-        import httpx
-
-        body = envelope_bytes(notice.as_json())
+        host = parts.hostname or ""
+        here = parts.scheme == "http" and _is_here(host)
         try:
-            answer = self._post(body, notice.id)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise SinkError(f"The incident webhook at {self._host} failed: {type(error).__name__}.") from error
-        if not 200 <= answer < 300:
-            raise SinkError(f"The incident webhook at {self._host} answered {answer}.")
+            port = parts.port
+        except ValueError:
+            host, port = "", None
+        if not host or parts.username or not url.isascii() or not (parts.scheme == "https" or here):
+            raise SettingsError(
+                "A webhook takes an https URL without credentials; http only on this machine.",
+                remedy="Correct the URL; the secret belongs under secret.",
+            )
+        self._secret = secret_bytes(secret)
+        self._now_us, self._timeout_s = now_us, timeout_s
+        self._host, self._port = host, port or (80 if here else 443)
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._tls = None if here else tls or ssl.create_default_context()
+        self._lock = threading.Lock()
+        self._socket: socket | None = None
+        self._stopped = False
 
-    def _post(self, body: bytes, incident_id: str) -> int:
-        import httpx
+    def deliver(self, message: Message) -> None:
+        """Raises SinkError where it is not answered with 2xx in time."""
+        body = envelope_bytes(message.as_json())
+        try:
+            with self._bounded() as connection:
+                connection.request("POST", self._path, body, self._headers(message.id, body))
+                with connection.getresponse() as answer:  # whatever else it says is not read
+                    status, pause = answer.status, answer.getheader("Retry-After")
+        except (HTTPException, OSError, ValueError) as error:
+            raise SinkError(f"The webhook at {self._host} failed: {type(error).__name__}.") from error
+        if not 200 <= status < 300:
+            details = {"final": status in NEVER, "retry_after_us": self._pause(pause)}
+            raise SinkError(f"The webhook at {self._host} answered {status}.", details=details)
 
-        at = str(self._now_us())
-        headers = {
-            "Content-Type": "application/json",
-            ID_HEADER: incident_id,
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            _shut(self._socket)
+
+    @contextmanager
+    def _bounded(self) -> Iterator[HTTPConnection]:
+        """A connection that is held to the limit of time as a whole, not only between two bytes."""
+        plain = create_connection((self._host, self._port), self._timeout_s)
+        tls = self._tls
+        # Registered before the handshake, which takes as long as the other side likes.
+        made = plain if tls is None else tls.wrap_socket(plain, False, False, server_hostname=self._host)
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            _shut(made)
+
+        watch = threading.Timer(self._timeout_s, end)
+        watch.daemon = True
+        try:
+            self._register(made)
+            watch.start()
+            if isinstance(made, ssl.SSLSocket):
+                made.do_handshake()
+            kind = HTTPConnection if tls is None else HTTPSConnection
+            connection = kind(self._host, self._port)
+            connection.sock = made
+            yield connection
+            connection.close()
+            if late.is_set():
+                raise TimeoutError  # an answer that was cut short reads like a whole one
+        finally:
+            watch.cancel()
+            if watch.ident is not None:
+                watch.join()
+            self._register(None)
+            made.close()
+
+    def _register(self, made: socket | None) -> None:
+        with self._lock:
+            self._socket = made
+            if self._stopped:
+                _shut(made)
+
+    def _headers(self, message_id: str, body: bytes) -> dict[str, str]:
+        at = str(self._now_us() // US)
+        return {
+            "Content-Type": f"{MEDIA}; charset=utf-8",
+            "Connection": "close",
+            "User-Agent": "readback",
+            ID_HEADER: message_id,
             TIME_HEADER: at,
-            SIGNATURE_HEADER: signature(self._secret, at, body),
+            SIGNATURE_HEADER: signature(self._secret, message_id, at, body),
         }
-        limit = httpx.Timeout(self._timeout_s)
-        with (
-            httpx.Client(timeout=limit, follow_redirects=False, trust_env=False) as client,
-            client.stream("POST", self._url, content=body, headers=headers) as response,
-        ):
-            return int(response.status_code)  # whatever else it says is not read
+
+    def _pause(self, asked: str | None) -> int:
+        """How long the receiver wants to be left alone: seconds, or a date."""
+        if asked is None:
+            return 0
+        text = asked.strip()
+        if text.isascii() and text.isdigit():
+            return min(int(text[:9]) * US, RETRY_AFTER_MAX_US)
+        try:
+            until_us = int(parsedate_to_datetime(text).timestamp()) * US
+        except (ValueError, OverflowError):
+            return 0
+        return min(max(until_us - self._now_us(), 0), RETRY_AFTER_MAX_US)
 
 
-def signature(secret: bytes, at: str, body: bytes) -> str:
-    """What stands in the signature header for a body sent at a time."""
-    return hmac.new(secret, at.encode() + b"." + body, sha256).hexdigest()
+def secret_bytes(secret: bytes) -> bytes:
+    """The key in a secret: base64 behind `whsec_`, or the bytes as they are. Raises SettingsError."""
+    key = secret
+    if secret.startswith(SECRET_PREFIX.encode()):
+        try:
+            key = base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
+        except binascii.Error as error:
+            raise SettingsError(f"What follows {SECRET_PREFIX} in a webhook's secret is no base64.") from error
+    if not SECRET_MIN_BYTES <= len(key) <= SECRET_MAX_BYTES:
+        raise SettingsError(
+            f"The secret of a webhook has not {SECRET_MIN_BYTES} to {SECRET_MAX_BYTES} bytes.",
+            remedy="Use one as from `openssl rand -hex 32`.",
+        )
+    return key
+
+
+def signature(key: bytes, message_id: str, at: str, body: bytes) -> str:
+    """What stands in the signature header for a body sent at a time (in seconds)."""
+    signed = hmac.new(key, f"{message_id}.{at}.".encode() + body, sha256).digest()
+    return "v1," + base64.b64encode(signed).decode()
+
+
+def _shut(found: socket | None) -> None:
+    """Ends whatever waits on a socket. Past TLS's own farewell, which would wait for the other side."""
+    if found is not None:
+        with suppress(OSError):
+            socket.shutdown(found, SHUT_RDWR)
 
 
 def _is_here(host: str) -> bool:
@@ -93,4 +192,4 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-__all__ = ["ID_HEADER", "SIGNATURE_HEADER", "TIME_HEADER", "WebhookSink", "signature"]
+__all__ = ["ID_HEADER", "SIGNATURE_HEADER", "TIME_HEADER", "WebhookSink", "secret_bytes", "signature"]

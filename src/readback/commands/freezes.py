@@ -70,7 +70,7 @@ def lift(
         ids = reviews.freezers(session, subject)
         signature = signed(lift_bytes(session.scope.tenant, subject, ids, name, reason), key)
         ids, order = reviews.lifting(session, subject, who=name, reason=reason, signature=signature)
-        driver = SyncDriver(session.store, session.runtime, session.herald)
+        driver = SyncDriver(session.store, session.runtime, session.courier)
         try:
             for action_id in ids:
                 driver.drive(reviewing.lift(action_id, subject, order, session.scope.tenant))

@@ -21,7 +21,8 @@ def incidents() -> None:
     """List incidents, and show one.
 
     While one of a cause is open, a second only counts. It is closed when the review of the action that opened it is
-    resolved. Who is told of incidents stands in the settings: `incident_command`, `incident_webhook`.
+    resolved. Subscribers are told of it (`incident.opened`; see `readback events`); where there is none, the file
+    beside the ledger is.
     """
 
 
@@ -74,8 +75,6 @@ def _row(one: Incident) -> dict[str, Json]:
         "open": not one.closed_us,
         "opened_us": one.opened_us,
         "opened": moment(one.opened_us),
-        "told_us": one.told_us,
-        "told": moment(one.told_us),
         "closed_us": one.closed_us,
         "closed": moment(one.closed_us),
     }
@@ -86,10 +85,10 @@ def _draw(found: list[Incident]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("id", "severity", "cause", "seen", "opened", "told", "state"):
+    for name in ("id", "severity", "cause", "seen", "opened", "state"):
         table.add_column(name, overflow="fold", no_wrap=name == "id")
     for one in found:
         state = "closed" if one.closed_us else "open"
-        opened, told = moment(one.opened_us)[:SECONDS], "yes" if one.told_us else "not yet"
-        table.add_row(one.id, one.severity, Text(safe(one.cause, 120)), str(one.seen), opened, told, state)
+        opened = moment(one.opened_us)[:SECONDS]
+        table.add_row(one.id, one.severity, Text(safe(one.cause, 120)), str(one.seen), opened, state)
     console().print(table)

@@ -89,6 +89,7 @@ def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str =
             runtime=bootstrap.runtime(),
             store=store,
             recovery_table=table,
+            tells=not read_only,
         )
     except ReadbackError:
         store.close()

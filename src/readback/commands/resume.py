@@ -92,8 +92,8 @@ def resume(
 def go_on_with_all(session: Session, served: Served, *, quiet: bool) -> Resumed:
     """Every due action once. A store that fails ends the pass, since nothing more could be recorded."""
     resumed, seen = Resumed(), set[str]()
-    driver = SyncDriver(session.store, session.runtime, session.herald)
-    session.herald.sweep(*served.tenants)
+    driver = SyncDriver(session.store, session.runtime, session.courier)
+    session.courier.sweep()
     try:
         while fresh := [each for each in session.due(2 * len(seen) + PAGE, served.due) if each not in seen]:
             for action_id in fresh:

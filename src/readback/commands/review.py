@@ -127,7 +127,7 @@ def resolve(
             reason=reason,
             signature=signed(message, key),
         )
-        driver = SyncDriver(session.store, session.runtime, session.herald)
+        driver = SyncDriver(session.store, session.runtime, session.courier)
         try:
             driver.drive(reviews.resolving(session, order))
             outcome = driver.drive(session.look(action_id))

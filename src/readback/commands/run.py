@@ -93,7 +93,7 @@ def _run(
 ) -> int:
     operation, wait, goal, step = how
     ticket = attend.Ticket()
-    driver = SyncDriver(session.store, session.runtime, session.herald)
+    driver = SyncDriver(session.store, session.runtime, session.courier)
     try:
         until_us = session.give_up_us(wait)
         request = session.request(proposal, operation, goal, step)

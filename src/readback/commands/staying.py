@@ -62,7 +62,7 @@ class Worker:
         self._session, self._served, self._share = session, served, served.share(concurrency)
         self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
         self._say: Callable[[str], None] = _silent if quiet else note
-        self._driver = AsyncDriver(session.store, session.runtime, session.herald)
+        self._driver = AsyncDriver(session.store, session.runtime, session.courier)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
         """How many of each tenant's actions are worked on now."""
@@ -114,7 +114,7 @@ class Worker:
     # --- taking up ---
 
     def _take_up(self) -> None:
-        self._session.herald.sweep(*self._served.tenants)
+        self._session.courier.sweep()
         store, runtime = self._session.store, self._session.runtime
         free = self._concurrency - len(self._tasks)
         if free <= 0:

@@ -13,7 +13,7 @@
     │   ├── ExpressionError, TemplateError
     │   └── ContractChangedError
     ├── SettingsError (5)               the operator's
-    │   └── SinkError                   of what incidents are told to; no action ever fails by it
+    │   └── SinkError                   of where messages go; no action ever fails by it
     ├── VerifierError (5)               the reader's or the predicate's: the outcome stays undetermined
     │   └── ReaderFailedError, ReaderTypeError, ReaderTimeoutError, OutOfScopeReadingError
     ├── ToolError (3)                   the tool's; drivers turn it into an observation
@@ -299,10 +299,13 @@ class SettingsError(ReadbackError):
 
 
 class SinkError(SettingsError):
-    """An incident could not be told. It stays open in the ledger, untold, and is told again later."""
+    """A message was not taken. It stays the subscriber's, and is told again later.
+
+    `details`: `final` where it never will be taken, `retry_after_us` where the subscriber asks for a pause.
+    """
 
     code = "settings.sink"
-    remedy_default = "Look at what `incident_command` or `incident_webhook` names; the incident is told again."
+    remedy_default = "Look at what the subscriber names; `readback events list` says how it stands."
 
 
 # --- the verifier's fault -----------------------------------------------------------------------------------

@@ -18,8 +18,6 @@ from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
 LOOKS_MAX: Final = 5
 MARKS: Final = (b'"frozen_for"', b'"severity"', b'"lift"', b'"closes"')
 """An entry without any of these keys does nothing beside its action, and is not opened for it."""
-TOLD: Final = "told_us"
-"""The one column that no entry tells: whether a sink took an incident. It decides nothing, and is checked for sense."""
 
 
 @dataclass(slots=True)
@@ -108,14 +106,12 @@ class Controls:
                 yield wanted.action_id, f"Incident {at[1]} was opened, and is not there."
             elif wanted is None:
                 yield found.action_id, f"Incident {at[1]} is there, and no entry opened it."
-            elif replace(found, told_us=0) != wanted:
+            elif found != wanted:
                 yield found.action_id, f"Incident {at[1]} is {_differences(found, wanted)}."
-            elif found.told_us and found.told_us < found.opened_us:
-                yield found.action_id, f"Incident {at[1]} was told before it was opened."
 
 
 def _differences(found: Freeze | Incident, wanted: Freeze | Incident) -> str:
-    names = [f.name for f in fields(found) if f.name != TOLD]
+    names = [f.name for f in fields(found)]
     differ = [name for name in names if getattr(found, name) != getattr(wanted, name)]
     said = (f"{name} {getattr(found, name)!r} beside {getattr(wanted, name)!r}" for name in differ)
     return "recorded with " + ", ".join(said)

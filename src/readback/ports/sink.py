@@ -1,64 +1,30 @@
-"""Where incidents are told: a command, a webhook, or whatever a program hands in.
+"""Where messages go: a webhook, a command, a file, or a callable of a program.
 
-Called by the sdk's herald after an incident is durable, in a thread of its own, so that nothing waits for a sink and
-none can fail an action. What is told holds ids and words of ours, never a value from a system of record.
+Called by the sdk's delivery, in a thread that nothing else waits for. Chosen by bootstrap. What a sink is given holds
+ids, names, codes and words of ours alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
-from readback.canon import Json
-
-NOTICE_FORMAT = 1
+from readback.domain.message import Message
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentNotice:
-    """What is told of an incident. `id` is the same each time it is told: whoever hears it twice can tell.
+class Sink(Protocol):
+    """Takes messages. Trusted with nothing: whatever it does, entries stay as they are, and nobody waits for it."""
 
-    `seen`: how often its cause has come up while it was open. Times in microseconds.
-    """
+    def deliver(self, message: Message) -> None:
+        """Returns once the message has been taken, within the sink's own limit of time.
 
-    id: str
-    tenant: str
-    severity: str
-    cause: str
-    action: str
-    opened_us: int
-    seen: int = 1
-    contract: str = ""
-    target: str = ""
-    state: str = ""
-    review: str = ""
+        Raises whatever it likes where it has not; a `SinkError` may say in its details that it never will be taken
+        (`final`), or when to come again (`retry_after_us`). The same message may come again also where it was taken (a
+        process may die in between), with the same id. Called from one thread at a time.
+        """
+        ...
 
-    def as_json(self) -> dict[str, Json]:
-        """The notice as plain data: what a command gets on its standard input and a webhook as its body."""
-        return {
-            "format": NOTICE_FORMAT,
-            "id": self.id,
-            "tenant": self.tenant,
-            "severity": self.severity,
-            "cause": self.cause,
-            "action": self.action,
-            "opened_us": self.opened_us,
-            "seen": self.seen,
-            "contract": self.contract,
-            "target": self.target,
-            "state": self.state,
-            "review": self.review,
-            "next": f"readback review show {self.action}",
-        }
-
-
-class IncidentSink(Protocol):
-    """Takes incidents. Trusted with nothing: an incident stays in the ledger until a person closes it."""
-
-    def tell(self, notice: IncidentNotice) -> None:
-        """Returns once the incident has been taken, within the sink's own limit of time.
-
-        Raises whatever it likes where it has not: it is told again later, ever more seldom. It may be told again also
-        where it was taken (a process may die in between), under the same id. Called from one thread at a time.
+    def stop(self) -> None:
+        """Breaks off what is being delivered, if anything, and refuses from now on. From any thread, any number of
+        times; returns at once.
         """
         ...

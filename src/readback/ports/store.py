@@ -12,6 +12,7 @@ from typing import Protocol
 
 from readback.canon.swift import swift
 from readback.ports.log import SealedLog
+from readback.ports.outbox import Outbox
 
 
 @swift
@@ -153,7 +154,7 @@ class Freeze:
 class Incident:
     """Something that somebody has to be called for. While one of a cause is open, a second only counts in `seen`.
 
-    `told_us`: when a sink took it, 0 before that. `closed_us`: 0 while it is open.
+    `closed_us`: 0 while it is open.
     """
 
     tenant: str
@@ -163,7 +164,6 @@ class Incident:
     action_id: str
     opened_us: int
     seen: int = 1
-    told_us: int = 0
     closed_us: int = 0
 
 
@@ -276,7 +276,7 @@ class Opened:
     freeze: Freeze | None
 
 
-class LedgerStore(SealedLog, Protocol):
+class LedgerStore(SealedLog, Outbox, Protocol):
     """Durable, append-only, compare-and-swap. Trusted to keep what it acknowledged, and no more.
 
     Every method may raise `StoreError` (a typed child says which: locked, read-only, full, corrupt,
@@ -403,10 +403,6 @@ class LedgerStore(SealedLog, Protocol):
         """A tenant's incidents (or everybody's), the newest first."""
         ...
 
-    def told(self, tenant: str, incident_id: str, at_us: int) -> None:
-        """A sink took the incident: nobody has to tell it again."""
-        ...
-
     def in_flight(self, tenant: str) -> int:
         """How many actions of a tenant wait for something; what has succeeded and is only looked at again is none."""
         ...
@@ -425,6 +421,10 @@ class LedgerStore(SealedLog, Protocol):
 
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
         """The whole log in order, streamed."""
+        ...
+
+    def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
+        """Up to `limit` entries after a place in the log, in its order, that are of one of these kinds."""
         ...
 
     def projections(self) -> Iterator[StoredProjection]:

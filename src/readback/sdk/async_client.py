@@ -17,11 +17,11 @@ from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.subscriber import Subscriber
 from readback.lifecycle import attend, claim_person, review, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
-from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
 from readback.sdk import approving, claiming, erasing, reviewing
 from readback.sdk.action import ActionDefinition
@@ -46,7 +46,7 @@ class AsyncReadback:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._driver = AsyncDriver(session.store, session.runtime, session.herald)
+        self._driver = AsyncDriver(session.store, session.runtime, session.courier)
 
     @classmethod
     def open(
@@ -69,7 +69,7 @@ class AsyncReadback:
         recovery_table: TableLike | None = None,
         scopes: Iterable[str] | None = None,
         limits: TenantLimits | None = None,
-        incident_sink: IncidentSink | None = None,
+        subscribers: Iterable[Subscriber] | None = None,
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
     ) -> AsyncReadback:
@@ -104,7 +104,7 @@ class AsyncReadback:
                 recovery_table=recovery_table,
                 scopes=scopes,
                 limits=limits,
-                incident_sink=incident_sink,
+                subscribers=subscribers,
                 approvers=approvers,
                 seal=seal,
             )
@@ -215,7 +215,7 @@ class AsyncReadback:
         Returns what they are now. Raises StoreCorruptError for one that cannot be gone on with, after all the others.
         """
         s = self._session
-        s.herald.sweep(s.scope.tenant)
+        s.courier.sweep()
         outcomes: list[Outcome] = []
         broken: StoreError | None = None
         for action_id in s.each_due(limit):

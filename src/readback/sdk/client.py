@@ -16,11 +16,11 @@ from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.subscriber import Subscriber
 from readback.lifecycle import attend, claim_person, review, saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
-from readback.ports.sink import IncidentSink
 from readback.ports.store import Freeze, Incident, LedgerStore
 from readback.sdk import approving, claiming, erasing, reviewing
 from readback.sdk.action import ActionDefinition
@@ -45,7 +45,7 @@ class Readback:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._driver = SyncDriver(session.store, session.runtime, session.herald)
+        self._driver = SyncDriver(session.store, session.runtime, session.courier)
 
     @classmethod
     def open(
@@ -68,7 +68,7 @@ class Readback:
         recovery_table: TableLike | None = None,
         scopes: Iterable[str] | None = None,
         limits: TenantLimits | None = None,
-        incident_sink: IncidentSink | None = None,
+        subscribers: Iterable[Subscriber] | None = None,
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
     ) -> Readback:
@@ -81,8 +81,8 @@ class Readback:
         `runtime` replaces clock, sleep and ids; `store` the ledger itself. `recovery_table` is an operator's own table,
         or the file that holds it (READBACK_TABLE); it is checked before anything is opened. `scopes` are the permission
         scopes that this client holds (READBACK_SCOPES); `limits` what its tenant may take at most, which can only make
-        the operator's own stricter. `incident_sink` is told of
-        incidents, in place of what the settings name; `approvers` are those who may approve, in place of the settings'
+        the operator's own stricter. `subscribers` are told what the ledger says of its tenant, in place of those that
+        the settings name; `approvers` are those who may approve, in place of the settings'
         list. `seal` says how the log is sealed: False not at all, True with the settings' key, or a mapping as the
         settings' `[seal]` (`entries`, `seconds`, `anchors`, `secret`, and `key_file`). Raises SettingsError, InputError
         or StoreError.
@@ -106,7 +106,7 @@ class Readback:
                 recovery_table=recovery_table,
                 scopes=scopes,
                 limits=limits,
-                incident_sink=incident_sink,
+                subscribers=subscribers,
                 approvers=approvers,
                 seal=seal,
             )
@@ -217,7 +217,7 @@ class Readback:
         Returns what they are now. Raises StoreCorruptError for one that cannot be gone on with, after all the others.
         """
         s = self._session
-        s.herald.sweep(s.scope.tenant)
+        s.courier.sweep()
         outcomes: list[Outcome] = []
         broken: StoreError | None = None
         for action_id in s.each_due(limit):

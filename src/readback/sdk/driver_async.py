@@ -36,6 +36,7 @@ from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import AppendResult, LedgerStore
 from readback.sdk.begun import start
+from readback.sdk.courier import Courier
 from readback.sdk.driver_steps import (
     Desk,
     Parked,
@@ -48,7 +49,6 @@ from readback.sdk.driver_steps import (
     slices,
 )
 from readback.sdk.group_commit import GroupCommit, call_back, holding
-from readback.sdk.herald import Herald
 
 T = TypeVar("T")
 US = 1_000_000
@@ -97,8 +97,8 @@ class Threads:
 class AsyncDriver:
     """Drives actions on one event loop."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
-        self._desk = Desk(store, runtime, herald)
+    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
+        self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
         self._threads = Threads(THREADS_MAX)
         self._errands: WeakKeyDictionary[threading.Thread, Errand] = WeakKeyDictionary()

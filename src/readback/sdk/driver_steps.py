@@ -54,7 +54,7 @@ from readback.lifecycle.steps import (
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, Appended, AppendResult, LedgerStore
-from readback.sdk.herald import Herald
+from readback.sdk.courier import Courier
 
 SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
@@ -93,13 +93,13 @@ class Parked:
 class Desk:
     """The store and the runtime, answering what needs no calling and no waiting."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
         self.store = store
         self.runtime = runtime
         self._weights: dict[str, tuple[int, int]] = {}
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
-        self.herald = herald
-        self.sealer = herald.sealer if herald is not None else None
+        self.courier = courier
+        self.sealer = courier.sealer if courier is not None else None
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime
@@ -166,9 +166,10 @@ class Desk:
         return Leased(fence, stored.version if stored is not None else 0, now_us)
 
     def heard(self, append: Append, result: AppendResult) -> None:
-        """An incident that is durable now is told, by somebody else and later."""
-        if append.incidents and self.herald is not None and isinstance(result, Appended):
-            self.herald.hear(append)
+        """What is durable now is told, by somebody else and later."""
+        courier = self.courier
+        if courier is not None and (append.incidents or courier.curious) and isinstance(result, Appended):
+            courier.hear(append)
         if self.sealer is not None and isinstance(result, Appended):
             self.sealer.hear(result.seq)
 

@@ -30,6 +30,7 @@ from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.sdk.calls import GivenUp, Portal, within
+from readback.sdk.courier import Courier
 from readback.sdk.driver_steps import (
     Desk,
     Parked,
@@ -40,7 +41,6 @@ from readback.sdk.driver_steps import (
     raised,
     slices,
 )
-from readback.sdk.herald import Herald
 
 T = TypeVar("T")
 US = 1_000_000
@@ -49,8 +49,8 @@ US = 1_000_000
 class SyncDriver:
     """Drives any number of actions, one at a time for each thread that calls it."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, herald: Herald | None = None) -> None:
-        self._desk = Desk(store, runtime, herald)
+    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
+        self._desk = Desk(store, runtime, courier)
         self._portal = Portal()
 
     def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:

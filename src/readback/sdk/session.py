@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final, TypeAlias
 from unicodedata import category, normalize
 
-from readback.bootstrap import fallback, incident_sinks
+from readback.bootstrap import fallback
 from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
 from readback.bootstrap import store as open_store
@@ -24,6 +24,7 @@ from readback.domain.errors import (
     InputError,
     NotFoundError,
     ProposalError,
+    StoreError,
     UnknownOutcomeError,
     UnknownPrincipalError,
     UnknownTenantError,
@@ -33,6 +34,7 @@ from readback.domain.errors import (
 from readback.domain.limits import TenantLimits, in_force
 from readback.domain.outcome import Outcome
 from readback.domain.saga import KIND
+from readback.domain.subscriber import Subscriber
 from readback.lifecycle import attend, saga_attend
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Request, Scope
@@ -41,15 +43,15 @@ from readback.lifecycle.saga_begin import SagaRequest
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
-from readback.ports.sink import IncidentSink
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import approvals_of
-from readback.sdk.herald import Herald
+from readback.sdk.courier import Courier
 from readback.sdk.proposal import Proposal
 from readback.sdk.sealer import Sealer
 from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
 from readback.sdk.step import SagaStep
+from readback.sdk.subscribing import NOBODY, Telling, telling_of
 from readback.sdk.tables import TableLike, path_of, table_in_force
 
 US: Final = 1_000_000
@@ -69,16 +71,16 @@ class Session:
     engine: Engine = field(default_factory=Engine)
     plans: dict[str, Plan] = field(default_factory=dict)
     closed: bool = False
-    sinks: tuple[IncidentSink, ...] = ()
-    """Where incidents are told; without one they go to the file beside the ledger."""
+    telling: Telling = NOBODY
+    """Who is told what the ledger says."""
     sealing: Terms = NOT_SEALED
     """By whom and how often the log is sealed, and whose checkpoints count."""
-    herald: Herald = field(init=False)
+    courier: Courier = field(init=False)
     sealer: Sealer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.sealer = self.sealing.sealer(self.store, self.runtime)
-        self.herald = Herald(self.store, self.runtime, self.sinks, self.sealer)
+        self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
 
     @classmethod
     def open(
@@ -101,9 +103,10 @@ class Session:
         recovery_table: TableLike | None = None,
         scopes: Iterable[str] | None = None,
         limits: TenantLimits | None = None,
-        incident_sink: IncidentSink | None = None,
+        subscribers: Iterable[Subscriber] | None = None,
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
+        tells: bool = True,
     ) -> Session:
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         check_id("tenant", settings.tenant, UnknownTenantError)
@@ -132,9 +135,13 @@ class Session:
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         sealing = terms_of(settings, seal)
-        sinks = (incident_sink,) if incident_sink is not None else incident_sinks(settings, used)
+        telling = telling_of(settings, subscribers, settings.tenant, used) if tells else NOBODY
         opened = store if store is not None else open_store(settings.url)
-        session = cls(opened, used, scope, engine, sinks=sinks, sealing=sealing)
+        try:
+            session = cls(opened, used, scope, engine, telling=telling, sealing=sealing)
+        except StoreError:
+            opened.close()
+            raise
         for known in plans:
             session.know(known)
         return session
@@ -324,7 +331,7 @@ class Session:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self.herald.close()
+            self.courier.close()
             if self.sealer is not None:
                 self.sealer.close()
             self.store.close()

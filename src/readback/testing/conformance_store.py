@@ -8,7 +8,8 @@ class. Only the port is used, and no particular store is known here.
             return MyStore(...)
 
 Leases, due times and lists are in `conformance_store_work`, freezes, incidents and limits in
-`conformance_store_control`, erased evidence in `conformance_store_erasure`; this class inherits all of them.
+`conformance_store_control`, erased evidence in `conformance_store_erasure`, subscribers in `conformance_store_outbox`;
+this class inherits all of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from readback.ports.store import (
 from readback.testing.conformance_store_control import ControlConformance
 from readback.testing.conformance_store_erasure import ErasureConformance
 from readback.testing.conformance_store_log import LogConformance
+from readback.testing.conformance_store_outbox import OutboxConformance
 from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
@@ -49,7 +51,7 @@ THREADS = 8
 ROUNDS = 25
 
 
-class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, LogConformance):
+class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, LogConformance, OutboxConformance):
     """Appends, idempotency records, evidence, counters, threads and the end."""
 
     # --- one append ----------------------------------------------------------------------------------

@@ -116,12 +116,6 @@ class ControlConformance:
             ("i1", NOON_US + 5),
         ]
 
-    def test_it_is_kept_when_a_sink_took_an_incident(self) -> None:
-        self.store.append([sample_append("a1", incidents=(_incident("a1", "i1"),))])
-        self.store.told(TENANT, "i1", NOON_US + 3)
-        assert [one.told_us for one in self.store.incidents()] == [NOON_US + 3]
-        self.store.told(TENANT, "no such", NOON_US)
-
     def test_a_tenant_has_no_more_in_flight_than_it_may(self) -> None:
         for name in ("a1", "a2"):
             self.store.append([sample_creation(name, due_us=NOON_US)])

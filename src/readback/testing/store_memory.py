@@ -44,6 +44,7 @@ from readback.ports.store_rules import (
     refuse_malformed,
 )
 from readback.testing.store_memory_log import MemoryLog, SealedContent
+from readback.testing.store_memory_outbox import MemoryOutbox, OutboxContent
 
 
 @dataclass(slots=True)
@@ -62,9 +63,10 @@ class _Content:
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
     reliances: set[tuple[str, str, str]] = field(default_factory=set)
     sealed: SealedContent = field(default_factory=SealedContent)
+    outbox: OutboxContent = field(default_factory=OutboxContent)
 
 
-class MemoryStore(MemoryLog):
+class MemoryStore(MemoryLog, MemoryOutbox):
     """Keeps the promises of `LedgerStore`, from any thread of this process."""
 
     def __init__(self, content: _Content | None = None) -> None:
@@ -262,6 +264,11 @@ class MemoryStore(MemoryLog):
             seq += 1
             yield event
 
+    def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
+        with self._open():
+            later = self._content.log[max(after_seq, 0) :]
+        return [event for event in later if event.kind in kinds][: max(limit, 0)]
+
     def projections(self) -> Iterator[StoredProjection]:
         with self._open():
             ids = sorted(self._content.actions)
@@ -307,12 +314,6 @@ class MemoryStore(MemoryLog):
                 if tenant in ("", each.tenant) and not (open_only and each.closed_us)
             ]
         return sorted(held, key=lambda each: (-each.opened_us, each.tenant, each.id))
-
-    def told(self, tenant: str, incident_id: str, at_us: int) -> None:
-        with self._open():
-            known = self._content.incidents.get((tenant, incident_id))
-            if known is not None:
-                self._content.incidents[tenant, incident_id] = replace(known, told_us=at_us)
 
     def in_flight(self, tenant: str) -> int:
         with self._open():
@@ -404,6 +405,9 @@ class MemoryStore(MemoryLog):
 
     def _entries(self) -> list[StoredEvent]:
         return self._content.log
+
+    def _outbox(self) -> OutboxContent:
+        return self._content.outbox
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -276,6 +276,10 @@ class Queries:
                 yield rows.stored_event(row)
             after_seq = cast("int", piece[-1][0])
 
+    def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
+        found = self._many_rows(rows.pick(len(kinds)), (after_seq, *kinds, max(limit, 0)))
+        return [rows.stored_event(row) for row in found]
+
     def projections(self) -> Iterator[StoredProjection]:
         after = ""
         while piece := self._many_rows(_PROJECTIONS, (after, PIECE_ROWS)):

@@ -19,7 +19,7 @@ PROJECTION_COLUMNS: Final = tuple(field.name for field in fields(Projection))
 STORED_COLUMNS: Final = ", ".join(f'"{name}"' for name in (*PROJECTION_COLUMNS, "version", "fence"))
 EVENT_COLUMNS: Final = "seq, action_id, version, kind, at_us, envelope, leaf"
 FREEZE_COLUMNS: Final = "tenant, subject, action_id, reason, since_us"
-INCIDENT_COLUMNS: Final = "tenant, id, cause, severity, action_id, opened_us, seen, told_us, closed_us"
+INCIDENT_COLUMNS: Final = "tenant, id, cause, severity, action_id, opened_us, seen, closed_us"
 KEY_COLUMNS: Final = "tenant, key_hash, request_hash, action_id, status, created_us, expires_us"
 
 INDEXED_FOR_LIFE: Final = ("tenant", "run", "contract", "stamp", "kind", "saga")
@@ -103,11 +103,10 @@ SELECT_RELIANCES: Final = statement(
     "ORDER BY tenant, claim, action_id LIMIT ?",
 )
 PUT_INCIDENT: Final = statement(
-    "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES", _marks(9),
+    "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES", _marks(8),
     "ON CONFLICT DO UPDATE SET seen = seen + 1",
 )  # fmt: skip
 CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = ? WHERE tenant = ? AND id = ? AND closed_us = 0"
-TOLD: Final = "UPDATE incident SET told_us = ? WHERE tenant = ? AND id = ?"
 SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
 SELECT_COUNTS: Final = (
     "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 AND subject <> ? ORDER BY subject, name"
@@ -161,9 +160,7 @@ def key_record(row: Row) -> KeyRecord:
 
 
 freeze_values = attrgetter("tenant", "subject", "action_id", "reason", "since_us")
-incident_values = attrgetter(
-    "tenant", "id", "cause", "severity", "action_id", "opened_us", "seen", "told_us", "closed_us"
-)
+incident_values = attrgetter("tenant", "id", "cause", "severity", "action_id", "opened_us", "seen", "closed_us")
 
 
 def select_frozen(subjects: int) -> str:
@@ -172,6 +169,13 @@ def select_frozen(subjects: int) -> str:
         "SELECT", FREEZE_COLUMNS, "FROM freeze WHERE tenant = ? AND subject IN", _marks(subjects),
         "ORDER BY since_us, subject, action_id LIMIT 1",
     )  # fmt: skip
+
+
+def pick(kinds: int) -> str:
+    """Entries after a place that are of one of so many kinds."""
+    return statement(
+        "SELECT", EVENT_COLUMNS, "FROM event WHERE seq > ? AND kind IN", _marks(kinds), "ORDER BY seq LIMIT ?"
+    )
 
 
 def freeze(row: Row) -> Freeze:

@@ -19,9 +19,10 @@ from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
 from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
+from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
 from readback.adapters.store_sqlite.sealing import SealedQueries
-from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, ToldWork, WakeWork, Work
+from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
 from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
 from readback.ports.store import Append, AppendResult
@@ -76,7 +77,7 @@ def path_of(url: Path | str) -> Path:
     return Path(unquote(name)).absolute()
 
 
-class SqliteStore(SealedQueries, Queries):
+class SqliteStore(SealedQueries, Outgoing, Queries):
     """Keeps `LedgerStore`. Safe for threads, and for several processes on a local disk; not across fork()."""
 
     def __init__(self, opening: Opening) -> None:
@@ -119,9 +120,6 @@ class SqliteStore(SealedQueries, Queries):
 
     def wake(self, action_id: str, at_us: int) -> bool:
         return cast("bool", self._submit(WakeWork(action_id, at_us)))
-
-    def told(self, tenant: str, incident_id: str, at_us: int) -> None:
-        self._submit(ToldWork(tenant, incident_id, at_us))
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))

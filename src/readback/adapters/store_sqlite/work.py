@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite.outgoing import OutgoingWork
 from readback.adapters.store_sqlite.sealing import CosignWork, MarkWork, SealWork
 from readback.adapters.store_sqlite.writing import Transaction
 from readback.ports.store import Append, AppendResult
@@ -75,19 +76,6 @@ class ReleaseWork:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldWork:
-    """A sink took an incident."""
-
-    tenant: str
-    incident_id: str
-    at_us: int
-
-    def apply(self, transaction: Transaction) -> None:
-        transaction.flush()
-        transaction.one(rows.TOLD, (self.at_us, self.tenant, self.incident_id))
-
-
-@dataclass(frozen=True, slots=True)
 class PaceWork:
     """Reserving a look; the answer is its moment."""
 
@@ -101,5 +89,5 @@ class PaceWork:
 
 
 Work: TypeAlias = (
-    AppendWork | CosignWork | LeaseWork | MarkWork | PaceWork | ReleaseWork | SealWork | ToldWork | WakeWork
+    AppendWork | CosignWork | LeaseWork | MarkWork | OutgoingWork | PaceWork | ReleaseWork | SealWork | WakeWork
 )

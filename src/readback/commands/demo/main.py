@@ -38,7 +38,7 @@ from readback.lifecycle.audit import AuditReport, Fault, audit
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
-BESIDE = ("-wal", "-shm", ".incidents.jsonl")
+BESIDE = ("-wal", "-shm", ".operator.jsonl")
 """What lies beside a ledger: while it is open, and where nobody else is told of incidents."""
 BUDGET = {"refund_cents": 5_000}
 EXTRA = ("aiosmtpd", "pymap")

@@ -1,0 +1,79 @@
+"""Tells messages to a callable of the program itself, sync or async, within a limit of time.
+
+Chosen by bootstrap for a subscriber with `tell`. Each call has a thread of its own, since nothing else can be given up:
+one that hangs is left to itself, and until it returns no other call is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from readback.domain.errors import SinkError
+from readback.domain.message import Message
+
+
+class CallableSink:
+    """Calls `tell` with each message. What it returns means nothing; that it returns means that it was taken."""
+
+    def __init__(self, tell: Callable[[Message], Any], *, timeout_s: float) -> None:
+        self._tell, self._timeout_s = tell, timeout_s
+        self._lock = threading.Lock()
+        self._call: _Call | None = None
+        self._stopped = False
+
+    def deliver(self, message: Message) -> None:
+        """Raises SinkError where it takes too long or is not back from the call before; else what it raises itself."""
+        with self._lock:
+            if self._stopped:
+                raise SinkError("The subscriber's callable is not called any more.")
+            if self._call is not None and self._call.is_alive():
+                raise SinkError("The subscriber's callable is not back from the call before.")
+            call = self._call = _Call(self._tell, message)
+            call.start()
+        if not call.over.wait(self._timeout_s):
+            raise SinkError(f"The subscriber's callable took over {self._timeout_s:g} s.")
+        if not call.returned and call.raised is None:
+            raise SinkError("The subscriber's callable was given up.")
+        call.join()
+        if call.raised is not None:
+            raise call.raised
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._call is not None:
+                self._call.over.set()  # whoever waits for it goes on; the call itself cannot be ended
+
+
+class _Call(threading.Thread):
+    """One call, and what became of it."""
+
+    def __init__(self, tell: Callable[[Message], Any], message: Message) -> None:
+        super().__init__(name="readback-tell", daemon=True)
+        self._work, self._message = tell, message
+        self.over = threading.Event()
+        self.returned = False
+        self.raised: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            answer = self._work(self._message)
+            if inspect.isawaitable(answer):
+                _await(answer)
+            self.returned = True
+        except Exception as error:  # tidy: boundary -- anybody's code: whatever it raises, it did not take the message
+            self.raised = error
+        finally:
+            self.over.set()
+
+
+def _await(answer: Awaitable[object]) -> None:
+    import asyncio
+
+    async def awaited() -> None:
+        await answer
+
+    asyncio.run(awaited())

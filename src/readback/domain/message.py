@@ -1,0 +1,170 @@
+"""Messages: what is told to the outside of what the ledger says, and under which names.
+
+Made by lifecycle.outbox out of ledger entries, carried by the sdk's courier, taken by sinks. A message holds ids,
+names, codes and words of ours alone; never a value from a system of record, and never a text that somebody typed. Its
+form on the wire is a CloudEvents 1.0 envelope in structured JSON.
+
+Source: "The Verification Ledger Pattern" (event propagation, both names of each event); the names beyond it are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import Json
+
+SPEC_VERSION: Final = "1.0"
+"""The version of CloudEvents; https://github.com/cloudevents/spec."""
+MEDIA: Final = "application/cloudevents+json"
+PREFIX: Final = "readback"
+DATA_FORMAT: Final = 1
+SOURCE: Final = "urn:readback:log:"
+LOG_CHARACTERS: Final = 32
+"""So much of the first entry's leaf hash names a log: two logs with one name are one log."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME_MAX_US: Final = 253_402_300_799_999_999
+"""The end of the year 9999, the last that RFC 3339 can write."""
+
+
+class EventName(StrEnum):
+    """What a message is about, in the dotted form. The other form has an underscore for each dot."""
+
+    ACTION_RECONCILED = "action.reconciled"
+    ACTION_FAILED = "action.failed"
+    ACTION_UNKNOWN = "action.unknown"
+    ACTION_COMPENSATED = "action.compensated"
+    ACTION_COMPENSATION_FAILED = "action.compensation_failed"
+    ACTION_ROLLED_BACK = "action.rolled_back"
+    ACTION_ABANDONED = "action.abandoned"
+    VERIFICATION_FAILED = "verification.failed"
+    CLAIM_CONTESTED = "claim.contested"
+    CLAIM_RETRACTED = "claim.retracted"
+    CLAIM_REINSTATED = "claim.reinstated"
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVAL_GIVEN = "approval.given"
+    APPROVAL_DENIED = "approval.denied"
+    REVIEW_REQUIRED = "review.required"
+    REVIEW_RESOLVED = "review.resolved"
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_CLOSED = "incident.closed"
+    RESOURCE_FROZEN = "resource.frozen"
+    FREEZE_LIFTED = "freeze.lifted"
+
+    @property
+    def underscored(self) -> str:
+        """The same name for whoever cannot take dots."""
+        return self.value.replace(".", "_")
+
+
+_N = EventName
+TEXTS: Final = MappingProxyType(
+    {
+        _N.ACTION_RECONCILED: "The action is verified: what was intended was read back from the system of record.",
+        _N.ACTION_FAILED: "The action failed.",
+        _N.ACTION_UNKNOWN: "It is not known whether the action had its effect. It must not be repeated.",
+        _N.ACTION_COMPENSATED: "The action's effect was reversed, and that is verified.",
+        _N.ACTION_COMPENSATION_FAILED: "The action's effect could not be reversed.",
+        _N.ACTION_ROLLED_BACK: "The action was rolled back before it was visible.",
+        _N.ACTION_ABANDONED: "The action was given up.",
+        _N.VERIFICATION_FAILED: "The action was attempted, and what was intended could not be read back.",
+        _N.CLAIM_CONTESTED: "What was claimed of the action is contested: do not rely on it.",
+        _N.CLAIM_RETRACTED: "What was claimed of the action is withdrawn: do not rely on it.",
+        _N.CLAIM_REINSTATED: "What was claimed of the action stands again.",
+        _N.APPROVAL_REQUESTED: "The action waits for an approver; nothing of it was executed.",
+        _N.APPROVAL_GIVEN: "An approver signed the action.",
+        _N.APPROVAL_DENIED: "An approver denied the action; nothing of it was executed.",
+        _N.REVIEW_REQUIRED: "A person has to look at the action.",
+        _N.REVIEW_RESOLVED: "A person decided about the action.",
+        _N.INCIDENT_OPENED: "Somebody has to be called.",
+        _N.INCIDENT_CLOSED: "The incident is closed.",
+        _N.RESOURCE_FROZEN: "Nothing new may act on it until a person lifts the freeze.",
+        _N.FREEZE_LIFTED: "The freeze was lifted.",
+    }
+)
+"""One sentence a name, which is all the prose that a message holds."""
+
+URGENT: Final = frozenset({_N.VERIFICATION_FAILED, _N.CLAIM_RETRACTED, _N.INCIDENT_OPENED})
+"""What the operator is told as soon as a subscriber did not take it, and not only when it is given up."""
+
+
+class Naming(StrEnum):
+    """Under which of its names a subscriber gets an event."""
+
+    DOTTED = "dotted"
+    UNDERSCORE = "underscore"
+    BOTH = "both"
+    """Twice, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that is told. `id` is the same each time it is told, and unique: whoever hears it twice can tell.
+
+    `seq` is the ledger entry that it follows from, and `number` its place among that entry's messages, from 0;
+    `subject` is the action, `at_us` when it happened, `data` what is told of it.
+    """
+
+    log: str
+    seq: int
+    number: int
+    name: EventName
+    tenant: str
+    subject: str
+    at_us: int
+    data: Mapping[str, Json]
+    underscored: bool = False
+    undelivered_to: str = ""
+    """The subscriber that did not take it, where a fallback is told in its place."""
+
+    @property
+    def id(self) -> str:
+        """Unique by itself, and so with its source. The second name of one event is another event."""
+        return f"{self.log}-{self.seq}-{self.number}" + ("u" if self.underscored else "")
+
+    @property
+    def source(self) -> str:
+        """The log that it comes from."""
+        return SOURCE + self.log
+
+    @property
+    def type(self) -> str:
+        """Its name with our prefix, in the form that the subscriber asked for."""
+        return f"{PREFIX}_{self.name.underscored}" if self.underscored else f"{PREFIX}.{self.name.value}"
+
+    @property
+    def time(self) -> str:
+        """When it happened, as RFC 3339 writes it."""
+        at = _EPOCH + timedelta(microseconds=min(max(self.at_us, 0), _TIME_MAX_US))
+        return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond:06d}Z"
+
+    def named(self, naming: Naming) -> tuple[Message, ...]:
+        """The same under the name, or the names, that are asked for."""
+        match naming:
+            case Naming.DOTTED:
+                return (self,)
+            case Naming.UNDERSCORE:
+                return (replace(self, underscored=True),)
+            case Naming.BOTH:
+                return self, replace(self, underscored=True)
+
+    def as_json(self) -> dict[str, Json]:
+        """The CloudEvents envelope. Extension attributes: `tenant`, and `undeliveredto` for a fallback."""
+        said: dict[str, Json] = {
+            "specversion": SPEC_VERSION,
+            "id": self.id,
+            "source": self.source,
+            "type": self.type,
+            "subject": self.subject,
+            "time": self.time,
+            "datacontenttype": "application/json",
+            "tenant": self.tenant,
+            "data": dict(self.data),
+        }
+        if self.undelivered_to:
+            said["undeliveredto"] = self.undelivered_to
+        return said

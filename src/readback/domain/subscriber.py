@@ -1,0 +1,163 @@
+"""Subscribers: who is told what, where, under which names, and how long it is tried.
+
+Made by programs (`Readback.open(subscribers=...)`) and by config out of a settings file; read by bootstrap, which makes
+the sink, and by the sdk's delivery. It opens nothing.
+
+[subscribers.pager]
+command = ["/usr/local/bin/page", "--team", "payments"]
+events = ["incident.opened", "claim.retracted"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from readback.domain.errors import SettingsError
+from readback.domain.message import EventName, Message, Naming
+
+SUBSCRIBERS_MAX: Final = 64
+ATTEMPTS_MAX: Final = 10_000
+TIMEOUT_MAX_S: Final = 300.0
+GIVE_UP_MAX_S: Final = 400 * 24 * 3600.0
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+OPERATOR: Final = "operator"
+"""The subscriber that stands in where nobody else is told of incidents: a file beside the ledger."""
+FALLBACK: Final = "fallback"
+_RESERVED: Final = frozenset({OPERATOR, FALLBACK})
+_WAYS: Final = ("webhook", "command", "file", "tell")
+_LISTS: Final = frozenset({"command", "events", "tenants"})
+_BY_NAME: Final = {form: name for name in EventName for form in (name.value, name.underscored)}
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Somebody who is told. Exactly one of `webhook`, `command`, `file` and `tell` says where.
+
+    `webhook`: an https URL (http only on this machine), with `secret`: where the secret is that messages are signed
+    with, `env:NAME` or `file:PATH`. `command`: a program and its arguments, which gets a message on its standard input.
+    `file`: a file of JSON lines. `tell`: a callable of this program, which gets the `Message`; it may be async.
+
+    `events`: names of what is told, in either form; none for all. `tenants`: whose; none for everybody's that may be
+    told here. `naming`: dotted, underscore, or both. `from_start`: where it is new, it is told what the ledger holds
+    already, and else what comes from now on. A message that was refused `attempts` times over `give_up_s` seconds is
+    given up: the fallback is told, and a dead letter kept. `timeout_s` bounds one delivery. Raises SettingsError.
+    """
+
+    name: str
+    webhook: str = ""
+    secret: str = ""
+    command: tuple[str, ...] = ()
+    file: str = ""
+    tell: Callable[[Message], Any] | None = None
+    events: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    naming: str = Naming.DOTTED.value
+    from_start: bool = False
+    attempts: int = 8
+    give_up_s: float = 3600.0
+    timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in _LISTS:
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+                raise self._fault(f"{name} is no list of texts")
+            object.__setattr__(self, name, tuple(given))
+        self._check()
+
+    def _check(self) -> None:
+        if NAME.fullmatch(self.name) is None:
+            raise self._fault("its name is not made of up to 64 small letters, digits, '.', '_' and '-'")
+        if sum(bool(getattr(self, way)) for way in _WAYS) != 1:
+            raise self._fault(f"it needs exactly one of {', '.join(_WAYS)}")
+        if bool(self.webhook) != bool(self.secret):
+            raise self._fault("a webhook has a secret, and nothing else has")
+        if self.tell is not None and not callable(self.tell):
+            raise self._fault("tell is nothing that can be called")
+        odd = [each for each in self.events if each not in _BY_NAME]
+        if odd:
+            raise self._fault(f"there is no event {odd[0]!r}")
+        if self.naming not in set(Naming):
+            raise self._fault(f"naming is one of {', '.join(Naming)}")
+        if not isinstance(self.from_start, bool):
+            raise self._fault("from_start is true or false")
+        for name, most in (("attempts", ATTEMPTS_MAX), ("give_up_s", GIVE_UP_MAX_S), ("timeout_s", TIMEOUT_MAX_S)):
+            self._check_number(name, most)
+
+    def _check_number(self, name: str, most: float) -> None:
+        value: object = getattr(self, name)
+        wanted = int if name == "attempts" else int | float
+        least = 0 if name == "give_up_s" else 1 if name == "attempts" else 0.001
+        if isinstance(value, bool) or not isinstance(value, wanted) or not least <= value <= most:
+            raise self._fault(f"{name} is {value!r}, and not between {least} and {most:g}")
+
+    def _fault(self, what: str) -> SettingsError:
+        return SettingsError(f"Subscriber {self.name!r:.80} cannot be used: {what}.", remedy="Correct it.")
+
+    @property
+    def names(self) -> frozenset[EventName]:
+        """What it is told of."""
+        return frozenset(_BY_NAME[each] for each in self.events) or frozenset(EventName)
+
+    def hears(self, message: Message) -> bool:
+        """Whether it is told this."""
+        return message.name in self.names and (not self.tenants or message.tenant in self.tenants)
+
+
+def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, ...]:
+    """What a program hands in, held to its own tenant. Raises SettingsError.
+
+    A program sees one tenant of a ledger; its subscribers are told of no other, and their positions are its tenant's.
+    """
+    found = tuple(subscribers)
+    if not all(isinstance(each, Subscriber) for each in found):
+        raise SettingsError("subscribers is a list of Subscriber(...).", remedy="Make one of each.")
+    for each in found:
+        if each.tenants not in ((), (tenant,)):
+            raise SettingsError(
+                f"Subscriber {each.name!r} asks for other tenants than {tenant!r}, in whose name the ledger is opened.",
+                remedy="Leave tenants away; the operator's settings may name any.",
+            )
+    return checked(found)
+
+
+def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:
+    """The same, where their names are their own and there are not too many. Raises SettingsError."""
+    names = [each.name for each in subscribers]
+    twice = next((name for name in names if names.count(name) > 1 or name in _RESERVED), None)
+    if twice is not None:
+        raise SettingsError(f"The subscriber's name {twice!r} is taken.", remedy="Give it another one.")
+    if len(names) > SUBSCRIBERS_MAX:
+        raise SettingsError(f"There are {len(names)} subscribers.", remedy=f"Have at most {SUBSCRIBERS_MAX}.")
+    return subscribers
+
+
+def subscribers_of(table: object, where: str) -> tuple[Subscriber, ...]:
+    """The subscribers in a settings table. Raises SettingsError for anything that is not right; it names `where`."""
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"The settings file {where} cannot be used: 'subscribers' is no table of subscribers.")
+    return checked(tuple(subscriber_of(str(name), entry, where) for name, entry in table.items()))
+
+
+def subscriber_of(name: str, entry: object, where: str) -> Subscriber:
+    """One of them; also the fallback, which is a table of its own. Raises SettingsError."""
+    if not isinstance(entry, Mapping):
+        raise SettingsError(f"The settings file {where} cannot be used: subscriber {name!r:.80} is no table.")
+    known = {each.name for each in fields(Subscriber)} - {"name", "tell"}
+    odd = sorted(set(entry) - known)
+    if odd:
+        raise SettingsError(
+            f"Subscriber {name!r:.80} in {where} has the unknown key {odd[0]!r}.",
+            remedy=f"Its keys are: {', '.join(sorted(known))}.",
+        )
+    lists = [each for each in sorted(_LISTS & set(entry)) if not isinstance(entry[each], list)]
+    texts = [
+        each for each in sorted(set(entry) & {"webhook", "secret", "file", "naming"}) if type(entry[each]) is not str
+    ]
+    if lists or texts:
+        what = f"{lists[0]!r} is no list" if lists else f"{texts[0]!r} is no text"
+        raise SettingsError(f"Subscriber {name!r:.80} in {where} cannot be used: {what}.", remedy="Correct the file.")
+    return Subscriber(name, **entry)

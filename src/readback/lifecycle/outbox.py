@@ -1,0 +1,287 @@
+"""Outbox: which messages a ledger entry amounts to. The ledger is the outbox: nothing else is written for them.
+
+Called by the sdk's delivery, by `readback events` and by audit. Pure: the same entries give the same messages in every
+process, for ever. It takes from an entry only what is an id, a name or a code of ours; see `_code`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from readback.canon import Json
+from readback.domain import claim as claims
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.incident import incident_id
+from readback.domain.message import DATA_FORMAT, LOG_CHARACTERS, TEXTS, EventName, Message
+from readback.domain.saga import KIND
+from readback.domain.state import State
+from readback.lifecycle.control import texts
+from readback.lifecycle.projection import projection_of
+from readback.lifecycle.resume import fold
+from readback.lifecycle.saga_run import fold_saga, projection_of_saga
+from readback.ports.store import LedgerStore, Projection, StoredEvent
+
+_K, _N, _S = EventKind, EventName, State
+
+SILENT: Final = frozenset(
+    {
+        _K.PROPOSED,
+        _K.READ,
+        _K.ATTEMPTED,
+        _K.OBSERVED,
+        _K.LOOKED_UP,
+        _K.RESUMED,
+        _K.SIGNALLED,
+        _K.STAGED_SETTLED,
+        _K.ERASED,
+        _K.SAGA_BEGUN,
+    }
+)
+"""Kinds of entries that nobody outside is told of: they are the way to a judgement, and not one."""
+TELLING: Final = tuple(sorted(kind.value for kind in EventKind if kind not in SILENT))
+"""The other kinds: an entry of one of them may amount to messages, and mostly does not."""
+
+BY_STATE: Final = MappingProxyType(
+    {
+        _S.RECONCILED_SUCCESS: _N.ACTION_RECONCILED,
+        _S.FAILED: _N.ACTION_FAILED,
+        _S.UNKNOWN: _N.ACTION_UNKNOWN,
+        _S.COMPENSATED: _N.ACTION_COMPENSATED,
+        _S.COMPENSATION_FAILED: _N.ACTION_COMPENSATION_FAILED,
+        _S.ROLLED_BACK: _N.ACTION_ROLLED_BACK,
+        _S.ABANDONED: _N.ACTION_ABANDONED,
+    }
+)
+"""What is told of an action that enters one of these states."""
+NOT_VERIFIED: Final = frozenset(
+    {
+        _S.RECONCILIATION_FAILED,
+        _S.VERIFICATION_TIMEOUT,
+        _S.PARTIALLY_COMMITTED,
+        _S.UNKNOWN,
+        _S.FAILED,
+        _S.ROLLED_BACK,
+    }
+)
+"""An action that was attempted and is judged to be in one of these could not be verified."""
+BY_KIND: Final = MappingProxyType(
+    {
+        _K.APPROVAL_REQUESTED: _N.APPROVAL_REQUESTED,
+        _K.APPROVED: _N.APPROVAL_GIVEN,
+        _K.DENIED: _N.APPROVAL_DENIED,
+        _K.CLAIM_CONTESTED: _N.CLAIM_CONTESTED,
+        _K.CLAIM_RETRACTED: _N.CLAIM_RETRACTED,
+        _K.CLAIM_REINSTATED: _N.CLAIM_REINSTATED,
+        _K.RESOLVED: _N.REVIEW_RESOLVED,
+    }
+)
+"""What is told of an entry for its kind alone."""
+JUDGEMENT_CODES: Final = ("verdict", "why", "finding", "discrepancy", "attribution", "row", "recovery", "code")
+_CODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}")
+_NEXT: Final = MappingProxyType(
+    {
+        _N.ACTION_RECONCILED: "readback show",
+        _N.APPROVAL_REQUESTED: "readback approve",
+        _N.REVIEW_REQUIRED: "readback review show",
+        _N.INCIDENT_OPENED: "readback review show",
+        _N.RESOURCE_FROZEN: "readback review show",
+        _N.CLAIM_CONTESTED: "readback review show",
+    }
+)
+"""The command that shows what there is to do; `readback explain` where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is told, before it has its place among the messages of its entry."""
+
+    name: EventName
+    data: Mapping[str, Json]
+
+
+def log_of(store: LedgerStore) -> str:
+    """The name of a log: the beginning of its first entry's leaf hash. "" for a log without entries."""
+    first = next(iter(store.scan()), None)
+    return "" if first is None else first.leaf.hex()[:LOG_CHARACTERS]
+
+
+def messages_at(store: LedgerStore, log: str, stored: StoredEvent) -> tuple[Message, ...]:
+    """The messages of one entry. Raises StoreCorruptError for an entry that cannot be true."""
+    opened = open_envelope(stored.envelope)
+    if not may_tell(opened):
+        return ()
+    history = [each for each in store.events(stored.action_id) if each.version <= stored.version]
+    opens = False
+    if "severity" in opened.event.data:
+        # Of several incidents of one cause only the first is one; the others are counted in it.
+        known = store.incidents(opened.tenant, open_only=False)
+        opens = any(each.id == incident_id(opened.action_id, opened.version) for each in known)
+    return messages_of(log, history, opens_incident=opens)
+
+
+def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: bool = True) -> tuple[Message, ...]:
+    """The messages of the last of these entries, which are all of one action up to there.
+
+    `opens_incident`: an incident that the entry speaks of was opened by it, and not merely counted once more.
+    """
+    last = history[-1]
+    opened = open_envelope(last.envelope)
+    if not may_tell(opened):
+        return ()
+    before, after = _projection(history[:-1]), _projection(history)
+    if after is None:
+        raise StoreCorruptError(f"Entry {last.seq} belongs to no action.")
+    told = [*_of_states(opened), *_of_kind(opened), *_of_review(opened, before, after)]
+    told += _beside(opened, opens_incident=opens_incident)
+    shared = _shared(opened, after)
+    return tuple(
+        Message(
+            log,
+            last.seq,
+            number,
+            one.name,
+            opened.tenant,
+            opened.action_id,
+            opened.event.at_us,
+            {**shared, **one.data, **_said(one.name, opened.action_id)},
+        )
+        for number, one in enumerate(told)
+    )
+
+
+def may_tell(opened: Opened) -> bool:
+    """Whether an entry can amount to messages at all. Cheap: nothing is folded for it."""
+    event = opened.event
+    if event.kind in SILENT:
+        return False
+    data = event.data
+    return (
+        event.kind in BY_KIND
+        or any(step in BY_STATE or step in NOT_VERIFIED or step is State.REVIEW_REQUIRED for step in event.path)
+        or bool(data.get("review") or data.get("hold"))
+        or not data.keys().isdisjoint(("severity", "freeze", "lift", "closes"))
+    )
+
+
+# --- what is told ---
+
+
+def _of_states(opened: Opened) -> Iterator[_Told]:
+    """Of the states that the entry walked through; what was not verified comes before what became of it."""
+    event = opened.event
+    codes = {name: _code(event.data.get(name)) for name in JUDGEMENT_CODES if event.data.get(name)}
+    if event.kind is EventKind.JUDGED and not NOT_VERIFIED.isdisjoint(event.path):
+        yield _Told(_N.VERIFICATION_FAILED, {**codes, "undone": _codes(event.data.get("undone"))})
+    for step in dict.fromkeys(event.path):
+        if step in BY_STATE:
+            yield _Told(BY_STATE[step], codes)
+
+
+def _of_kind(opened: Opened) -> Iterator[_Told]:
+    event = opened.event
+    name = BY_KIND.get(event.kind)
+    if name is None:
+        return
+    data: dict[str, Json] = {}
+    match event.kind:
+        case EventKind.CLAIM_CONTESTED | EventKind.CLAIM_RETRACTED | EventKind.CLAIM_REINSTATED:
+            said = claims.said_in(event, opened.version)
+            data = {
+                "claim": claims.claim_id(opened.action_id, said.kind),
+                "claim_kind": said.kind.value,
+                "verdict": said.status.value,
+                "reason": said.reason.value,
+                "confidence": _code(said.confidence),
+                "recommended_action": _code(said.advice),
+                "dependants": _codes(list(said.dependants)),
+                "dependants_more": said.more,
+            }
+        case EventKind.RESOLVED:
+            data = {"decision": _code(event.data.get("decision")), "resolution": _code(event.data.get("resolution"))}
+        case _:
+            data = {"approval": _code(event.data.get("approval")), "code": _code(event.data.get("code"))}
+    yield _Told(name, data)
+
+
+def _of_review(opened: Opened, before: Projection | None, after: Projection) -> Iterator[_Told]:
+    """It is in the queue now, and was not before, or for another reason. What waits for an approval says so itself."""
+    was = before.review if before is not None else ""
+    entered = State.REVIEW_REQUIRED in opened.event.path
+    if after.review and (after.review != was or entered) and opened.event.kind is not EventKind.APPROVAL_REQUESTED:
+        yield _Told(_N.REVIEW_REQUIRED, {})
+
+
+def _beside(opened: Opened, *, opens_incident: bool) -> Iterator[_Told]:
+    """Incidents and freezes."""
+    data = opened.event.data
+    if "severity" in data and opens_incident:
+        about: dict[str, Json] = {
+            "incident": incident_id(opened.action_id, opened.version),
+            "severity": _code(data["severity"]),
+            "cause": str(data.get("incident", "")),
+        }
+        yield _Told(_N.INCIDENT_OPENED, about)
+    for subject in texts(data.get("freeze")):
+        yield _Told(_N.RESOURCE_FROZEN, {**_subject(subject), "reason": _code(data.get("frozen_for"))})
+    for subject in texts(data.get("lift")):
+        yield _Told(_N.FREEZE_LIFTED, _subject(subject))
+    for incident in texts(data.get("closes")):
+        yield _Told(_N.INCIDENT_CLOSED, {"incident": incident})
+
+
+def _subject(subject: str) -> dict[str, Json]:
+    return {"frozen": subject, "scope": subject.partition(":")[0]}
+
+
+def _shared(opened: Opened, after: Projection) -> dict[str, Json]:
+    """What every message says of its action, as it was after the entry."""
+    return {
+        "format": DATA_FORMAT,
+        "action": opened.action_id,
+        "version": opened.version,
+        "contract": after.contract,
+        "kind": after.kind,
+        "side_effect": after.side_effect,
+        "target": "" if after.kind == KIND else after.target,
+        "operation": after.operation,
+        "principal": after.principal,
+        "run": after.run,
+        "saga": after.saga,
+        "state": after.state,
+        "review": after.review,
+    }
+
+
+def _said(name: EventName, action_id: str) -> dict[str, Json]:
+    command = _NEXT.get(name, "readback explain")
+    return {
+        "event": name.value,
+        "alias": name.underscored,
+        "text": TEXTS[name],
+        "next": f"{command} {action_id}",
+    }
+
+
+def _code(value: Json) -> str:
+    """A code of ours; "" for anything else: what somebody typed, or a system said, is no code."""
+    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
+
+
+def _codes(value: Json) -> list[Json]:
+    return [text for text in texts(value) if text.isprintable()]
+
+
+def _projection(history: Sequence[StoredEvent]) -> Projection | None:
+    """What these entries amount to."""
+    if not history:
+        return None
+    saga = fold_saga(history)
+    if saga is not None:
+        return replace(projection_of_saga(saga), target="")
+    action = fold(history)
+    return None if action is None else projection_of(action)

@@ -1,0 +1,55 @@
+"""Who is told of an opened ledger's entries: a program's subscribers, or those of the operator's settings.
+
+Called by session: what can be refused is refused before anything is opened; sinks beside the ledger are made after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from readback.bootstrap import Settings
+from readback.bootstrap import operator_sink as file_beside
+from readback.bootstrap import sink as sink_of
+from readback.domain.subscriber import Subscriber, listed
+from readback.ports.runtime import Runtime
+from readback.ports.sink import Sink
+from readback.ports.store import LedgerStore
+from readback.sdk.courier import Courier, deliveries_of
+from readback.sdk.sealer import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Subscribers with their sinks. `tenant`: whose they are; "" for the operator's. `at_all`: False where the ledger
+    is only looked at, so that nobody is told anything.
+    """
+
+    sinks: tuple[tuple[Subscriber, Sink], ...] = ()
+    fallback: Sink | None = None
+    tenant: str = ""
+    at_all: bool = False
+
+    def courier(self, store: LedgerStore, runtime: Runtime, sealer: Sealer | None) -> Courier:
+        """Who tells them. Raises StoreError where the position of a new one cannot be kept."""
+        if not self.at_all:
+            return Courier(runtime, sealer=sealer)
+        operator = file_beside(store)
+        made = deliveries_of(store, runtime, self.sinks, self.fallback or operator, operator, self.tenant)
+        courier = Courier(runtime, made, sealer)
+        courier.enrol()
+        return courier
+
+
+NOBODY: Final = Telling()
+"""Nobody is told anything: where a ledger is only looked at."""
+
+
+def telling_of(settings: Settings, subscribers: Iterable[Subscriber] | None, tenant: str, runtime: Runtime) -> Telling:
+    """A program's subscribers, in place of the settings', or those. Raises SettingsError."""
+    own = subscribers is not None
+    asked = listed(subscribers, tenant) if subscribers is not None else settings.subscribers
+    sinks = tuple((each, sink_of(each, runtime)) for each in asked)
+    fallback = sink_of(settings.fallback, runtime) if settings.fallback is not None else None
+    return Telling(sinks, fallback, tenant if own else "", at_all=True)

@@ -1,0 +1,77 @@
+"""The conformance suite of sinks: what every place that messages go to has to keep, whoever wrote it.
+
+Inherited by a test class, which says how a sink is made, what was taken, and how the receiver is made to refuse.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from readback.domain.message import EventName, Message
+from readback.ports.sink import Sink
+
+LOG = "0123456789abcdef0123456789abcdef"
+NOON_US = 1_767_268_800_000_000
+
+
+def sample_message(seq: int = 7, number: int = 0, name: EventName = EventName.INCIDENT_OPENED) -> Message:
+    """A message as one of an entry."""
+    data = {"format": 1, "event": name.value, "action": "a1", "target": "order/`id` $(id) \N{SNOWMAN}", "version": 3}
+    return Message(LOG, seq, number, name, "acme", "a1", NOON_US + seq, data)
+
+
+class SinkConformance:
+    """Every sink keeps this."""
+
+    def make_sink(self) -> Sink:
+        """A sink whose receiver takes everything."""
+        raise NotImplementedError
+
+    def received(self) -> list[dict[str, object]]:
+        """Every envelope that the receiver took, in order."""
+        raise NotImplementedError
+
+    def refuse(self) -> None:
+        """From now on the receiver takes nothing."""
+        raise NotImplementedError
+
+    def allow(self) -> None:
+        """It takes everything again."""
+        raise NotImplementedError
+
+    def test_what_was_delivered_was_taken_whole_and_in_order(self) -> None:
+        sink = self.make_sink()
+        sent = [sample_message(7), sample_message(7, 1, EventName.RESOURCE_FROZEN), sample_message(9)]
+        for message in sent:
+            sink.deliver(message)
+        assert self.received() == [message.as_json() for message in sent]
+
+    def test_the_same_message_comes_again_with_the_same_id(self) -> None:
+        sink = self.make_sink()
+        sink.deliver(sample_message())
+        sink.deliver(sample_message())
+        assert len({str(one["id"]) for one in self.received()}) == 1
+
+    def test_it_says_where_it_was_not_taken_and_takes_it_when_the_receiver_does(self) -> None:
+        sink = self.make_sink()
+        self.refuse()
+        with pytest.raises(Exception, match=r"."):
+            sink.deliver(sample_message())
+        assert self.received() == []
+        self.allow()
+        sink.deliver(sample_message())
+        assert [one["id"] for one in self.received()] == [sample_message().id]
+
+    def test_it_takes_nothing_once_it_is_stopped_by_whomever_and_however_often(self) -> None:
+        sink = self.make_sink()
+        stops = [threading.Thread(target=sink.stop) for _ in range(3)]
+        for each in stops:
+            each.start()
+        for each in stops:
+            each.join()
+        sink.stop()
+        with pytest.raises(Exception, match=r"."):
+            sink.deliver(sample_message())
+        assert self.received() == []
