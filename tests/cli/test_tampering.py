@@ -37,7 +37,17 @@ CANNOT_MATTER = {
     ("anchor", "name"): "what an anchor was told counts by what it shows itself; this only spares asking it",
     ("anchor", "at_us"): "as its name",
     ("anchor", "said"): "as its name",
-    ("incident", "told_us"): "whether a sink took it: no entry says so, and a person closes it in any case",
+    ("subscriber", "name"): "who was told what stands in no entry; the log, out of which it can be told again, does",
+    ("subscriber", "tried"): "when the next message is tried, and given up; it stays in the log",
+    ("subscriber", "since_us"): "as tried",
+    ("subscriber", "next_us"): "as tried",
+    ("subscriber", "said"): "as tried",
+    ("subscriber", "owner"): "who delivers now: a wrong one delays messages until the lease ends",
+    ("subscriber", "until_us"): "as its owner",
+    ("dead_letter", "died_us"): "when a message was given up; which one it was is checked",
+    ("dead_letter", "tried"): "as died_us",
+    ("dead_letter", "said"): "as died_us",
+    ("dead_letter", "again"): "whether it is delivered once more",
 }
 ROWS_CHANGED = 8
 REFUSED_ON_OPENING = {("migration", "number"), ("migration", "sha256")}
@@ -55,6 +65,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         runtime = VirtualRuntime()
         patch.setattr(bootstrap, "runtime", lambda: runtime)
         desk = Desk(folder, runtime)
+        _subscribe(patch, folder)
         desk.ship("verified", code=0, pin="1234")
         desk.ship("missing", order_id="o-99", how="lie", code=3)
         desk.ship("waiting", "--wait", "0", how="lie", carrier="ups", code=3)
@@ -67,6 +78,24 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         _sagas(desk)
         _seal(desk)
         yield desk.ledger
+
+
+def _subscribe(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Somebody who takes everything, somebody who takes nothing, and somebody who is tried again."""
+    settings = folder / "config" / "readback"
+    settings.mkdir(parents=True)
+    patch.setenv("XDG_CONFIG_HOME", str(settings.parent))
+    said = """
+        [subscribers.bus]
+        file = "told.jsonl"
+        [subscribers.gone]
+        file = "/no/such/folder"
+        attempts = 1
+        give_up_s = 0
+        [subscribers.slow]
+        file = "/no/such/folder"
+        """
+    (settings / "config.toml").write_text(said, encoding="utf-8")
 
 
 def _sagas(desk: Desk) -> None:
@@ -282,7 +311,7 @@ def test_a_key_that_was_made_up_is_found(ledger: Path) -> None:
     "sql",
     [
         "insert into freeze select tenant, 'tenant:default', action_id, reason, since_us from freeze limit 1",
-        "insert into incident select tenant, 'inc-x-1', 'x', severity, action_id, 1, 1, 0, 0 from incident limit 1",
+        "insert into incident select tenant, 'inc-x-1', 'x', severity, action_id, 1, 1, 0 from incident limit 1",
         "update incident set closed_us = 0 where closed_us > 0",
         "delete from incident",
         "delete from freeze",
@@ -323,7 +352,7 @@ def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cann
 
 def _cut_off_everything(connection: apsw.Connection) -> None:
     tables = ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident", "reliance")
-    for table in (*tables, "tile", "checkpoint", "anchor"):
+    for table in (*tables, "tile", "checkpoint", "anchor", "subscriber", "dead_letter"):
         connection.execute(f"delete from {table}")
 
 

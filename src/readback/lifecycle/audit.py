@@ -7,7 +7,8 @@ elsewhere nobody can tell whether the end of a log was cut off, and the report s
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
 digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries;
 who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
-tiles and checkpoints, made again. 8. what the store itself finds (the caller adds it).
+tiles and checkpoints, made again. 8. subscribers: positions and dead letters that there can be. 9. what the store
+itself finds (the caller adds it).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
 from readback.lifecycle.audit_erasure import Erasures, is_gone
 from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.audit_outbox import Positions
 from readback.lifecycle.audit_sealed import SealedAudit
 from readback.lifecycle.authority import Authority
 from readback.lifecycle.execute import STAMP_PREFIX
@@ -156,6 +158,7 @@ def audit(
     report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
     there = report.erasures.compare(store)  # 6
     report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
+    report.add(Fault("outbox", what, seq) for seq, what in Positions(store, report.head_seq).compare())  # 8
     return report
 
 

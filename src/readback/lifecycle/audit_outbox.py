@@ -1,0 +1,64 @@
+"""The part of the audit that looks at subscribers' positions and dead letters.
+
+Called by audit at its end. What a subscriber was told stands in no entry, so a position within the log cannot be shown
+to be right; one that cannot be at all is named: beyond the end of the log, or at a message that there is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.lifecycle.outbox import messages_at
+from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.store import LedgerStore
+
+LETTERS_READ_MAX: Final = 100_000
+
+
+@dataclass(slots=True)
+class Positions:
+    """What the log up to its end allows."""
+
+    store: LedgerStore
+    last_seq: int
+    _counts: dict[int, int] = field(default_factory=dict)
+    """How many messages the entries that were asked for amount to."""
+
+    def compare(self) -> Iterator[tuple[int, str]]:
+        """(entry, what is wrong) of each position and letter that cannot be."""
+        cursors = {one.name: one for one in self.store.cursors()}
+        for cursor in cursors.values():
+            yield from self._cursor(cursor)
+        for letter in self.store.letters(limit=LETTERS_READ_MAX):
+            yield from self._letter(letter, cursors.get(letter.subscriber))
+
+    def _cursor(self, cursor: Cursor) -> Iterator[tuple[int, str]]:
+        named = f"Subscriber {cursor.name!r}"
+        if not 0 <= cursor.after_seq <= max(self.last_seq, self.store.last_seq()):
+            yield 0, f"{named} was told up to entry {cursor.after_seq}, and there is no such entry."
+        elif not 0 <= cursor.done <= self._count(cursor.after_seq + 1):
+            yield cursor.after_seq + 1, f"{named} took {cursor.done} messages of an entry that has fewer."
+
+    def _letter(self, letter: DeadLetter, cursor: Cursor | None) -> Iterator[tuple[int, str]]:
+        named = f"A dead letter of subscriber {letter.subscriber!r}"
+        if cursor is None:
+            yield letter.seq, f"{named} is there, and no such subscriber."
+        elif not 0 <= letter.number < self._count(letter.seq):
+            yield letter.seq, f"{named} is message {letter.number} of entry {letter.seq}, which there is not."
+
+    def _count(self, seq: int) -> int:
+        if seq not in self._counts:
+            self._counts[seq] = self._counted(seq)
+        return self._counts[seq]
+
+    def _counted(self, seq: int) -> int:
+        stored = next(iter(self.store.scan(seq - 1)), None) if seq > 0 else None
+        if stored is None or stored.seq != seq:
+            return 0
+        try:
+            return len(messages_at(self.store, "", stored))
+        except ReadbackError:
+            return 0  # the entry itself is named elsewhere
