@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 
+from readback.bootstrap import predicate_engine
+from readback.contracts.recorded import recorded_plan
 from readback.domain.claim import ClaimKind, ClaimStatus, Reason, said_of
 from readback.domain.context import Context
 from readback.domain.events import EventKind
 from readback.domain.limits import Limits, TenantLimits
 from readback.domain.outcome import Outcome
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.replayed import Comparison
 from readback.domain.state import State
 from readback.domain.watch import Over
 from readback.lifecycle import attend
 from readback.lifecycle.audit import audit
+from readback.lifecycle.bundle import make_bundle, open_bundle
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.replay import replay
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import STAMPED, TENANT, House
 from tests.lifecycle.reviewing import sound
@@ -281,3 +287,45 @@ def test_a_late_success_is_watched_from_then_on(house: House) -> None:
     change(house, status="lost")
     on(house, 6)
     assert claim_status(house, told.id) is ClaimStatus.RETRACTED
+
+
+# --- made again of the record --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("WATCH-class")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "lost"},
+        {"status": "lost", "author": "agent:night"},
+        {"status": "lost", "stamp": "rb-another"},
+        {"tenant": "globex"},
+        None,
+    ],
+)
+@pytest.mark.parametrize("kind", ["set", "create"])
+def test_a_drift_is_judged_the_same_again_of_the_record_alone(house: House, kind: str, fields: Any) -> None:
+    house.shop.rows.clear()
+    told = watched(house, {**DAILY, "ensure": ["status"]}, kind=kind)
+    held = dict(house.shop.rows["o-1"])
+    if fields is None:
+        house.shop.rows.clear()
+    else:
+        change(house, **fields)
+    house.work(3 * DAY)
+    house.shop.rows["o-1"] = {**held, "version": 9}
+    on(house, 6)
+    assert claim_events(house, told.id) == [*FALLEN, EventKind.CLAIM_REINSTATED]
+    events = house.store.events(told.id)
+    bundle = open_bundle(make_bundle(events, lambda digest: _body(house, digest), [DEFAULT_TABLE]))
+    contract = bundle.json_of(house.folded(told.id).contract_ref)
+    assert isinstance(contract, dict)
+    plan = recorded_plan(contract, house.folded(told.id).contract_hash, ["item", "status"], predicate_engine())
+    assert plan.contract.watch == house.plans["ship"].contract.watch  # type: ignore[union-attr]
+    again = replay(bundle, plan)
+    assert [each.comparison for each in again.judgements] == [Comparison.SAME] * 3, again.judgements
+
+
+def _body(house: House, digest: str) -> bytes | None:
+    found = house.store.evidence(TENANT, digest)
+    return None if found is None else found.body

@@ -21,6 +21,7 @@ from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
+from readback.domain.watch import WatchTerms
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
 from readback.lifecycle.replay_round import not_loaded
 from readback.ports.acting import Hand, Hands
@@ -150,6 +151,7 @@ def _contract(
         freeze=tuple(FreezeScope(each) for each in _texts(body["freeze"])),
         schema_hash=str(body["arguments"]),
         approval=_approval(body.get("approval")),
+        watch=_watch(body.get("watch")),
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
         hash=digest,
     )
@@ -172,6 +174,14 @@ def _approval(raw: Json) -> ApprovalTerms | None:
     return ApprovalTerms(
         people=_whole(terms["people"]), expires_us=_whole(terms["expires_us"]), when=str(terms["when"])
     )
+
+
+def _watch(raw: Json) -> WatchTerms | None:
+    if raw is None:
+        return None
+    terms = _object(raw)
+    after, every, long = (_whole(terms[name]) for name in ("after_us", "every_us", "for_us"))
+    return WatchTerms(after, every, long, _texts(terms["ensure"]))
 
 
 def _object(raw: Json) -> Mapping[str, Json]:

@@ -18,7 +18,7 @@ from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery import RecoveryTable
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle import execute, recover, reverse, validate, verify
+from readback.lifecycle import execute, recover, reverse, validate, verify, watch
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.replay_round import Standing
@@ -72,11 +72,27 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
     if dropped is not None:
         decision = recover.decide(run, table, when, dropped, as_of_us)
         return Decided(_said(decision), walk(run.action.state, S.ROLLED_BACK))
+    if run.action.state is S.RECONCILED_SUCCESS:
+        return _drift(standing, run, table, as_of_us)
     decision = _decision(run, table, when, as_of_us)
     path: tuple[State, ...] = ()
     if run.action.state is not S.FAILED and not only_watched(run.action, decision.result):
         path = consequence(run, when, decision, standing.event.at_us).path
     return Decided(_said(decision), path, {e.name: e.truth.value for e in decision.result.ensure})
+
+
+def _drift(standing: Standing, run: Run, table: RecoveryTable, as_of_us: int) -> Decided:
+    """A later look at what was verified: it fell, or is back."""
+    watched, result = run.action.watch, watch.holds_now(run)
+    if result.verdict is Verdict.REFUTED and watched is not None and watched.held is not None:
+        if watched.held_ref in standing.bundle.erased:
+            standing.missing.append("the reading in which it held last: erased")
+            return Decided()
+        held = watch.held_as_recorded(run, watched.held, standing.bundle.json_of(watched.held_ref))
+        result = watch.classified(run, held, result)
+    row = table.decide(result.finding, watch.situation(run.contract))
+    said = _said(Decision(result, row, None, dead=True, late=False, as_of_us=as_of_us))
+    return Decided(said, (), {e.name: e.truth.value for e in result.ensure})
 
 
 def _decision(run: Run, table: RecoveryTable, when: Timing, as_of_us: int) -> Decision:

@@ -12,7 +12,7 @@ claims, and when to look next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
@@ -95,7 +95,7 @@ def _look(run: Run, watched: Watched, desk: Desk, asked: bool) -> Steps:
         yield from verify.take_strongest(run)
         result = holds_now(run)
     if result.verdict is Verdict.REFUTED:
-        result = yield from _classified(run, watched, result)
+        result = classified(run, (yield from _held(run, watched)), result)
     elif result.verdict is Verdict.VERIFIED and watched.drifted and _weaker_than_the_fall(run):
         result = replace(result, verdict=Verdict.UNDETERMINED, why=Why.STALE)
     told = result.verdict is not Verdict.UNDETERMINED  # 5
@@ -162,11 +162,12 @@ def _watched_only(contract: Contract, judged: Judged) -> Judged:
     return replace(judged, ensure=tuple(e for e in judged.ensure if e.name in names)) if names else judged
 
 
-def _classified(run: Run, watched: Watched, result: Reconciliation) -> Generator[Step, Answer, Reconciliation]:
-    """The same with the class that fits: judged against the state in which it held last, instead of that before it."""
+def classified(run: Run, held: Judged | None, result: Reconciliation) -> Reconciliation:
+    """What was refuted, with the class that fits: judged against the state in which it held last (`held`), instead of
+    the one before the action.
+    """
     if result.finding is Finding.WRONG_TARGET:
         return result
-    held = yield from _held(run, watched)
     terms = _later(run.contract)
     checks = tuple(_unsigned(run, held, _watched_only(run.contract, each)) for each in run.checks)
     found = reconcile(_case(run, terms, checks, held))
@@ -185,7 +186,12 @@ def _held(run: Run, watched: Watched) -> Generator[Step, Answer, Judged | None]:
         loaded = yield Load(run.action.tenant, watched.held_ref)
         assert isinstance(loaded, Loaded)
         value = None if loaded.body is None else parse_json(loaded.body)
-    return judge_reading(run.plan, taken_as_recorded(watched.held, value), run.variables())
+    return held_as_recorded(run, watched.held, value)
+
+
+def held_as_recorded(run: Run, data: Mapping[str, Json], value: Json) -> Judged:
+    """The reading in which it held last, out of its entry and its evidence."""
+    return judge_reading(run.plan, taken_as_recorded(data, value), run.variables())
 
 
 def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
