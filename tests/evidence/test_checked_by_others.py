@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from readback import bootstrap
 from readback.ledger.tiles import bundle_bytes, parse_bundle
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
@@ -56,6 +57,18 @@ def test_others_find_our_evidence_sound(at_hand: Made, desk: Desk, verify: Verif
         assert verify("proof", "p").startswith("OK ")
 
 
+@pytest.mark.requirement("LEDGER-others-check", "LEDGER-sealed")
+def test_others_find_every_checkpoint_of_the_cadence_sound(at_hand: Made, desk: Desk, verify: Verify) -> None:
+    """Each was signed when a process ended; each begins with the one before, and the export with all of them."""
+    store = bootstrap.store(f"sqlite:///{desk.ledger}", read_only=True)
+    heads = list(store.checkpoints())
+    store.close()
+    assert len(heads) > 50
+    for head in heads[:: len(heads) // 7]:
+        Path("head").write_bytes(head.note)
+        assert verify("grown", "export", "head") == f"OK {head.size} {at_hand.size}"
+
+
 @pytest.mark.requirement("LEDGER-others-check")
 def test_others_find_a_flipped_byte(at_hand: Made, verify: Verify) -> None:
     place = Path("export/tile/entries/000")
@@ -85,8 +98,11 @@ def test_others_find_a_cut_end(at_hand: Made, verify: Verify) -> None:
 
 
 @pytest.mark.requirement("LEDGER-others-check")
-def test_others_find_a_forged_signature_and_a_forked_log(at_hand: Made, desk: Desk, verify: Verify) -> None:
+def test_others_find_a_forged_signature_and_a_forked_log(
+    at_hand: Made, desk: Desk, verify: Verify, by_hand: Callable[..., None]
+) -> None:
     desk("ledger", "keys", "create", "--key-file", "thief.key", "--name", NAME, code=0)
+    by_hand("DELETE FROM tile", "DELETE FROM checkpoint")
     desk("ledger", "export", "--tiles", "forged", "--key-file", "thief.key", code=0)
     assert verify("export", "forged").startswith("BAD: ")
     desk.ledger.unlink()
@@ -95,3 +111,17 @@ def test_others_find_a_forged_signature_and_a_forked_log(at_hand: Made, desk: De
     desk("ledger", "export", "--tiles", "anew", code=0)
     assert verify("export", "anew").startswith("OK ")
     assert verify("grown", "anew", "early").startswith("BAD: ")
+
+
+@pytest.mark.requirement("LEDGER-others-check", "PRIVACY-proofs-stand")
+def test_others_find_our_evidence_sound_after_payloads_were_erased(at_hand: Made, desk: Desk, verify: Verify) -> None:
+    before = desk("ledger", "export", "--tiles", "before", "--json", code=0).json["size"]
+    desk("ledger", "checkpoint", "--out", "head", code=0)
+    desk("ledger", "erase", "--all", "--reason", "Asked for.", "--who", "human:dpo")
+    assert verify("export", "before") == f"OK {before}"
+    after = desk("ledger", "export", "--tiles", "after", "--json", code=0).json["size"]
+    assert after > before
+    assert verify("export", "after") == f"OK {after}"
+    assert verify("grown", "after", "head") == f"OK {before} {after}"
+    desk("ledger", "prove", at_hand.ids[0], "--version", "1", "--out", "p", code=0)
+    assert verify("proof", "p").startswith("OK ")

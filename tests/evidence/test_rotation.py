@@ -148,7 +148,7 @@ def test_heads_proofs_and_exports_of_either_key_verify_by_either(desk: Desk, rot
     desk("ledger", "verify-proof", "proof", "--key", old, code=0)  # the old key knows its own without a statement
     desk("ledger", "verify", "--checkpoint", "late", "--key", old, code=1)
     desk("ledger", "verify", "--checkpoint", "late", "--key", old, "--rotations", "none", code=2)
-    assert desk("ledger", "checkpoint", "--witness", "early", code=0)
+    desk("ledger", "checkpoint", "--witness", "early", code=0)
 
 
 @pytest.mark.requirement("LEDGER-key-rotated")
