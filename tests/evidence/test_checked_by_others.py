@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
+from readback import bootstrap
 from readback.ledger.tiles import bundle_bytes, parse_bundle
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
@@ -69,6 +70,18 @@ def test_others_find_every_checkpoint_of_the_cadence_sound(at_hand: Made, desk: 
         assert verify("grown", "export", "head") == f"OK {head.size} {at_hand.size}"
 
 
+@pytest.mark.requirement("LEDGER-others-check", "LEDGER-sealed")
+def test_others_find_every_checkpoint_of_the_cadence_sound(at_hand: Made, desk: Desk, verify: Verify) -> None:
+    """Each was signed when a process ended; each begins with the one before, and the export with all of them."""
+    store = bootstrap.store(f"sqlite:///{desk.ledger}", read_only=True)
+    heads = list(store.checkpoints())
+    store.close()
+    assert len(heads) > 50
+    for head in heads[:: len(heads) // 7]:
+        Path("head").write_bytes(head.note)
+        assert verify("grown", "export", "head") == f"OK {head.size} {at_hand.size}"
+
+
 @pytest.mark.requirement("LEDGER-others-check")
 def test_others_find_a_flipped_byte(at_hand: Made, verify: Verify) -> None:
     place = Path("export/tile/entries/000")
@@ -102,6 +115,7 @@ def test_others_find_a_forged_signature_and_a_forked_log(
     at_hand: Made, desk: Desk, verify: Verify, by_hand: Callable[..., None]
 ) -> None:
     desk("ledger", "keys", "create", "--key-file", "thief.key", "--name", NAME, code=0)
+    by_hand("DELETE FROM tile", "DELETE FROM checkpoint")
     by_hand("DELETE FROM tile", "DELETE FROM checkpoint")
     desk("ledger", "export", "--tiles", "forged", "--key-file", "thief.key", code=0)
     assert verify("export", "forged").startswith("BAD: ")

@@ -105,8 +105,11 @@ def test_a_file_that_is_cut_changed_or_gone_is_named(
 
 
 @pytest.mark.requirement("LEDGER-export")
-def test_a_forged_signature_is_found(at_hand: Made, desk: Desk) -> None:
+def test_a_forged_signature_is_found(at_hand: Made, desk: Desk, by_hand: Callable[..., None]) -> None:
     desk("ledger", "keys", "create", "--key-file", "thief.key", "--name", NAME, code=0)
+    refused = desk("ledger", "export", "--tiles", "forged", "--key-file", "thief.key", code=1)
+    assert "not signed by" in refused.err
+    by_hand("DELETE FROM tile", "DELETE FROM checkpoint")
     desk("ledger", "export", "--tiles", "forged", "--key-file", "thief.key", code=0)
     found = desk("ledger", "verify-export", "forged", "--key", at_hand.key, "--json", code=1).json
     assert [fault["code"] for fault in found["faults"]] == ["export.signature"]
@@ -147,10 +150,45 @@ def test_of_many_faults_some_are_shown_and_all_are_counted(at_hand: Made, desk: 
 
 
 def test_a_folder_that_is_used_or_not_there_is_refused(at_hand: Made, desk: Desk) -> None:
-    assert "not empty" in desk("ledger", "export", "--tiles", "export", code=2).err
+    Path("used").mkdir()
+    Path("used/file").touch()
+    assert "not empty" in desk("ledger", "export", "--tiles", "used", code=2).err
     assert "cannot be used" in desk("ledger", "export", "--tiles", "early", code=2).err
     assert "no folder" in desk("ledger", "verify-export", "nowhere", "--key", at_hand.key, code=2).err
     assert desk("ledger", "export", "--tiles", "fresh", "--bundle", "a", code=2).out == ""
+
+
+@pytest.mark.requirement("LEDGER-export", "LEDGER-sealed")
+def test_an_export_is_gone_on_with_and_only_what_is_new_is_written(at_hand: Made, desk: Desk) -> None:
+    before = FIRST.stat().st_mtime_ns
+    for number in range(50):
+        desk.ship(f"more-{number}", carrier="dhl", code=0)
+    found = desk("ledger", "export", "--tiles", "export", "--json", code=0).json
+    assert (found["size"], found["written"]) == (at_hand.size + 300, at_hand.size + 300 - 256)
+    assert FIRST.stat().st_mtime_ns == before
+    assert _check(at_hand, desk, 0)["entries"] == found["size"]
+    desk("ledger", "export", "--tiles", "whole", code=0)
+    for file in Path("whole").rglob("*"):
+        if file.is_file():
+            assert (Path("export") / file.relative_to("whole")).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.requirement("LEDGER-head-kept")
+def test_an_export_of_another_log_is_not_gone_on_with(at_hand: Made, desk: Desk, by_hand: Callable[..., None]) -> None:
+    """The last action is another one than was exported, and nothing that was sealed is beside it."""
+    last = at_hand.ids[-1]
+    by_hand(
+        f"DELETE FROM idempotency WHERE action_id = '{last}'",
+        f"DELETE FROM event WHERE action_id = '{last}'",
+        f"DELETE FROM action WHERE action_id = '{last}'",
+        "DELETE FROM tile",
+        "DELETE FROM checkpoint",
+    )
+    assert "cut off" in desk("ledger", "export", "--tiles", "export", code=1).err
+    desk.ship("another", carrier="ups", code=0)
+    kept = Path("export/checkpoint").read_bytes()
+    assert "forked" in desk("ledger", "export", "--tiles", "export", code=1).err
+    assert Path("export/checkpoint").read_bytes() == kept
 
 
 def test_an_export_is_its_owners_alone_and_holds_no_payload(at_hand: Made, desk: Desk) -> None:

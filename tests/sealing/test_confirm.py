@@ -74,7 +74,7 @@ SPOILED = {
     "another size": "UPDATE checkpoint SET size = size - 1",
     "a larger size": "UPDATE checkpoint SET size = size + 100",
     "another origin": "UPDATE checkpoint SET note = CAST('x' || note AS BLOB)",
-    "another signature": "UPDATE checkpoint SET note = CAST(substr(note, 1, length(note) - 9) || 'AAAAA===' || char(10) AS BLOB)",
+    "another signature": "UPDATE checkpoint SET note = CAST(substr(note, 1, length(note) - 9) || 'AAAA' AS BLOB)",
     "no note": "UPDATE checkpoint SET note = x''",
     "no tiles": "DELETE FROM tile",
     "other tiles": "UPDATE tile SET hashes = zeroblob(length(hashes))",

@@ -11,6 +11,7 @@ from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted
+from readback.commands.ledger_anchors import anchors, compared
 from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
@@ -37,30 +38,44 @@ def ledger() -> None:
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
 @VERIFIER
 @options.as_json
-def verify(url: str | None, head: str | None, kept: tuple[str, ...], key: str | None, as_json: bool) -> int:
+def verify(
+    url: str | None,
+    head: str | None,
+    kept: tuple[str, ...],
+    places: tuple[str, ...],
+    key: str | None,
+    as_json: bool,
+) -> int:
     """Recompute every hash, fold every action again, and compare everything that follows from the entries.
 
     \b
     Checked: places without gaps, leaf hashes, canonical envelopes, versions and
     links of each action, its projection, its evidence's digests, its request
-    and key, its idempotency record, and the store's own files.
+    and key, its idempotency record, the sealed log (every tile and checkpoint), and
+    the store's own files.
 
     Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end, or
     written anew as a whole, looks sound from inside: keep what `ledger checkpoint` signs (or the head that is printed
     here) somewhere else, and pass it as --checkpoint (or --head) later. Of several checkpoints, each has to be covered.
+    With --anchor a place that keeps them is asked; a witness is asked whether the log goes on from what it saw.
     """
-    kept_head, heads = _head(head), None
-    if kept:
-        authority = trusted(key)
-        heads = Heads([kept_checkpoint(place, authority).checkpoint for place in kept])
-    settings = settings_of(url)
+    kept_head, settings = _head(head), settings_of(url)
+    asked = bool(kept or places or key is not None or settings.signing_key_file)
+    authority = trusted(key) if asked else None
+    outside = [kept_checkpoint(place, authority).checkpoint for place in kept] if authority is not None else []
     known = approvals_of(settings.approvers) if settings.approvers else None
     store = bootstrap.store(settings.url, read_only=True)
     try:
+        faults: list[Fault] = []
+        if authority is not None and places:
+            found, faults = compared(store, places, settings.seal.secret, authority)
+            outside += [each.checkpoint for each in found if each.checkpoint is not None]
         with counted("reading the ledger", enabled=not as_json) as step:
-            report = audit(store, step, kept_head, known, heads)
+            report = audit(store, step, kept_head, known, Heads(outside) if outside else None, authority)
+            report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:
         store.close()
@@ -89,6 +104,8 @@ def _described(report: AuditReport, url: str) -> dict[str, Json]:
         "evidence": report.evidence,
         "erased": report.erased,
         "keys": report.keys,
+        "checkpoints": report.checkpoints,
+        "sealed": report.sealed,
         "head": {"seq": report.head_seq, "leaf": report.head_leaf},
         "faults": [asdict(fault) for fault in report.faults],
         "faults_total": report.faults_total,
@@ -105,6 +122,8 @@ def _tell(report: AuditReport, url: str) -> None:
     counted = f"{report.events} entries, {report.actions} actions, {report.evidence} pieces of evidence"
     gone = f" ({report.erased} of them erased)" if report.erased else ""
     out.print(Text(f"  {counted}{gone}, {report.keys} idempotency records"))
+    if report.checkpoints:
+        out.print(Text(f"  {report.checkpoints} checkpoints, the last of {report.sealed} entries"))
     if report.faults:
         first = report.faults[0]
         out.print(Text(f"  first: entry {first.seq or '-'}: {first.code}: {safe(first.what)}"), soft_wrap=True)
@@ -120,6 +139,7 @@ def _tell(report: AuditReport, url: str) -> None:
 
 
 _COMMANDS = (
+    anchors,
     backup,
     checkpoint,
     erase,

@@ -8,17 +8,19 @@ from pathlib import Path
 import click
 
 from readback import bootstrap
+from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted
 from readback.commands.ledger_bundle import write_bundle
-from readback.commands.ledger_keys import KEY_FILE, VERIFIER, signer, trusted
-from readback.commands.ledger_log import URL
+from readback.commands.ledger_keys import KEY_FILE, VERIFIER, authority_of, signer, trusted
+from readback.commands.ledger_log import URL, existing, kept_checkpoint
 from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
-from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
-from readback.lifecycle import attest
+from readback.ledger.tiles import CHECKPOINT
+from readback.lifecycle import attest, attest_sealed
 from readback.lifecycle.audit_export import ExportReport, audit_export
+from readback.lifecycle.seal import seal_all
 
 EXIT_FAULT = 1
 
@@ -30,7 +32,12 @@ EXIT_FAULT = 1
 @click.option("--until", metavar="MOMENT", help="Records: only what was proposed before this moment.")
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Records: only this action; may be repeated.")
 @click.option("--bundle", metavar="ID", help="In place of records: the replay bundle of this action.")
-@click.option("--tiles", "folder", metavar="FOLDER", help="In place of records: the whole log, into an empty folder.")
+@click.option(
+    "--tiles",
+    "folder",
+    metavar="FOLDER",
+    help="In place of records: the whole log, into an empty folder; into an earlier export, what is new.",
+)
 @options.table
 @URL
 @KEY_FILE
@@ -78,17 +85,25 @@ def export(
 
 def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool) -> int:
     signing = signer(key_file)
-    store = bootstrap.store(settings_of(url).url, read_only=True)
+    authority, place = authority_of(signing, key_file), Path(folder)
+    there = place / CHECKPOINT
+    before = kept_checkpoint(str(there), authority).checkpoint if there.is_file() else None
+    store = existing(url)
     try:
-        tiles = bootstrap.new_tiles(Path(folder))
+        signed = seal_all(store, signing, authority, bootstrap.runtime().now_us())
+        tiles = bootstrap.tiles(place) if before is not None else bootstrap.new_tiles(place)
         with counted("exporting the ledger", enabled=not as_json) as step:
-            found = attest.export(store, signing, tiles, step).checkpoint
+            written = attest_sealed.export(store, signed, tiles, before, step)
+        found = signed.checkpoint
     finally:
         store.close()
     if as_json:
-        print_json({"folder": folder, "origin": found.origin, "size": found.size, "root": found.root.hex()})
+        said: dict[str, Json] = {"folder": folder, "origin": found.origin, "size": found.size, "written": written}
+        print_json({**said, "root": found.root.hex()})
         return 0
     print(f"{found.size} entries of {safe(found.origin)} in {safe(folder)}")
+    if before is not None:
+        note(f"The export of {before.size} entries was gone on with: {written} entries were written.")
     note(f"Next: readback ledger verify-export {safe(folder)} --key {safe(attest.key_of(signing))}")
     return 0
 

@@ -24,8 +24,9 @@ from readback.ledger.fault import LogFormatError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ledger.tiles import CHECKPOINT, TILE_BYTES
 from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
-from readback.lifecycle import attest
+from readback.lifecycle import attest, attest_sealed
 from readback.lifecycle.attest import Authority
+from readback.lifecycle.seal import seal_all
 
 if TYPE_CHECKING:
     from readback.ports.store import LedgerStore, StoredEvent
@@ -42,6 +43,13 @@ def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
     return open_checkpoint(data, authority.keys, authority.check)
 
 
+def existing(url: str | None) -> LedgerStore:
+    """The ledger, for writing. Raises StoreError where there is none."""
+    named = settings_of(url).url
+    bootstrap.store(named, read_only=True).close()
+    return bootstrap.store(named)
+
+
 @click.command("checkpoint", short_help="Sign the head of the log, to be kept elsewhere.")
 @URL
 @KEY_FILE
@@ -51,7 +59,10 @@ def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
 )
 @options.as_json
 def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: str | None, as_json: bool) -> int:
-    """Recompute the root over all entries, sign it with the log's own key, and print the checkpoint.
+    """Sign the head of the log with its own key, keep the checkpoint in the ledger, and print it.
+
+    The tree goes on from the checkpoint before: what was sealed is not read again, and is not signed anew where the log
+    does not go on from it (`readback ledger verify` recomputes all of it).
 
     \b
     Keep it where whoever may write the ledger may not: only then does it show
@@ -60,14 +71,14 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     With --witness nothing is signed unless the log still begins with what the checkpoint in FILE covers; the new
     checkpoint then takes its place there. FILE need not be there the first time.
 
-    Exit code 0: signed; 1: the log does not go on from the witness's checkpoint; 6: an entry is damaged.
+    Exit code 0: signed; 1: the log does not go on from its last checkpoint or the witness's; 6: an entry is damaged.
     """
     signing = signer(key_file)
-    seen = _seen(witness, authority_of(signing, key_file))
-    store = bootstrap.store(settings_of(url).url, read_only=True)
+    authority = authority_of(signing, key_file)
+    seen = _seen(witness, authority)
+    store = existing(url)
     try:
-        with counted("reading the ledger", enabled=not as_json) as step:
-            signed = attest.head(store, signing, [seen.checkpoint] if seen else [], step)
+        signed = seal_all(store, signing, authority, bootstrap.runtime().now_us(), [seen.checkpoint] if seen else [])
     finally:
         store.close()
     data = signed.to_bytes()
@@ -99,7 +110,9 @@ def _seen(place: str | None, authority: Authority) -> SignedCheckpoint | None:
 @options.ledger
 @KEY_FILE
 @OUT
-@click.option("--checkpoint", "kept", metavar="FILE", help="Prove it against this checkpoint; else one is signed now.")
+@click.option(
+    "--checkpoint", "kept", metavar="FILE", help="Prove it against this checkpoint; else against the last one."
+)
 @click.option(
     "--tiles", "folder", metavar="FOLDER", help="Take hashes and checkpoint from this export: no long reading."
 )
@@ -120,7 +133,7 @@ def prove(
     the root, and the signed checkpoint. `readback ledger verify-proof` checks it, and so does any other checker of that
     form.
 
-    The log is read from its beginning, once; with --tiles a few files are read in place of it, however long it is.
+    Where the entry is sealed, a few tiles are read, however long the log is; else the log is read from its beginning.
     """
     if kept is not None and folder is not None:
         raise UsageError("An export has a checkpoint of its own.", remedy="Pass --checkpoint or --tiles, not both.")
@@ -168,9 +181,13 @@ def _proof(
     with counted("reading the ledger", enabled=True) as step:
         if kept is not None:
             authority = trusted(key)
-            return attest.prove_by_reading(store, entry, authority, kept_checkpoint(kept, authority), step)
+            covering = kept_checkpoint(kept, authority)
+            sealed = attest_sealed.prove_at(store, entry, authority, covering)
+            return sealed or attest.prove_by_reading(store, entry, authority, covering, step)
         signing = signer(key_file)
-        return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
+        authority = authority_of(signing, key_file)
+        sealed = attest_sealed.prove_sealed(store, entry, authority)
+        return sealed or attest.prove_now(store, entry, authority, signing, step)
 
 
 @click.command("verify-proof", short_help="Check a proof, without the ledger.")

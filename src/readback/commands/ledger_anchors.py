@@ -1,0 +1,101 @@
+"""`readback ledger anchors`: the places where checkpoints are kept beside the ledger, and how far each was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json, ReadbackError
+from readback.commands import options
+from readback.commands.ledger_keys import KEY_FILE, authority_of, signer
+from readback.commands.ledger_log import URL
+from readback.commands.opening import settings_of
+from readback.commands.terminal import BAD, OK, console, mark, moment, note, print_json, safe
+from readback.ledger.fault import LogError
+from readback.lifecycle.anchor import Compared, compare, hand_over
+from readback.lifecycle.audit import Fault
+from readback.lifecycle.authority import Authority
+from readback.ports.log import AnchorMark
+from readback.ports.store import LedgerStore
+
+
+@click.command("anchors", short_help="Where checkpoints are kept elsewhere, and how far.")
+@click.option("--offer", is_flag=True, help="Hand the last checkpoint to each now.")
+@URL
+@KEY_FILE
+@options.as_json
+def anchors(offer: bool, url: str | None, key_file: str | None, as_json: bool) -> int:
+    """List the anchors of the settings' [seal] and those that were told before: the size of the last checkpoint that
+    each took, and why it did not take a later one.
+
+    Exit code 0: each has the last checkpoint; 1: one does not, or holds another log; 6: the ledger cannot be read.
+    """
+    settings = settings_of(url)
+    bootstrap.store(settings.url, read_only=True).close()
+    store = bootstrap.store(settings.url, read_only=not offer)
+    try:
+        refused = _offered(store, settings.seal.anchors, settings.seal.secret, key_file) if offer else {}
+        known = {mark.name: mark for mark in store.anchors()}
+        for name in settings.seal.anchors:
+            known.setdefault(name, AnchorMark(name, 0, 0, refused.get(name, "")))
+        head = store.checkpoint()
+    finally:
+        store.close()
+    size = head.size if head is not None else 0
+    behind = [each for each in known.values() if each.size < size or each.said]
+    if as_json:
+        listed: list[Json] = [asdict(each) for each in known.values()]
+        print_json({"size": size, "anchors": listed, "behind": len(behind)})
+    else:
+        _tell(sorted(known.values(), key=lambda each: each.name), size)
+    return 1 if behind else 0
+
+
+def _offered(store: LedgerStore, urls: Iterable[str], secret: str, key_file: str | None) -> dict[str, str]:
+    """Hands the last checkpoint to each; the code of what went wrong, by name."""
+    authority, refused = authority_of(signer(key_file), key_file), dict[str, str]()
+    at_us = bootstrap.runtime().now_us()
+    for url in urls:
+        anchor = bootstrap.anchor(url, secret)
+        try:
+            hand_over(store, anchor, authority, at_us)
+        except ReadbackError as error:
+            refused[anchor.name] = error.code
+            size = next((each.size for each in store.anchors() if each.name == anchor.name), 0)
+            store.mark(AnchorMark(anchor.name, size, at_us, error.code))
+            note(f"Error: {safe(anchor.name)}: {error.code}: {safe(error.message)}")
+    return refused
+
+
+def _tell(known: list[AnchorMark], size: int) -> None:
+    from rich.text import Text
+
+    out = console()
+    if not known:
+        print("No anchor is named in [seal], and none was told before.")
+        note("Next: add anchors = [...] under [seal] to the settings; until then a cut of the log cannot be seen.")
+        return
+    for each in known:
+        fine = each.size == size and not each.said
+        since = f", {moment(each.at_us)}" if each.at_us else ""
+        said = f"; {each.said}" if each.said else ""
+        line = f" {safe(each.name)}: {each.size} of {size} entries{since}{said}"
+        out.print(Text.assemble(mark(OK if fine else BAD), line), soft_wrap=True)
+
+
+def compared(
+    store: LedgerStore, urls: Iterable[str], secret: str, authority: Authority
+) -> tuple[list[Compared], list[Fault]]:
+    """What each anchor holds, and what it shows to be wrong. Raises AnchorError where one cannot be asked."""
+    found: list[Compared] = []
+    faults: list[Fault] = []
+    for url in urls:
+        anchor = bootstrap.anchor(url, secret)
+        try:
+            found.append(compare(store, anchor, authority))
+        except LogError as error:
+            faults.append(Fault(error.code, f"The anchor {anchor.name}: {error.message}"))
+    return found, faults
