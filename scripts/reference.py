@@ -20,6 +20,7 @@ from pathlib import Path
 import click
 
 import readback
+from readback import recipes
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
@@ -52,6 +53,8 @@ from scripts.reference_markdown import (  # noqa: E402
 from scripts.reference_words import KEYS, LIMITS, ROOT_MEANINGS, WORDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference.md"
+RECIPE_PARTS = ("HttpReceipts", "Resource", "SqlReceipts", "Table", "Timings")
+"""What a recipe is given or gives back; its other names are types for annotations."""
 HEAD = """\
 # Reference
 
@@ -102,6 +105,9 @@ def _names() -> Iterator[str]:
     yield table(("name", "what it is"), [*rows, ("`__version__`", "The version of the package.")])
     yield "From `readback.sdk.systems`, the built-in executors (which act) and sources (which read):\n"
     yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
+    yield "From `readback.recipes`, ready actions of the usual shapes:\n"
+    made = [n for n in recipes.__all__ if n[0].islower() or n in RECIPE_PARTS]
+    yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(recipes, n))) for n in made])
     yield "Methods of `Readback`; those of `AsyncReadback` are the same, to be awaited but for `open` and `signal`:\n"
     yield table(("method", "does"), _methods(readback.Readback))
     yield from _outcome()

@@ -70,7 +70,7 @@ class Office:
 
     def __init__(self, pair: PostgresPair) -> None:
         self.pair = pair
-        self.shop = SqlExecutor("shop", lambda: Losing.connect(**pair.address()), sole=True)
+        self.shop = SqlExecutor("shop", lambda: Losing.connect(pair.address()), sole=True)
         self.primary = SqlSource("primary", pair.primary)
         self.replica = SqlSource("replica", pair.standby, consistency="replica")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
-from readback.commands.demo.systems.s3 import S3Server
+from readback.commands.demo.systems.s3 import Access, S3Server
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, UsageError
 from readback.domain.reading import Presence
 from readback.domain.state import State
@@ -226,7 +226,7 @@ def test_a_key_that_leads_elsewhere_is_refused(shop: Shop, key: str) -> None:
 
 
 def test_what_cannot_be_sent_provably_was_not(shop: Shop, s3: S3Server) -> None:
-    nobody = {**s3.access, "endpoint": "http://127.0.0.1:9"}
+    nobody = Access(**{**s3.access, "endpoint": "http://127.0.0.1:9"})
     with (
         S3Executor("store", BUCKET, **nobody, timeout_s=1, sole=True) as store,
         S3Source("shelf", BUCKET, **nobody, timeout_s=1) as shelf,

@@ -65,11 +65,11 @@ class PostgresPair:
         """A connection to the primary, or to the standby."""
         import psycopg
 
-        return psycopg.connect(**self.address(server), **options)  # type: ignore[arg-type]
+        return psycopg.connect(self.address(server), **options)
 
-    def address(self, server: str = PRIMARY) -> dict[str, str]:
+    def address(self, server: str = PRIMARY) -> str:
         """What libpq takes."""
-        return {"host": str(self.home), "port": server, "user": "postgres", "dbname": "postgres"}
+        return f"host='{self.home}' port={server} user=postgres dbname=postgres"
 
     def primary(self) -> psycopg.Connection[Any]:
         return self.connect(PRIMARY)

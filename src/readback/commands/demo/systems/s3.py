@@ -11,7 +11,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,6 +27,15 @@ FAULTS: Final = frozenset(
 connection cut; kept under another key; kept twice. `down` and `refused` are for every request, until `honest`."""
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Access(TypedDict):
+    """Where the server is, and how to get in."""
+
+    endpoint: str
+    region: str
+    access_key: str
+    secret_key: str
 
 
 class S3Server:
@@ -74,11 +83,9 @@ class S3Server:
         return f"http://{HOST}:{self._server.port}"
 
     @property
-    def access(self) -> dict[str, str]:
+    def access(self) -> Access:
         """What an executor or a source is given to get in."""
-        return {
-            "endpoint": self.endpoint, "region": REGION, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY,
-        }  # fmt: skip
+        return Access(endpoint=self.endpoint, region=REGION, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
     def fault(self, word: str) -> None:
         """Orders one of FAULTS."""
