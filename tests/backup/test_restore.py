@@ -57,6 +57,21 @@ def test_one_that_does_not_reach_it_is_refused_unless_the_loss_is_accepted_in_wo
 
 
 @pytest.mark.requirement("RESTORE-judged")
+def test_a_place_that_keeps_checkpoints_is_asked_how_far_the_ledger_reached(desk: Desk, kept: str) -> None:
+    def anchored(name: str) -> tuple[str, str]:
+        return "--anchor", f"file://{desk.folder / name}"
+
+    refused = desk("ledger", "restore", "backup.db", *TO, *anchored("late"), "--json", code=6).json["error"]
+    assert refused["code"] == "restore.cut"
+    nothing = desk("ledger", "restore", "backup.db", *TO, *anchored("none"), code=2)
+    assert "No anchor holds" in nothing.err
+    said = desk("ledger", "restore", "backup.db", *TO, *anchored("early"), "--json", code=0).json
+    assert (said["lost"], said["checked"]) == ([], True)
+    lost = desk("ledger", "restore", "backup.db", "--to", "sqlite:///b.db", *anchored("late"), *TAKEN, code=0)
+    assert "Lost: " in lost.err
+
+
+@pytest.mark.requirement("RESTORE-judged")
 def test_a_head_of_another_log_or_a_rewritten_one_is_never_accepted(desk: Desk, kept: str, tmp_path: Path) -> None:
     shutil.copy("backup.db", "rewritten.db")
     connection = apsw.Connection("rewritten.db")

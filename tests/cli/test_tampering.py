@@ -66,7 +66,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(bootstrap, "runtime", lambda: runtime)
         desk = Desk(folder, runtime)
         _subscribe(patch, folder)
-        desk.ship("verified", code=0, pin="1234")
+        verified = desk.ship("verified", code=0, pin="1234")["id"]
         desk.ship("missing", order_id="o-99", how="lie", code=3)
         desk.ship("waiting", "--wait", "0", how="lie", carrier="ups", code=3)
         desk.run("wipe", "--operation", "held", order_id="o-17", code=4)
@@ -75,6 +75,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         desk("resume", "--contracts", CONTRACTS, "--json")
         desk.ship("missing", order_id="o-99", how="lie", code=3)
         _decide(desk)
+        desk("ledger", "erase", "--action", verified, "--reason", "Asked for.", "--who", "human:eve", code=0)
         _sagas(desk)
         _seal(desk)
         yield desk.ledger
@@ -201,10 +202,10 @@ def tamper(path: Path, change: Callable[[apsw.Connection], None]) -> None:
     connection.close()
 
 
-def other(value: Value) -> Value:
+def other(value: Value, column: str) -> Value:
     match value:
         case None:
-            return 1
+            return b"x" if column == "body" else 1
         case int():
             return value + 1_000_000
         case str():
@@ -223,10 +224,10 @@ def change_cell(table: str, column: str, rowid: int) -> Callable[[apsw.Connectio
             row = connection.execute(chosen).fetchall()[0]
             where = " and ".join(f"{name} = ?" for name in names)
             before = connection.execute(f'select "{column}" from {table} where {where}', row).get
-            connection.execute(f'update {table} set "{column}" = ? where {where}', (other(before), *row))
+            connection.execute(f'update {table} set "{column}" = ? where {where}', (other(before, column), *row))
             return
         before = connection.execute(f'select "{column}" from {table} where rowid = ?', (rowid,)).get
-        connection.execute(f'update {table} set "{column}" = ? where rowid = ?', (other(before), rowid))
+        connection.execute(f'update {table} set "{column}" = ? where rowid = ?', (other(before, column), rowid))
 
     return change
 
@@ -322,7 +323,9 @@ def test_a_freeze_or_an_incident_that_no_entry_tells_of_is_found(ledger: Path, s
         connection.execute(sql)
 
     tamper(ledger, change)
-    assert {fault.code for fault in checked(ledger).faults} == {"control"}
+    codes = {fault.code for fault in checked(ledger).faults}
+    assert "control" in codes
+    assert codes <= {"control", "outbox"}, "what is told of an incident follows from it"
 
 
 def _remove(connection: apsw.Connection, table: str, rowid: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted, measured
+from readback.commands.ledger_anchors import compared
 from readback.commands.ledger_keys import VERIFIER, trusted
 from readback.commands.ledger_log import URL, kept_checkpoint
 from readback.commands.opening import settings_of
@@ -17,8 +19,10 @@ from readback.commands.operator import signing
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import StoreError, UsageError
 from readback.domain.errors_erasure import BackupError, RestoreError
+from readback.ledger.checkpoint import Checkpoint
 from readback.lifecycle.audit import AuditReport, Fault, audit
 from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.authority import Authority
 from readback.lifecycle.restore import Held, hold_in_flight, judge
 
 
@@ -42,7 +46,7 @@ def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
         bootstrap.backup(settings.url, place, step)
     report = AuditReport()
     if not no_verify:
-        report = _recomputed(f"sqlite:///{place.absolute()}", None, as_json=as_json)
+        report = _recomputed(f"sqlite:///{place.absolute()}", as_json=as_json)
         if not report.ok:
             first = report.faults[0]
             raise BackupError(
@@ -62,11 +66,24 @@ def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
     return 0
 
 
-def _recomputed(url: str, heads: Heads | None, *, as_json: bool) -> AuditReport:
-    store = bootstrap.store(url)
+def _recomputed(
+    url: str,
+    kept: Sequence[Checkpoint] = (),
+    places: Sequence[str] = (),
+    authority: Authority | None = None,
+    *,
+    as_json: bool,
+) -> AuditReport:
+    store, faults, outside = bootstrap.store(url), list[Fault](), [*kept]
     try:
+        if authority is not None and places:
+            found, faults = compared(store, places, settings_of().seal.secret, authority)
+            outside += [each.checkpoint for each in found if each.checkpoint is not None]
+            if not outside and not faults:
+                raise UsageError("No anchor holds a checkpoint.", remedy="Pass another one, or --accept-loss alone.")
         with counted("reading the copy", enabled=not as_json) as step:
-            report = audit(store, step, heads=heads)
+            report = audit(store, step, heads=Heads(outside) if outside else None, authority=authority)
+            report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:
         store.close()
@@ -79,6 +96,7 @@ def _recomputed(url: str, heads: Heads | None, *, as_json: bool) -> AuditReport:
     "--to", "to", metavar="URL", required=True, help="Where the ledger is to stand; nothing stands there yet."
 )
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
 @VERIFIER
 @click.option("--accept-loss", is_flag=True, help="Go on where the end is missing, or nothing says whether it is.")
 @click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Why; it stays in the record.")
@@ -88,6 +106,7 @@ def restore(
     file: str,
     to: str,
     kept: tuple[str, ...],
+    places: tuple[str, ...],
     key: str | None,
     accept_loss: bool,
     reason: str,
@@ -106,28 +125,26 @@ def restore(
     Exit code 0: in place; 2: no head is given, and the loss is not accepted; 6: it is damaged or cut, or something
     stands there.
     """
-    if not kept and not accept_loss:
+    if not (kept or places or accept_loss):
         raise UsageError(
             "Nothing says how far the ledger reached.",
-            remedy="Pass the last checkpoint that was kept as --checkpoint; or --accept-loss, where there is none.",
+            remedy="Pass the last checkpoint as --checkpoint, or where it is kept as --anchor; or --accept-loss.",
         )
-    person, heads = signing(who), None
-    if kept:
-        authority = trusted(key)
-        heads = Heads([kept_checkpoint(place, authority).checkpoint for place in kept])
+    person, authority = signing(who), trusted(key) if kept or places else None
+    heads = [kept_checkpoint(place, authority).checkpoint for place in kept] if authority is not None else []
     with (
         measured("copying the backup", enabled=not as_json) as copied,
         bootstrap.standing_by(Path(file), to, copied) as (beside, put),
     ):
         try:
-            report = _recomputed(beside, heads, as_json=as_json)
+            report = _recomputed(beside, heads, places, authority, as_json=as_json)
         except StoreError as error:
             said = f"The backup {safe(file)} cannot be read: {error.message}"
             raise RestoreError(said, remedy="Take another backup.", code="restore.damaged") from error
         lost = judge(report, accept_loss=accept_loss)
         held = _made_safe(beside, person, reason, as_json=as_json)
         put()
-    _tell(to, report, lost, held, known=bool(kept), as_json=as_json)
+    _tell(to, report, lost, held, known=bool(kept or places), as_json=as_json)
     return 0
 
 
