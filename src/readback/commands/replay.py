@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from readback import bootstrap
+from readback.canon import Json
 from readback.commands import options
 from readback.commands.ledger_keys import trusted
 from readback.commands.opening import load_contracts, settings_of
@@ -16,6 +17,7 @@ from readback.contracts.recovery_tables import load_table
 from readback.domain.errors import UsageError
 from readback.domain.errors_record import BundleError
 from readback.domain.replayed import Comparison, JudgedAgain, Replayed
+from readback.domain.state import worst_exit
 from readback.ledger.tlog_proof import parse_proof
 from readback.lifecycle.bundle import BUNDLE_MAX_BYTES, open_bundle
 from readback.lifecycle.plan import Plan
@@ -31,12 +33,12 @@ _WORDS: Final = {
 
 
 @click.command("replay", short_help="Judge a bundle again: does the same follow today?")
-@click.argument("file", metavar="BUNDLE")
+@click.argument("files", metavar="BUNDLE...", nargs=-1, required=True)
 @options.contracts
 @click.option("--table", metavar="FILE", help="Decide by this recovery table, in place of the recorded one.")
 @click.option("--key", metavar="VKEY", help="Check the bundle's proof with this verifier key of the log.")
 @options.as_json
-def replay(file: str, modules: tuple[str, ...], table: str | None, key: str | None, as_json: bool) -> int:
+def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, key: str | None, as_json: bool) -> int:
     """Judge again, by the verification logic of this installation, what `readback ledger export --bundle` wrote.
 
     \b
@@ -50,18 +52,31 @@ def replay(file: str, modules: tuple[str, ...], table: str | None, key: str | No
     would have said.
 
     Exit code 0: all the same; 1: something differs, and is named; 2: no bundle, or a damaged one; 5: something cannot
-    be evaluated here (a callable that is not loaded, a redacted or erased value), and is named.
+    be evaluated here (a callable that is not loaded, a redacted or erased value), and is named. Of several bundles the
+    first of 5, 1, 0.
     """
+    plans, decides_by = _plans(modules), load_table(table) if table else None
+    told: list[Json] = []
+    codes: list[int] = []
+    for file in files:
+        data = _bundle(file)
+        proved = _proved(data, key)
+        found = replay_bundle(data, bootstrap.predicate_engine(), plans.get, decides_by)
+        codes.append(EXIT_OF[found.comparison])
+        if as_json:
+            told.append({**found.as_json(), "proved": proved})
+        else:
+            _tell(found, proved)
+    if as_json:
+        print_json(told[0] if len(files) == 1 else told)
+    return worst_exit(codes)
+
+
+def _bundle(file: str) -> bytes:
     data = bootstrap.kept_file(Path(file), BUNDLE_MAX_BYTES)
     if data is None:
         raise UsageError(f"There is no file {safe(file)}.", remedy="Name what `ledger export --bundle` wrote.")
-    proved = _proved(data, key)
-    found = replay_bundle(data, bootstrap.predicate_engine(), _plans(modules).get, load_table(table) if table else None)
-    if as_json:
-        print_json({**found.as_json(), "proved": proved})
-    else:
-        _tell(found, proved)
-    return EXIT_OF[found.comparison]
+    return data
 
 
 def _plans(modules: tuple[str, ...]) -> dict[str, Plan]:

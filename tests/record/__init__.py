@@ -1,0 +1,1 @@
+"""The specification's record of each action, bundles of one, and their replay."""

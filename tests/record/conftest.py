@@ -1,0 +1,58 @@
+"""A ledger with actions that ended in many ways, and bundles of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from readback import bootstrap
+from readback.canon import Json, parse_json
+from readback.domain.recovery import DEFAULT_TABLE
+from readback.lifecycle.bundle import make_bundle
+from readback.lifecycle.record import is_action, record_of
+from readback.ports.store import LedgerStore, StoredEvent
+from tests.cli.conftest import Desk
+from tests.cli.conftest import desk as desk  # the fixture
+from tests.cli.test_tampering import untouched as untouched  # the fixture: its ledger is the richest there is
+
+
+@pytest.fixture(scope="module")
+def rich(untouched: Path) -> Iterator[LedgerStore]:
+    store = bootstrap.store(f"sqlite:///{untouched}", read_only=True)
+    yield store
+    store.close()
+
+
+def streams(store: LedgerStore) -> Iterator[list[StoredEvent]]:
+    """The entries of each action."""
+    for held in store.projections():
+        events = store.events(held.projection.action_id)
+        if is_action(events):
+            yield events
+
+
+def body_of(store: LedgerStore, tenant: str, digest: str) -> bytes | None:
+    found = store.evidence(tenant, digest)
+    return None if found is None else found.body
+
+
+def contract_of(store: LedgerStore, tenant: str, digest: str) -> dict[str, Json]:
+    body = body_of(store, tenant, digest)
+    parsed = parse_json(body) if body is not None else None
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def bundle_of(store: LedgerStore, events: list[StoredEvent]) -> bytes:
+    held = store.projection(events[0].action_id)
+    assert held is not None
+    tenant = held.projection.tenant
+    return make_bundle(events, lambda digest: body_of(store, tenant, digest), [DEFAULT_TABLE])
+
+
+def record(store: LedgerStore, events: list[StoredEvent], now_us: int = 0) -> dict[str, Json]:
+    return record_of(events, lambda tenant, digest: contract_of(store, tenant, digest), now_us)
+
+
+__all__ = ["Desk", "body_of", "bundle_of", "record", "streams"]

@@ -1,0 +1,208 @@
+"""`readback ledger export`: each action of a ledger as one action ledger entry."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from readback.canon import sha256_hex
+from readback.ledger.leaf import leaf_hash
+from readback.lifecycle.manifest import bundle_id
+from readback.ports.store import LedgerStore
+from readback.sdk.schemas import schema_text
+from tests.record.conftest import Desk, record, streams
+
+VALIDATOR = Draft202012Validator(json.loads(schema_text()))
+MOMENTS = ("proposed_at", "validated_at", "executed_at", "verified_at", "reconciled_at")
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def exported(untouched: Path, desk: Desk) -> list[dict[str, Any]]:
+    return lines(desk("ledger", "export", "--url", f"sqlite:///{untouched}", code=0).out)
+
+
+@pytest.mark.requirement("LEDGER-record")
+def test_every_action_of_a_rich_ledger_satisfies_the_schema(exported: list[dict[str, Any]], rich: LedgerStore) -> None:
+    assert [each["action_id"] for each in exported] == [events[0].action_id for events in streams(rich)]
+    for each in exported:
+        VALIDATOR.validate(each)
+        for name in MOMENTS:
+            at = each["timestamps"][name]
+            assert at is None or datetime.fromisoformat(at).tzinfo is not None
+    said = {(each["execution"]["status"], each["verification"]["status"]) for each in exported}
+    assert len(said) >= 6, "not rich enough to show anything"
+
+
+@pytest.mark.requirement("LEDGER-record-honest")
+def test_success_is_said_of_what_was_verified_alone(exported: list[dict[str, Any]], rich: LedgerStore) -> None:
+    verdicts = {h.projection.action_id: h.projection.verdict for h in rich.projections()}
+    for each in exported:
+        verified = verdicts[each["action_id"]] == "verified"
+        assert (each["verification"]["status"] == "VERIFIED") == verified
+        assert each["reconciliation"]["status"] != "RECONCILED_SUCCESS" or verified
+        assert (each["timestamps"]["executed_at"] is None) == (each["execution"]["attempt_count"] == 0)
+
+
+def test_every_word_of_one_record(desk: Desk) -> None:
+    told = desk.run("ship", "--operation", "op", "--run", "run-7", order_id="o-17", carrier="dhl", code=0).json
+    (each,) = lines(desk("ledger", "export", code=0).out)
+    assert each["action_id"] == told["id"]
+    assert (each["workflow_run_id"], each["tenant_id"], each["principal_id"]) == ("run-7", "default", "agent:local")
+    assert each["tool_contract"]["name"] == "ship"
+    assert each["side_effect_class"] == "LOW_RISK_INTERNAL"
+    assert each["intended_outcome"] == {
+        "target_resource": "order/o-17",
+        "expected_predicates": [
+            "shipped: authoritative.status == 'shipped'",
+            "carrier: authoritative.carrier == requested.carrier",
+        ],
+    }
+    assert each["requested_operation"]["operation_kind"] == "set"
+    assert each["execution"]["status"] == "COMMITTED"
+    assert each["execution"]["attempt_count"] == 1
+    assert each["verification"]["status"] == "VERIFIED"
+    assert each["verification"]["source"] == "orders-file"
+    assert each["reconciliation"] == {
+        "status": "RECONCILED_SUCCESS",
+        "discrepancy_class": None,
+        "recovery_decision": "RB-verified: accept",
+    }
+    assert each["idempotency"]["status"] == "COMPLETED"
+    assert each["approval"] == {
+        "required": False,
+        "approval_id": None,
+        "approver_id": None,
+        "payload_hash": None,
+        "expires_at": None,
+    }
+    assert set(each["recovery"].values()) == {None}
+    assert None not in each["timestamps"].values()
+    assert each["policy_context"]["autonomy_boundary_version"] == "none"
+    assert each["policy_context"]["approval_policy_version"] == "none"
+    assert len(each["policy_context"]["recovery_policy_version"]) == 64
+    assert len(each["trace"]["replay_bundle_id"]) == 64
+
+
+@pytest.mark.requirement("LEDGER-evidence-pointers")
+def test_every_pointer_resolves_to_what_it_names(untouched: Path, desk: Desk, exported: list[dict[str, Any]]) -> None:
+    seen: dict[str, str] = {}
+    for each in exported:
+        named = (each["execution"]["observation_pointer"], *(each["verification"][k] for k in POINTERS))
+        seen |= {pointer: each["tenant_id"] for pointer in named if pointer is not None}
+    kinds = [pointer.partition(":")[0] for pointer in seen]
+    assert kinds.count("evidence") > 5
+    assert kinds.count("entry") > 5
+    for pointer, tenant in seen.items():
+        url = f"sqlite:///{untouched}"
+        body = (
+            desk("ledger", "evidence", pointer, "--tenant", tenant, "--url", url, code=0)
+            .out.removesuffix("\n")
+            .encode()
+        )
+        named = pointer.rpartition(":")[2]
+        assert (leaf_hash(body).hex() if pointer.startswith("entry:") else sha256_hex(body)) == named
+
+
+POINTERS = ("query_pointer", "verified_state_pointer")
+
+
+@pytest.mark.requirement("LEDGER-evidence-pointers")
+def test_a_pointer_that_is_none_or_leads_nowhere_is_said_to_be_so(desk: Desk) -> None:
+    told = desk.ship("op", code=0)
+    assert "no pointer" in desk("ledger", "evidence", "sha256:00", code=2).err
+    assert "no evidence" in desk("ledger", "evidence", f"evidence:sha256:{'0' * 64}", code=2).err
+    assert "no entry" in desk("ledger", "evidence", f"entry:{told['id']}:99:sha256:{'0' * 64}", code=2).err
+    assert "another hash" in desk("ledger", "evidence", f"entry:{told['id']}:1:sha256:{'0' * 64}", code=2).err
+    (each,) = lines(desk("ledger", "export", code=0).out)
+    pointer = each["execution"]["observation_pointer"]
+    assert "no evidence" in desk("ledger", "evidence", pointer, "--tenant", "other", code=2).err
+    desk("ledger", "evidence", pointer, "--out", "body.json", code=0)
+    assert json.loads(Path("body.json").read_text())["status"] == "ok"
+
+
+@pytest.mark.requirement("LEDGER-evidence-pointers")
+def test_a_pointer_to_what_was_erased_says_so(desk: Desk) -> None:
+    desk.ship("op", code=0)
+    (each,) = lines(desk("ledger", "export", code=0).out)
+    desk("ledger", "erase", "--all", "--reason", "Asked for.", "--who", "human:eve", code=0)
+    pointer = each["execution"]["observation_pointer"]
+    assert "was erased" in desk("ledger", "evidence", pointer, code=1).err
+    (after,) = lines(desk("ledger", "export", code=0).out)
+    VALIDATOR.validate(after)
+    assert after["execution"] == each["execution"]
+    assert after["trace"]["replay_bundle_id"] != each["trace"]["replay_bundle_id"], "it has one entry more"
+
+
+def test_a_file_is_whole_or_as_it_was(desk: Desk) -> None:
+    desk.ship("op", code=0)
+    Path("records.jsonl").write_text("before", encoding="utf-8")
+    desk("ledger", "export", "--out", "records.jsonl", "--id", "nobody", code=2)
+    assert Path("records.jsonl").read_text(encoding="utf-8") == "before"
+    assert not list(Path().glob("*.being-written"))
+    desk("ledger", "export", "--out", "records.jsonl", code=0)
+    assert len(lines(Path("records.jsonl").read_text(encoding="utf-8"))) == 1
+    assert "cannot be written" in desk("ledger", "export", "--out", "nowhere/records.jsonl", code=6).err
+
+
+def test_records_are_chosen_by_id_tenant_and_time(desk: Desk) -> None:
+    first = desk.ship("one", code=0)["id"]
+    desk.runtime.advance(3600)
+    second = desk.ship("two", carrier="ups", code=0)["id"]
+    made = {each["action_id"]: each["timestamps"]["proposed_at"] for each in lines(desk("ledger", "export").out)}
+
+    def ids(*args: str) -> list[str]:
+        return [each["action_id"] for each in lines(desk("ledger", "export", *args, code=0).out)]
+
+    assert ids("--id", second) == [second]
+    assert ids("--since", made[second]) == [second]
+    assert ids("--until", made[second]) == [first]
+    assert ids("--tenant", "other") == []
+    assert ids("--tenant", "default") == [first, second]
+    assert "no moment" in desk("ledger", "export", "--since", "soon", code=2).err
+    assert "no action" in desk("ledger", "export", "--id", first, "--tenant", "other", code=2).err
+
+
+def test_an_expired_key_is_said_to_be_expired(desk: Desk) -> None:
+    desk.ship("op", code=0)
+    desk.runtime.advance(40 * 24 * 3600)
+    (each,) = lines(desk("ledger", "export", code=0).out)
+    assert each["idempotency"]["status"] == "EXPIRED"
+
+
+def test_a_saga_is_no_record_and_its_steps_are(untouched: Path, desk: Desk, rich: LedgerStore) -> None:
+    told = desk("ledger", "export", "--url", f"sqlite:///{untouched}", code=0)
+    sagas = [held.projection.action_id for held in rich.projections() if held.projection.kind == "saga"]
+    assert sagas
+    assert f"{len(sagas)} sagas are not among them" in told.err
+    assert not set(sagas) & {each["action_id"] for each in lines(told.out)}
+
+
+def test_a_damaged_entry_is_not_exported(desk: Desk, tmp_path: Path) -> None:
+    import apsw
+
+    desk.ship("op", code=0)
+    connection = apsw.Connection(str(desk.ledger))
+    connection.execute("drop trigger event_is_never_changed")
+    connection.execute("update event set envelope = cast(envelope || ' ' as blob) where version = 1")
+    connection.close()
+    assert desk("ledger", "export", "--out", "records.jsonl", code=6).out == ""
+    assert not Path("records.jsonl").exists()
+
+
+def test_the_bundle_id_is_the_same_whoever_makes_it(rich: LedgerStore) -> None:
+    found = set()
+    for events in streams(rich):
+        trace = record(rich, events)["trace"]
+        assert isinstance(trace, dict)
+        assert trace["replay_bundle_id"] == bundle_id(events)
+        found.add(trace["replay_bundle_id"])
+    assert len(found) == len(list(streams(rich)))

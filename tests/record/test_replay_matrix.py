@@ -1,0 +1,35 @@
+"""A sample of the truth-oracle matrix: every action, whatever the world did, replays to the same and has a record."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from readback import bootstrap
+from readback.domain.replayed import Comparison
+from readback.lifecycle.record import is_action
+from readback.sdk.replaying import replay_bundle
+from readback.sdk.schemas import schema_text
+from tests.record.conftest import bundle_of, record
+from tests.truth.cells import GROUPS, cells
+from tests.truth.stage import play
+
+STRIDE = 37
+VALIDATOR = Draft202012Validator(json.loads(schema_text()))
+
+
+@pytest.mark.requirement("LEDGER-replay-bundle", "LEDGER-record")
+@pytest.mark.parametrize("number", range(len(GROUPS)), ids=lambda n: str(GROUPS[n]))
+@pytest.mark.slow
+def test_what_was_judged_is_judged_the_same_again(number: int) -> None:
+    for cell in list(cells(number))[number::STRIDE]:
+        played = play(cell)
+        played.to_the_end()
+        for held in list(played.store.projections()):
+            events = played.store.events(held.projection.action_id)
+            assert is_action(events)
+            found = replay_bundle(bundle_of(played.store, events), bootstrap.predicate_engine())
+            assert found.comparison is Comparison.SAME, f"{cell}: {found}"
+            VALIDATOR.validate(record(played.store, events))
