@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from readback.domain.errors import SettingsError
@@ -121,7 +121,7 @@ def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, 
                 f"Subscriber {each.name!r} asks for other tenants than {tenant!r}, in whose name the ledger is opened.",
                 remedy="Leave tenants away; the operator's settings may name any.",
             )
-    return checked(found)
+    return checked(tuple(replace(each, tenants=(tenant,)) for each in found))
 
 
 def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:

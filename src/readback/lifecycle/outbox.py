@@ -269,7 +269,7 @@ def _said(name: EventName, action_id: str) -> dict[str, Json]:
 
 def _code(value: Json) -> str:
     """A code of ours; "" for anything else: what somebody typed, or a system said, is no code."""
-    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
+    return str(value) if isinstance(value, str) and _CODE.fullmatch(value) else ""
 
 
 def _codes(value: Json) -> list[Json]:

@@ -145,7 +145,7 @@ class AsyncDriver:
         match step:
             case Commit(append):
                 result, stop = await _uninterrupted(self._commit.append(append))
-                if append.incidents or self._desk.sealer is not None:
+                if append.incidents or self._desk.listens:
                     self._desk.heard(append, result)
                 return Committed(result, self._desk.runtime.now_us()), stop
             case Dispatch():

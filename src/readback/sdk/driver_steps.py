@@ -100,6 +100,8 @@ class Desk:
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
+        self.listens = self.sealer is not None or (courier is not None and courier.curious)
+        """Whether anybody is to hear of an append that opens no incident."""
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime

@@ -93,7 +93,7 @@ class SyncDriver:
             case Commit():
                 append = step.append
                 result = desk.store.append((append,))[0]
-                if append.incidents or desk.sealer is not None:
+                if append.incidents or desk.listens:
                     desk.heard(append, result)
                 return Committed(result, desk.runtime.now_us())
             case Take() | Settle():
