@@ -100,6 +100,7 @@ CASES: dict[str, Belief] = {
     "only-open": believe("trip 7", EVERY[2:8], tenant="acme"),
     "hostile-values": believe('trip"\n7', [HOSTILE], tenant="acme"),
     "cut": believe("trip 7", (*MANY, outcome(90, S.UNKNOWN), outcome(0, S.PENDING)), tenant="acme", older=400),
+    "fallen": believe("trip 7", [replace(EVERY[0], fallen=("act-0:holds",))], tenant="acme"),
     "changed-since": believe(
         "trip 7", [EVERY[0], outcome(3, S.UNKNOWN, target="order/1", operation="return 1")], tenant="acme"
     ),
@@ -144,6 +145,7 @@ def every_case() -> list[PlanningCase]:
 def test_there_is_a_rule_for_every_case_and_a_case_for_every_rule() -> None:
     used = {plan_next(case) for case in every_case()}
     used.add(plan_next(PlanningCase(S.RECONCILED_SUCCESS, standing=False)))
+    used.add(plan_next(PlanningCase(S.FAILED, attempted=False, code="claim.not-standing")))
     used |= {plan_next(PlanningCase(S.UNKNOWN, attested=each)) for each in Resolution}
     assert used == set(PLANNING)
     assert {rule.rule for rule in PLANNING} == set(Planning) == set(GUIDANCE)

@@ -17,6 +17,7 @@ from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import console, mark, moment, print_json, safe, value
 from readback.config import Settings
 from readback.domain.approval import HOLD
+from readback.domain.claim_words import of_claim
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
@@ -124,7 +125,10 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     if outcome.parts_open:
         said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
     if outcome.contested:
-        said.append("A later reading contradicts this outcome: it no longer stands.")
+        said.append("What was found before is contradicted: it no longer stands.")
+    said += [f"Claim {plain(each.kind)}: {of_claim(each)}" for each in outcome.claims if each.said is not None]
+    if outcome.fallen:
+        said.append(f"What it was planned upon stands no more: {safe(', '.join(outcome.fallen))}.")
     if outcome.erased:
         said.append(f"Its payloads were erased at {moment(outcome.erased_us)}: {ERASED}")
     if outcome.detail:

@@ -45,6 +45,8 @@ class Fact:
     trace: str = ""
     unchanged: bool = False
     changed_by: str = ""
+    fallen: tuple[str, ...] = ()
+    """Claims that it was planned upon, and that stand no more: it is done, and what for has to be thought of again."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fact:
@@ -64,12 +66,13 @@ class Fact:
             outcome.ledger_entry,
             outcome.trace,
             unchanged=outcome.discrepancy is Discrepancy.NO_OP_SUCCESS,
+            fallen=outcome.fallen,
         )
 
     @property
     def rule(self) -> Planning:
-        """A fact is there to be gone on from."""
-        return Planning.CONTINUE
+        """A fact is there to be gone on from, unless what it was planned upon has fallen."""
+        return Planning.REFRESH_AND_REPLAN if self.fallen else Planning.CONTINUE
 
     def as_json(self) -> dict[str, Json]:
         return {
@@ -83,6 +86,7 @@ class Fact:
             "told": dict(self.told),
             "unchanged": self.unchanged,
             "changed_by": self.changed_by,
+            "fallen": list(self.fallen),
             "ledger_entry": self.ledger_entry,
             "trace": self.trace,
         }

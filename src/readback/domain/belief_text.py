@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.domain.belief_entry import Entry, Fact, FrozenSubject, Group, Item
+from readback.domain.claim_words import FALLEN
 from readback.domain.errors import OversizeError, UsageError
 from readback.domain.observation_signs import one_line
 from readback.domain.planning import GUIDANCE, Planning
@@ -182,7 +183,7 @@ def for_person(
     kept = settled[max(0, len(settled) - PERSON_LINES_MAX) :]
     for each in kept:
         if isinstance(each, Fact):
-            lines.append(f"Verified: {_plainly(each)}.")
+            lines.append(f"Verified: {_plainly(each)}.{FALLEN if each.fallen else ''}")
         else:
             lines.append(f"Not done: {_plainly(each)}: {each.message}")
     more = len(settled) - len(kept) + older

@@ -317,9 +317,9 @@ def own_status(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> Clai
 
 
 def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
-    """How the claim of this kind stands: that it holds falls with that it happened."""
+    """How the claim of this kind stands: that it holds falls with that it happened, and is not claimed without it."""
     status = own_status(claims, kind, made=made)
-    if kind is ClaimKind.HOLDS and status in (ClaimStatus.STANDING, ClaimStatus.REINSTATED):
+    if kind is ClaimKind.HOLDS and status not in FALLEN:
         other = own_status(claims, ClaimKind.HAPPENED, made=made)
         return other if other in FALLEN else status
     return status

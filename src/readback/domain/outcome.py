@@ -19,6 +19,7 @@ from readback.domain.claim import (
     Said,
     claim_id,
     holds,
+    own_status,
     said_of,
     status_of,
     worst,
@@ -132,11 +133,17 @@ class Outcome:
         neither verified nor said to be done by the tool itself.
         """
         made = self.claimed_us > 0
-        found = ((kind, status_of(self.said, kind, made=made)) for kind in ClaimKind)
+        kinds = [kind for kind in ClaimKind if own_status(self.said, kind, made=made) is not ClaimStatus.NONE]
         return tuple(
-            Claim(claim_id(self.id, kind), self.id, kind, status, self.claimed_us, said_of(self.said, kind))
-            for kind, status in found
-            if status is not ClaimStatus.NONE
+            Claim(
+                claim_id(self.id, kind),
+                self.id,
+                kind,
+                status_of(self.said, kind, made=made),
+                self.claimed_us,
+                said_of(self.said, kind),
+            )
+            for kind in kinds
         )
 
     @property

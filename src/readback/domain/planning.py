@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors_claim import NOT_STANDING
 from readback.domain.idempotency import Resolution
 from readback.domain.state import State
 
@@ -76,6 +77,7 @@ class PlanningRule:
     attempted: bool | None = None
     frozen: bool | None = None
     attested: Resolution | None = None
+    code: str = ""
     ours: bool = False
 
     def fits(self, case: PlanningCase) -> bool:
@@ -88,6 +90,7 @@ class PlanningRule:
             and self.attempted in (None, case.attempted)
             and self.frozen in (None, frozen)
             and self.attested in (None, case.attested)
+            and self.code in ("", case.code)
         )
 
 
@@ -136,6 +139,14 @@ PLANNING: Final = (
         ours=True,
     ),
     PlanningRule(_P.FROZEN, "What it would act on is frozen.", _UNDONE, frozen=True, ours=True),
+    PlanningRule(
+        _P.REFRESH_AND_REPLAN,
+        "What it was planned upon stands no more.",
+        frozenset({_S.FAILED}),
+        attempted=False,
+        code=NOT_STANDING,
+        ours=True,
+    ),
     PlanningRule(
         _P.DECIDE,
         "Some parts are verified and others are not.",

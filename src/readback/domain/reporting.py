@@ -17,7 +17,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.domain import claim_words
-from readback.domain.claim import Said, holds
+from readback.domain.claim import ClaimStatus, Said, holds, worst
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.errors_claim import NOT_STANDING
@@ -406,6 +406,8 @@ def _repetition(report: ReportInput, key: ReportKey) -> str:
         return "allowed: nothing of this attempt exists or can still appear."
     if report.resolution is Resolution.ATTESTED_DONE:
         return "do not repeat this action; a person attested that it was done."
+    if _retracted(report):
+        return _NEW_OPERATION
     match key:
         case ReportKey.COMPLETED:
             return "do not repeat this action; it is done."
@@ -422,7 +424,16 @@ def _repetition(report: ReportInput, key: ReportKey) -> str:
         case ReportKey.REVIEW:
             return "do not repeat this action; a person has to decide first."
         case ReportKey.NOT_EXECUTED | ReportKey.FAILED | ReportKey.COMPENSATED | ReportKey.ROLLED_BACK:
-            return "do not repeat this action as it is; a new intention needs a new operation."
+            return _NEW_OPERATION
+
+
+_NEW_OPERATION: Final = "do not repeat this action as it is; a new intention needs a new operation."
+
+
+def _retracted(report: ReportInput) -> bool:
+    """A success that somebody was told of, and that was taken back."""
+    told = report.state is State.RECONCILED_SUCCESS
+    return told and not holds(report.said) and worst(report.said) == ClaimStatus.RETRACTED
 
 
 def _next(report: ReportInput, key: ReportKey) -> str:
@@ -434,6 +445,8 @@ def _next(report: ReportInput, key: ReportKey) -> str:
         return claim_words.PLAN_AGAIN
     if report.fallen and key is ReportKey.COMPLETED:
         return claim_words.PLAN_AGAIN
+    if _retracted(report):
+        return _NEXT_OF[Discrepancy.STALE_STATE]
     if report.resolution is not Resolution.NONE:
         return _NEXT_ATTESTED[report.resolution]
     if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.domain.action import Action
-from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Ground, claim_id, said_of, status_of
+from readback.domain.claim import Claim, ClaimKind, Ground, claim_id, said_of, status_of
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.state import State
 from readback.lifecycle.resume import fold_opened
@@ -23,7 +23,7 @@ _Placed = tuple[Opened, str]
 
 def claims_of(events: Sequence[StoredEvent]) -> tuple[Claim, ...]:
     """Every claim of the action that these entries tell, that it happened first; none where nothing was claimed."""
-    return tuple(each for each in _told(events) if each.status is not ClaimStatus.NONE)
+    return tuple(each for each in _told(events) if each.made_us or each.said is not None)
 
 
 def claim_of(events: Sequence[StoredEvent], kind: ClaimKind) -> Claim | None:

@@ -100,7 +100,7 @@ def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
     if "upon" not in run.action.context:
         return None
     detail = yield from rely.why_not(run.action)
-    return Refusal(NOT_STANDING, detail, Finding.STALE_STATE, Discrepancy.STALE_STATE) if detail else None
+    return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 
 def _frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:

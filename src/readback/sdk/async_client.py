@@ -131,7 +131,7 @@ class AsyncReadback:
         """
         s, ticket = self._session, attend.Ticket()
         until_us = s.give_up_us(wait)
-        request = s.request(proposal, operation, intended, step, claiming.upon_ids(s, upon) if upon else ())
+        request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
         return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     async def saga(

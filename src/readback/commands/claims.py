@@ -1,0 +1,195 @@
+"""`readback claims`: what is claimed of actions, whether it stands, and a person's word that it does or does not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.commands import options
+from readback.commands.opening import again_with, reading, settings_of, working
+from readback.commands.operator import operator, signed, signing
+from readback.commands.telling import plain
+from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.domain.claim import Claim, ClaimStatus, claim_bytes
+from readback.domain.claim_words import of_claim
+from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
+from readback.lifecycle import claim_person
+from readback.sdk import claiming
+from readback.sdk.driver_sync import SyncDriver
+
+LISTED: Final = 50
+EXIT_OF: Final = {
+    ClaimStatus.STANDING: EXIT_VERIFIED,
+    ClaimStatus.REINSTATED: EXIT_VERIFIED,
+    ClaimStatus.CONTESTED: EXIT_FAILED,
+    ClaimStatus.RETRACTED: EXIT_FAILED,
+    ClaimStatus.NONE: EXIT_UNDETERMINED,
+}
+
+
+@click.group("claims")
+def claims() -> None:
+    """List what is claimed of actions, check whether it stands, retract and reinstate it.
+
+    A verified action makes two claims: that it happened, ID:happened, and that what it left still holds, ID:holds. An
+    action's own id stands for the second.
+    """
+
+
+@claims.command("list", short_help="Claims of which something was said.")
+@click.argument("action", metavar="[ID]", required=False, default="")
+@click.option("--limit", type=click.IntRange(1, 1000), default=LISTED, show_default=True, help="Of so many actions.")
+@options.ledger
+@options.as_json
+def list_claims(
+    action: str, limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool
+) -> int:
+    """List the claims that were contested, retracted or reinstated, newest actions first; or those of one action."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = claiming.claims(session, action, limit=limit)
+    if as_json:
+        print_json([one.as_json() for one in found])
+    elif not found:
+        note("Nothing is claimed of it." if action else f"Every claim of tenant {safe(settings.tenant)} stands.")
+    else:
+        _draw(found)
+        note(f"Next: readback claims check CLAIM{again_with(settings)}")
+    return 0
+
+
+@claims.command("check", short_help="Whether a claim stands.")
+@click.argument("claim", metavar="ID")
+@options.ledger
+@options.as_json
+def check(claim: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Say whether a claim stands. Exit code 0: it may be relied on; 1: it is contested or retracted; 3: nothing is
+    claimed so far.
+    """
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = claiming.claim(session, claim)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _tell(found)
+    return EXIT_OF[found.status]
+
+
+def _said(
+    claim: str,
+    status: ClaimStatus,
+    reason: str,
+    who: str | None,
+    key: str | None,
+    expect_version: int | None,
+    ledger: tuple[str | None, str | None, str | None],
+    as_json: bool,
+) -> int:
+    settings = settings_of(*ledger)
+    with working(settings, None, new=False) as session:
+        name, looked_at = signing(who), claiming.claim(session, claim)
+        version = expect_version or looked_at.version
+        message = claim_bytes(looked_at.id, session.scope.tenant, version, status.value, name, reason)
+        order = claiming.ordered(
+            session,
+            looked_at.id,
+            status,
+            who=name,
+            reason=reason,
+            expect_version=version,
+            signature=signed(message, key),
+        )
+        driver = SyncDriver(session.store, session.runtime)
+        try:
+            driver.drive(claim_person.decide(order, session.scope.tenant))
+        finally:
+            driver.close()
+        found = claiming.claim(session, order.claim)
+    if as_json:
+        print_json(found.as_json())
+        return 0
+    print(f"Recorded: {plain(status)}, by {safe(name)}.")
+    _tell(found)
+    return 0
+
+
+@claims.command("retract", short_help="Withdraw a claim.")
+@click.argument("claim", metavar="ID")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@click.option("--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at.")
+@operator
+@options.ledger
+@options.as_json
+def retract(
+    claim: str,
+    reason: str,
+    expect_version: int | None,
+    who: str | None,
+    key: str | None,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Withdraw a claim: it is contested and retracted, and what was planned upon it is named.
+
+    About a critical mutation only an approver says so, who signs with --key.
+    """
+    ledger = (url, tenant, principal)
+    return _said(claim, ClaimStatus.RETRACTED, reason, who, key, expect_version, ledger, as_json)
+
+
+@claims.command("reinstate", short_help="Let a claim stand again.")
+@click.argument("claim", metavar="ID")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@click.option("--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at.")
+@operator
+@options.ledger
+@options.as_json
+def reinstate(
+    claim: str,
+    reason: str,
+    expect_version: int | None,
+    who: str | None,
+    key: str | None,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Let a claim stand again that was verified once, and contested or retracted since.
+
+    About a critical mutation only an approver says so, who signs with --key.
+    """
+    ledger = (url, tenant, principal)
+    return _said(claim, ClaimStatus.REINSTATED, reason, who, key, expect_version, ledger, as_json)
+
+
+def _tell(found: Claim) -> None:
+    print(f"{safe(found.id)}: {plain(found.status)}. {of_claim(found)}")
+    said = found.said
+    if said is not None and said.who:
+        signed_by = f", signed by {safe(said.signed_by)}" if said.signed_by else ""
+        print(f"  said by {safe(said.who)}{signed_by}: {safe(said.note)}")
+    if said is not None and said.dependants:
+        more = f" and {said.more} more" if said.more else ""
+        print(f"  planned upon it: {', '.join(safe(each) for each in said.dependants)}{more}")
+    for each in found.grounds:
+        print(f"  stands on entry {each.version} ({plain(each.kind)}), leaf {each.leaf}")
+
+
+def _draw(found: tuple[Claim, ...]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("claim", "status", "because", "confidence", "since"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        said = one.said
+        at = moment(said.at_us if said else one.made_us)
+        because = Text(plain(said.reason) if said else "verified")
+        table.add_row(Text(safe(one.id)), plain(one.status), because, said.confidence if said else "", at)
+    console().print(table)

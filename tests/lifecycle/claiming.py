@@ -1,0 +1,61 @@
+"""What the tests of claims share: running upon something, a person's word, and how a claim stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Word
+from readback.domain.events import Event, EventKind
+from readback.domain.outcome import Outcome
+from readback.lifecycle import attend, claim_person
+from readback.lifecycle.claim_person import ClaimOrder
+from readback.lifecycle.claim_report import claim_of
+from readback.sdk.action import ActionDefinition
+from readback.testing.driver_virtual import Parked
+from tests.lifecycle.house import TENANT, House
+
+K, C = ClaimKind, ClaimStatus
+EVE: Final = "human:eve"
+SAID: Final = (EventKind.CLAIM_CONTESTED, EventKind.CLAIM_RETRACTED, EventKind.CLAIM_REINSTATED)
+
+
+def claim(house: Any, action_id: str, kind: ClaimKind = K.HAPPENED) -> Claim:
+    found = claim_of(house.store.events(action_id), kind)
+    assert found is not None
+    return found
+
+
+def status(house: Any, action_id: str) -> tuple[ClaimStatus, ClaimStatus]:
+    """How it stands that it happened, and that it holds."""
+    return claim(house, action_id, K.HAPPENED).status, claim(house, action_id, K.HOLDS).status
+
+
+def said(events: list[Event]) -> list[tuple[str, str, str]]:
+    """What was said of claims, in order: which claim, what, and why."""
+    return [(str(e.data["claim"]), e.kind.value[6:], str(e.data["reason"])) for e in events if e.kind in SAID]
+
+
+def upon(
+    house: House, made: ActionDefinition[Any], operation: str, *claims: str, item: str = "o-1", status: str = "packed"
+) -> Outcome:
+    """Runs one that is planned upon these."""
+    request = replace(house.propose(made, item, status).request(operation), upon=claims)
+    ticket = attend.Ticket()
+    told = house.driver.drive(attend.begin(house.engine, request, house.scope, house.plans.get, ticket))
+    assert not isinstance(told, Parked)
+    return told
+
+
+def person(
+    house: Any,
+    action_id: str,
+    status: ClaimStatus,
+    kind: ClaimKind = K.HAPPENED,
+    *,
+    version: int = 0,
+    who: str = EVE,
+    signed_by: str = "",
+) -> None:
+    order = ClaimOrder(action_id, kind, status, Word(who, "Seen by hand.", signed_by), version)
+    house.driver.drive(claim_person.decide(order, TENANT))
