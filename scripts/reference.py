@@ -301,7 +301,7 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.approval", "domain.approver_list", "domain.belief_text", "lifecycle.feedback_findings",
+    "canon.limits", "domain.watch", "domain.approval", "domain.approver_list", "domain.belief_text", "lifecycle.feedback_findings",
     "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
     "contracts.templates", "domain.saga", "domain.saga_moves",
     "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",

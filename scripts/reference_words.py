@@ -391,6 +391,11 @@ ROOT_MEANINGS: Final[dict[str, str]] = {
 }
 
 LIMITS: Final[dict[str, str]] = {
+    "lifecycle.feedback_findings.DRIFTED_PERMILLE_MAX": "Successes that no longer held at a later look, of a thousand.",
+    "domain.watch.LOOKS_MAX": "Looks that a contract may ask for after a success.",
+    "domain.watch.TRIES_MAX": "Looks that are made, those that could not tell among them.",
+    "domain.watch.CHANGES_MAX": "How often a watched state may fall before its watch ends.",
+    "domain.watch.RETRY_FIRST_US": "When a later look that could not tell is made again, at first.",
     "domain.saga_moves.HELD_FIRST_US": "When a saga that is held looks again, at first.",
     "domain.saga_moves.HELD_MAX_US": "The same, at most.",
     "domain.saga_moves.REVIEW_FIRST_US": "When a saga that waits for a person looks again, at first.",

@@ -23,10 +23,12 @@ from readback.lifecycle import attend
 from readback.lifecycle.audit import audit
 from readback.lifecycle.bundle import make_bundle, open_bundle
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.feedback import feedback_of
 from readback.lifecycle.replay import replay
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import STAMPED, TENANT, House
 from tests.lifecycle.reviewing import sound
+from tests.lifecycle.trip import Trip
 from tests.lifecycle.watching import (
     AGREED,
     DAILY,
@@ -329,3 +331,50 @@ def test_a_drift_is_judged_the_same_again_of_the_record_alone(house: House, kind
 def _body(house: House, digest: str) -> bytes | None:
     found = house.store.evidence(TENANT, digest)
     return None if found is None else found.body
+
+
+@pytest.mark.requirement("WATCH-faults", "FEEDBACK-counted")
+def test_a_drift_is_counted_by_itself_and_not_against_the_tool(house: House) -> None:
+    told = watched(house)
+    change(house, status="lost")
+    on(house, 3)
+    feedback = feedback_of(house.store.scan())
+    contract, tool = feedback.contracts["ship"], feedback.tools["ship"]
+    assert (contract.verified, contract.refuted, contract.drifted) == (1, 0, 1)
+    assert (tool.claimed, tool.claimed_refuted) == (1, 0)
+    assert feedback.sources["orders"].readings == 2 + state_of(house, told.id).looks
+
+
+# --- what was taken back -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("WATCH-ends")
+def test_what_its_saga_took_back_is_watched_no_more() -> None:
+    trip = Trip()
+    trip.load("hotel", watch=DAILY)
+    trip.world.faults["car"] = "refused"
+    told = trip.run()
+    hotel = trip.saga(told.id).steps["hotel"].action_id
+    trip.work(3 * DAY)
+    assert (trip.get(told.id).state, trip.world.undone) == (State.COMPENSATED, ["hotel", "flight"])
+    trip.check()
+    kinds = [event.kind for event in trip.events(hotel)]
+    assert kinds[kinds.index(EventKind.JUDGED) + 1 :] == FALLEN, "it was taken back, and nobody looks any more"
+    assert (trip.outcome(hotel).state, trip.store.next_due_us()) == (State.COMPENSATED, None)
+
+
+@pytest.mark.requirement("WATCH-drift")
+def test_a_step_of_a_saga_that_drifts_after_its_end_is_a_drift_of_its_own() -> None:
+    trip = Trip()
+    trip.load("hotel", watch=DAILY)
+    told = trip.run()
+    hotel = trip.saga(told.id).steps["hotel"].action_id
+    assert told.verified
+    trip.work(2 * DAY)
+    row = trip.world.rows["hotel", "t-1"]
+    row["price"] = 99
+    trip.work(2 * DAY)
+    trip.check()
+    step = trip.outcome(hotel)
+    assert (step.review, step.standing, trip.world.undone, len(trip.world.calls)) == ("drift", False, [], 5)
+    assert trip.get(told.id).state is State.RECONCILED_SUCCESS

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from readback.canon import Json
+from readback.commands.meanings import OVER
 from readback.commands.telling import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
 from readback.commands.terminal import NONE, mark, moment, safe, span, value
 from readback.domain.outcome import Outcome
@@ -108,6 +109,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
         ("code", safe(outcome.code)),
         ("detail", safe(outcome.detail)),
         ("due", moment(outcome.due_us) if outcome.due_us is not None else ""),
+        ("watched", watched_text(picture["watch"])),
         ("hold", safe(outcome.hold)),
         ("attested", plain(outcome.resolution)),
         ("review", safe(outcome.review)),
@@ -115,6 +117,19 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
         ("compensation", safe(outcome.compensation)),
         ("erased", f"its payloads, at {moment(outcome.erased_us)}" if outcome.erased else ""),
     ]
+
+
+def watched_text(found: Picture | None) -> str:
+    """What came of looking at it again after its success, in a few words; "" where nobody asked for that."""
+    if found is None:
+        return ""
+    said = f"{found['looks']} looks since, last seen to hold at {found['held_at']}"
+    if found["drifted"]:
+        said += "; it has drifted"
+    if found["failing"]:
+        said += f"; the last {found['failing']} could not tell ({plain(found['why'])})"
+    over = OVER[found["over"]] if found["next_us"] is None else f"until {found['until']}"
+    return f"{said}; {over}"
 
 
 def _parts(outcome: Outcome) -> str:

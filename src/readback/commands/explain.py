@@ -11,7 +11,7 @@ import click
 
 from readback.canon import Json
 from readback.commands import options, saga
-from readback.commands.meanings import CODES, MEANINGS, WHY_OPEN
+from readback.commands.meanings import CODES, DRIFTED, MEANINGS, WHY_OPEN
 from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import console, mark, moment, print_json, safe, value
@@ -23,6 +23,7 @@ from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
 from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
 
 Picture = dict[str, Any]
@@ -66,6 +67,8 @@ def explain(action: str, url: str | None, tenant: str | None, principal: str | N
 def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[str, Json]:
     """The sentences, as data."""
     meaning = MEANINGS[outcome.state]
+    if outcome.state is State.RECONCILED_SUCCESS and outcome.verdict is Verdict.REFUTED:
+        meaning = DRIFTED
     where, work = again_with(settings), again_with(settings, contracts=True)
     lines = (*APPROVE, *meaning.commands) if outcome.hold == HOLD else meaning.commands
     commands: list[Json] = [line.format(id=outcome.id, where=where, work=work) for line in lines]
@@ -166,7 +169,12 @@ def _now(outcome: Outcome, picture: Picture, advice: str) -> list[str]:
         said.append(
             "Repeating it is not allowed; the same operation id answers with this outcome and executes nothing."
         )
-    if outcome.due_us is not None:
+    if outcome.due_us is not None and picture["watch"]:
+        said.append(
+            f"It is watched until {picture['watch']['until']}: {picture['watch']['looks']} looks so far, the next at "
+            f"{picture['watch']['next']}. It was last seen to hold at {picture['watch']['held_at']}."
+        )
+    elif outcome.due_us is not None:
         said.append(f"It is looked at again at {moment(outcome.due_us)}, by whoever runs then.")
     lease = picture["lease"]
     if lease:

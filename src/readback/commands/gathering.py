@@ -82,6 +82,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
         "contract": _object(_evidence(store, action, action.contract_ref)),
         "contract_hash": action.contract_hash,
         "approval": _approval(action),
+        "watch": _watch(action),
         "times": _times(action),
         "lease": _lease(session, outcome.id),
         "events": _events(stored, opened),
@@ -177,6 +178,21 @@ def _key(store: LedgerStore, action: Action) -> dict[str, Json]:
         "status": record.status if record is not None else None,
         "holder": record.action_id if record is not None else None,
         "expires_us": record.expires_us if record is not None else None,
+    }
+
+
+def _watch(action: Action) -> Json:
+    """What came of looking at it again after its success; null where nobody asked for that."""
+    watched = action.watch
+    if watched is None:
+        return None
+    next_us = action.due_us
+    return {
+        **watched.as_json(),
+        "held_at": moment(watched.held_us),
+        "until": moment(watched.until_us),
+        "next_us": next_us,
+        "next": moment(next_us) if next_us is not None else None,
     }
 
 

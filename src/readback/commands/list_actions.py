@@ -9,11 +9,11 @@ import click
 from readback.canon import Json
 from readback.commands import options
 from readback.commands.opening import reading, settings_of
-from readback.commands.telling import plain, shown_verdict, verdict_of
+from readback.commands.telling import exit_of, plain, shown_verdict, verdict_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.config import Settings
 from readback.domain.events import EventKind
-from readback.domain.state import State, exit_code
+from readback.domain.state import EXIT_FAILED, State
 from readback.domain.verdict import Verdict
 from readback.ports.store import ActionFilter, StoredProjection
 from readback.sdk.session import Session
@@ -83,7 +83,7 @@ def _row(stored: StoredProjection) -> dict[str, Json]:
         "run": p.run,
         "stamp": p.stamp,
         "version": stored.version,
-        "exit_code": exit_code(State(p.state), held=bool(p.hold)),
+        "exit_code": exit_of(p),
     }
 
 
@@ -107,8 +107,10 @@ def _draw(page: list[StoredProjection], erased: set[str]) -> None:
     for stored in page:
         p = stored.projection
         verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
-        failed = exit_code(State(p.state), held=bool(p.hold)) == 1
+        failed = exit_of(p) == EXIT_FAILED
         state = plain(p.state) + (", erased" if p.action_id in erased else "")
+        if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
+            state += f", looked at again {moment(p.due_us)[:SECONDS]}"
         texts = [p.contract, p.target, state, shown_verdict(p)]
         if wide:
             texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]

@@ -26,6 +26,21 @@ class Meaning:
 _RESUME: Final = "readback resume{work}"
 _WORKER: Final = "readback worker{work}"
 _SHOW: Final = "readback show {id}{where}"
+_DECIDE: Final = "readback review show {id}{where}"
+DRIFTED: Final = Meaning(
+    "It was verified, and a later reading shows that it no longer holds. That it was done stands.",
+    "Read the present state and plan anew from it; a person decides what is made of the drift.",
+    (_DECIDE, _SHOW),
+)
+OVER: Final = {
+    "": "the watch is over",
+    "time": "the watch is over",
+    "unread": "the watch is over, and its last look could not tell",
+    "changes": "the watch ended: it fell and came back too often",
+    "reversed": "the watch ended: it was taken back",
+    "withdrawn": "the watch ended: what was claimed of it was withdrawn",
+}
+"""How a watch ended, by the word of its last entry."""
 _S = State
 
 MEANINGS: Final = MappingProxyType(

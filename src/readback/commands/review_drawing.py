@@ -17,6 +17,7 @@ from readback.domain.packet import ReviewPacket
 
 STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
 HISTORY_MAX: Final = 40
+CHANGED_SHOWN_MAX: Final = 8
 
 
 def draw(packet: ReviewPacket, console: Console, where: str) -> None:
@@ -60,6 +61,7 @@ def _summary(packet: ReviewPacket, body: dict[str, Any]) -> list[tuple[str, str]
         ("hold", safe(body["hold"])),
         ("attested", plain(body["resolution"])),
         ("contested", "a later reading contradicts it" if body["contested"] else ""),
+        ("drifted", _drift(body.get("drift"))),
         ("break glass", safe(body["break_glass"])),
         ("reversal", safe(body["compensation"])),
         ("frozen", safe(", ".join(body["freezes"]))),
@@ -69,6 +71,13 @@ def _summary(packet: ReviewPacket, body: dict[str, Any]) -> list[tuple[str, str]
         ("erased", f"its payloads, at {moment(body['erased_us'])}" if body["erased_us"] else ""),
         ("signature", "needed: it is a critical mutation" if body["needs_signature"] else ""),
     ]
+
+
+def _drift(found: Any) -> str:
+    if not isinstance(found, dict):
+        return ""
+    changed = ", ".join(safe(path, 80) for path in found["changed"][:CHANGED_SHOWN_MAX]) or "what cannot be shown"
+    return f"last seen to hold at {moment(found['held_us'])}; since then changed: {changed}"
 
 
 def _decision(found: dict[str, Any]) -> list[tuple[str, str]]:

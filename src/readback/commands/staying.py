@@ -17,10 +17,10 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.commands.resume import OF_ONE_ACTION, name_error
 from readback.commands.serving import Served
-from readback.commands.telling import plain, shown_verdict
+from readback.commands.telling import exit_of, plain, shown_verdict
 from readback.commands.terminal import note, safe
 from readback.domain.errors import InvariantError, NotFoundError, StoreError, StoreLockedError, UnknownOutcomeError
-from readback.domain.state import TERMINAL, State, exit_code
+from readback.domain.state import TERMINAL, State
 from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.session import Session
@@ -66,6 +66,8 @@ class Worker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
         """How many of each tenant's actions are worked on now."""
+        self._again: set[str] = set()
+        """Those in hand that have succeeded, and are only looked at again."""
         self._refused: dict[str, _Refused] = {}
         self._unknown: set[str] = set()
         self._stop = asyncio.Event()
@@ -138,15 +140,21 @@ class Worker:
             tenant = stored.projection.tenant if stored is not None else ""
             if self._in_hand[tenant] >= self._share or not self._knows(action_id, stored):
                 continue
+            again = stored is not None and stored.projection.state == State.RECONCILED_SUCCESS
+            if again and len(self._again) >= max(self._concurrency // 2, 1):
+                continue  # looks after success leave room for what becomes due meanwhile
             free -= 1
-            self._begin(action_id, tenant)
+            self._begin(action_id, tenant, again=again)
 
-    def _begin(self, action_id: str, tenant: str) -> None:
+    def _begin(self, action_id: str, tenant: str, *, again: bool) -> None:
         def done(_: object) -> None:
             self._tasks.pop(action_id, None)
+            self._again.discard(action_id)
             self._in_hand[tenant] -= 1
 
         self._in_hand[tenant] += 1
+        if again:
+            self._again.add(action_id)
         task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
         self._tasks[action_id] = task
         task.add_done_callback(done)
@@ -195,7 +203,7 @@ class Worker:
         self.tally.advanced += 1
         self.tally.states[p.state] += 1
         if self._until_idle:
-            self.tally.codes[action_id] = exit_code(State(p.state), held=bool(p.hold))
+            self.tally.codes[action_id] = exit_of(p)
         self._say(f"{action_id}  {safe(p.contract)} on {safe(p.target)}: {plain(p.state)} ({shown_verdict(p)})")
 
     def _refuse(self, action_id: str, error: ReadbackError, *, say: bool = True) -> None:

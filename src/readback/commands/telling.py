@@ -8,7 +8,7 @@ from readback.commands.terminal import BAD, NONE, OK, OPEN, safe
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
-from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
+from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED, State, exit_code
 from readback.domain.verdict import Verdict
 from readback.ports.store import Projection
 
@@ -68,6 +68,14 @@ def verdict_of(projection: Projection) -> Verdict:
 def shown_verdict(projection: Projection) -> str:
     """The same, in words."""
     return plain(verdict_of(projection))
+
+
+def exit_of(projection: Projection) -> int:
+    """The exit code of an action by its projection: as its outcome's."""
+    p = projection
+    if p.state == State.RECONCILED_SUCCESS and (p.verdict != Verdict.VERIFIED or p.claim in ("contested", "retracted")):
+        return EXIT_FAILED if p.claim == "retracted" else EXIT_UNDETERMINED
+    return exit_code(State(p.state), held=bool(p.hold))
 
 
 def plain(word: str) -> str:

@@ -73,6 +73,8 @@ class ContractFeedback:
     ended: int = 0
     verified: int = 0
     refuted: int = 0
+    drifted: int = 0
+    """Verified, and a later look said otherwise."""
     undetermined: int = 0
     """Ended without a verdict: unknown, in review, or never verifiable."""
     verifier_errors: int = 0
@@ -133,6 +135,8 @@ class _Story:
     discrepancy: str = ""
     state: State = State.PROPOSED
     review: bool = False
+    drifted: bool = False
+    """It was verified, and a later look said otherwise: that is no fault of its tool."""
     compensating: bool = False
     reversed: bool | None = None
     code: str = ""
@@ -175,6 +179,10 @@ def _hear(found: Feedback, story: _Story, kind: EventKind, data: dict[str, Json]
         case EventKind.RESUMED if story.answer is ObservationStatus.NONE:
             found.tools.setdefault(story.contract, ToolFeedback()).answers[ObservationStatus.NONE.value] += 1
         case EventKind.READ:
+            _looked(found, story, data)
+        case EventKind.JUDGED if story.state is State.RECONCILED_SUCCESS and story.verdict == Verdict.VERIFIED.value:
+            story.drifted = story.drifted or data["verdict"] == Verdict.REFUTED.value
+        case EventKind.WATCHED if "source" in data:
             _looked(found, story, data)
         case EventKind.JUDGED:
             story.verdict, story.why = str(data["verdict"]), str(data["why"])
@@ -260,6 +268,7 @@ def _conclude(found: Feedback, story: _Story) -> None:
     one.ended += 1
     one.reconciled_after.add(story.ended_us - story.executed_us)
     one.verified += story.verdict == Verdict.VERIFIED.value
+    one.drifted += story.drifted
     one.refuted += refuted
     if story.verdict not in DECIDED:
         one.undetermined += 1

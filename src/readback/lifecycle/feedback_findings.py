@@ -28,6 +28,7 @@ SILENT_PERMILLE_MAX: Final = 500
 SOURCE_FAULTS_PERMILLE_MAX: Final = 20
 OUTAGE_PERMILLE_MAX: Final = 20
 DISCREPANCY_PERMILLE_MAX: Final = 50
+DRIFTED_PERMILLE_MAX: Final = 20
 VERDICT_MAX_US: Final = 60_000_000
 COMPENSATION_FAILED_MAX: Final = 0
 WITHHELD_MAX: Final = 0
@@ -89,6 +90,9 @@ def _contract(name: str, one: ContractFeedback) -> Iterator[Poor]:
     if _over(count, one.executed, DISCREPANCY_PERMILLE_MAX):
         said = f"{_share(count, one.executed)} of its actions differ from what was intended ({_most(differing)})"
         yield poor("discrepancies", said, "Look at these actions: `readback list --contract`.", count, one.executed)
+    if _over(one.drifted, one.verified, DRIFTED_PERMILLE_MAX):
+        said = f"{_share(one.drifted, one.verified)} of its successes no longer held when they were looked at again"
+        yield poor("drift", said, "Look at who else writes there: `readback review list`.", one.drifted, one.verified)
     if _over(one.outages, one.actions, OUTAGE_PERMILLE_MAX):
         said = f"{_share(one.outages, one.actions)} of its actions were refused, since its source could not be read"
         yield poor("outages", said, "Look at its system of record.", one.outages, one.actions)
@@ -166,6 +170,7 @@ def _contract_json(one: ContractFeedback) -> dict[str, Json]:
         "ended": one.ended,
         "verified": one.verified,
         "refuted": one.refuted,
+        "drifted": one.drifted,
         "undetermined": one.undetermined,
         "verifier_errors": one.verifier_errors,
         "pending": one.pending,
