@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
     "review": ("readback.commands.review:review", "What needs a person, and his decision."),
     "claims": ("readback.commands.claims:claims", "What is claimed, and whether it stands."),
+    "events": ("readback.commands.events:events", "Who is told what, and what they did not take."),
     "freezes": ("readback.commands.freezes:freezes", "What nothing new may act on."),
     "incidents": ("readback.commands.incidents:incidents", "What somebody has to be called for."),
     "approve": ("readback.commands.approve:approve", "See exactly what waits, and approve it."),

@@ -148,6 +148,11 @@ class Courier:
             self._swept_us = now_us
             self._wake()
 
+    def deliver(self, patience_s: float = CLOSE_SECONDS) -> bool:
+        """Tells what can be told now, and waits for it; False where that takes longer than `patience_s`."""
+        self._wake()
+        return self.flush(patience_s)
+
     def enrol(self) -> None:
         """New subscribers begin now, or at the start where they ask for that. Raises StoreError."""
         for lane in self._lanes:

@@ -1,0 +1,258 @@
+"""`readback events`: who was told what, what died, and what there was to tell."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.canon import Json, envelope_bytes
+from readback.commands import options
+from readback.commands.opening import again_with, reading, settings_of, working
+from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.domain.errors import NotFoundError, UsageError
+from readback.domain.message import EventName, Message, Naming
+from readback.sdk import outgoing
+from readback.sdk.outgoing import Dead, Position
+
+EXIT_LEFT: Final = 3
+FOLLOW_SECONDS: Final = 1.0
+SECONDS: Final = len("2026-01-01 00:00:00")
+_NAMES: Final = {form: name for name in EventName for form in (name.value, name.underscored)}
+
+
+@click.group("events")
+def events() -> None:
+    """Say how far subscribers were told, and send again what they did not take.
+
+    Subscribers stand in the settings, under [subscribers.NAME], or in programs. The ledger is what they are told from:
+    a position in it is all that is kept of each, so that nothing is lost and everything can be told again.
+    """
+
+
+@events.command("list", short_help="Every subscriber and its position.")
+@options.ledger
+@options.as_json
+def list_subscribers(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """List every subscriber: how far it was told, what it refuses, and how many dead letters there are."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = outgoing.positions(session, settings)
+    if as_json:
+        print_json([_position(one) for one in found])
+    elif not found:
+        note("Nobody is told anything. Subscribers stand in the settings, under [subscribers.NAME].")
+    else:
+        _draw_positions(found)
+        if any(one.letters for one in found):
+            note(f"Next: readback events dead{again_with(settings)}")
+    return 0
+
+
+@events.command("dead", short_help="What a subscriber did not take.")
+@click.option("--subscriber", metavar="NAME", default="", help="Only this one's.")
+@options.ledger
+@options.as_json
+def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """List the tenant's dead letters in the order of the log. The fallback was told each of them."""
+    settings = settings_of(url, tenant, principal)
+    with reading(settings) as session:
+        found = outgoing.dead_letters(session, subscriber)
+    if as_json:
+        print_json([_dead(one) for one in found])
+    elif not found:
+        note(f"There is no dead letter in tenant {safe(settings.tenant)}.")
+    else:
+        _draw_dead(found)
+        note(f"Next: readback events resend --all{again_with(settings)}")
+    return 0
+
+
+@events.command("resend", short_help="Deliver dead letters once more.")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every dead letter of the tenant.")
+@click.option("--subscriber", metavar="NAME", default="", help="Only this one's.")
+@options.ledger
+@options.as_json
+def resend(
+    ids: tuple[str, ...],
+    everything: bool,
+    subscriber: str,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Deliver dead letters once more, by the ids of their messages. What is taken is no dead letter any more.
+
+    A subscriber that a program brings is told by that program, the next time it tells anything.
+    Exit code 3: something was not taken.
+    """
+    if bool(ids) == everything:
+        raise UsageError("Which dead letters is not said.", remedy="Name the ids of their messages, or pass --all.")
+    settings = settings_of(url, tenant, principal)
+    with working(settings, None, new=False) as session:
+        found = outgoing.dead_letters(session, subscriber)
+        odd = set(ids) - {one.message.id for one in found}
+        if odd:
+            raise NotFoundError(f"There is no dead letter {min(odd)!r}.", remedy="Look at `readback events dead`.")
+        taken, left = outgoing.resend(session, [one for one in found if everything or one.message.id in ids])
+    if as_json:
+        print_json({"taken": [one.message.id for one in taken], "left": [one.message.id for one in left]})
+    else:
+        print(f"Taken: {len(taken)}. Not taken: {len(left)}.")
+        if left:
+            note(f"Next: readback events dead{again_with(settings)}")
+    return EXIT_LEFT if left else 0
+
+
+@events.command("begin", short_help="Set where a subscriber goes on from.")
+@click.argument("name")
+@click.option("--from-start", is_flag=True, help="From the first entry: it is told everything again.")
+@click.option("--now", "from_now", is_flag=True, help="From the last entry: what lies before is not told.")
+@click.option("--after", "after", type=click.IntRange(0), metavar="SEQ", help="Behind this entry.")
+@options.ledger
+@options.as_json
+def begin(
+    name: str,
+    from_start: bool,
+    from_now: bool,
+    after: int | None,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Set where a subscriber goes on from. What it is told again has the ids that it had."""
+    if [from_start, from_now, after is not None].count(True) != 1:
+        raise UsageError("From where is not said.", remedy="Pass one of --from-start, --now and --after SEQ.")
+    settings = settings_of(url, tenant, principal)
+    with working(settings, None, new=False) as session:
+        place = 0 if from_start else session.store.last_seq() if from_now else after
+        moved = outgoing.begin(session, name, place or 0)
+    if as_json:
+        print_json({"name": moved.name, "after_seq": moved.after_seq})
+    else:
+        print(f"{safe(name)} goes on behind entry {moved.after_seq}.")
+    return 0
+
+
+@events.command("tail", short_help="What there is to tell.")
+@click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Behind this entry; without it, the last ones.")
+@click.option("--from-start", is_flag=True, help="From the first entry on.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
+@click.option("--event", "names", metavar="NAME", multiple=True, help="Only of this name; may be repeated.")
+@click.option("--underscore", is_flag=True, help="With underscores in names, in place of dots.")
+@click.option("--follow", is_flag=True, help="Stay, and show what comes, until interrupted.")
+@options.ledger
+@options.as_json
+def tail(
+    after: int | None,
+    from_start: bool,
+    limit: int,
+    names: tuple[str, ...],
+    underscore: bool,
+    follow: bool,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Show the tenant's messages as subscribers get them: with --json one CloudEvents envelope a line."""
+    odd = [each for each in names if each not in _NAMES]
+    if odd:
+        raise UsageError(f"There is no event {odd[0]!r}.", remedy=f"There are: {', '.join(EventName)}.")
+    if from_start and after is not None:
+        raise UsageError("Both --from-start and --after are given.", remedy="Leave one of the two away.")
+    wanted = frozenset(_NAMES[each] for each in names) or frozenset(EventName)
+    settings = settings_of(url, tenant, principal)
+    naming = Naming.UNDERSCORE if underscore else Naming.DOTTED
+    with reading(settings) as session:
+        whole = from_start or after is not None
+        seq = session.store.last_seq()
+        found = list(outgoing.told(session, after or 0, wanted))
+        for message in found[:limit] if whole else found[-limit:]:
+            _show(message, naming, as_json=as_json)
+        try:
+            while follow:
+                session.runtime.sleep(FOLLOW_SECONDS)
+                last_seq = session.store.last_seq()
+                for message in outgoing.told(session, seq, wanted):
+                    _show(message, naming, as_json=as_json)
+                seq = last_seq
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def _show(message: Message, naming: Naming, *, as_json: bool) -> None:
+    [shown] = message.named(naming)
+    if as_json:
+        print(envelope_bytes(shown.as_json()).decode(), flush=True)
+        return
+    said = " ".join(safe(part) for part in (message.data["contract"], message.data["target"]) if part)
+    print(f"{moment(message.at_us)}  {message.seq:>6}  {shown.name.underscored if shown.underscored else shown.name}")
+    print(f"        {safe(message.subject)}  {said}: {message.data['text']}", flush=True)
+
+
+def _position(one: Position) -> dict[str, Json]:
+    cursor = one.cursor
+    return {
+        "name": one.name,
+        "where": one.where,
+        "after_seq": cursor.after_seq if cursor else None,
+        "behind": one.behind,
+        "tried": cursor.tried if cursor else 0,
+        "since_us": cursor.since_us if cursor else 0,
+        "next_us": cursor.next_us if cursor else 0,
+        "said": cursor.said if cursor else "",
+        "owner": cursor.owner if cursor else "",
+        "dead": one.letters,
+    }
+
+
+def _dead(one: Dead) -> dict[str, Json]:
+    letter = one.letter
+    return {
+        "id": one.message.id,
+        "subscriber": letter.subscriber,
+        "event": one.message.name.value,
+        "action": one.message.subject,
+        "seq": letter.seq,
+        "number": letter.number,
+        "died_us": letter.died_us,
+        "died": moment(letter.died_us),
+        "tried": letter.tried,
+        "said": letter.said,
+        "again": letter.again,
+    }
+
+
+def _draw_positions(found: list[Position]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("name", "where", "told up to", "behind", "tried", "next", "dead", "said"):
+        table.add_column(name, overflow="fold", no_wrap=name == "name")
+    for one in found:
+        cursor, row = one.cursor, _position(one)
+        place = "not told yet" if cursor is None else f"entry {cursor.after_seq}"
+        later = moment(cursor.next_us)[:SECONDS] if cursor is not None and cursor.tried else "-"
+        told = (place, str(one.behind), str(row["tried"]), later, str(one.letters))
+        table.add_row(Text(safe(one.name)), Text(safe(one.where, 60)), *told, Text(safe(row["said"], 80)))
+    console().print(table)
+
+
+def _draw_dead(found: list[Dead]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in ("id", "subscriber", "event", "action", "died", "tried", "said"):
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
+    for one in found:
+        died, tried = moment(one.letter.died_us)[:SECONDS], str(one.letter.tried)
+        names = (one.message.id, safe(one.letter.subscriber), one.message.name.value, safe(one.message.subject))
+        table.add_row(*(Text(each) for each in names), died, tried, Text(safe(one.letter.said, 80)))
+    console().print(table)

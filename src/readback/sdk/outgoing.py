@@ -1,0 +1,134 @@
+"""What an operator asks about telling: how far each subscriber is, what died, what there was to tell.
+
+Called by `readback events`. A session sees the operator's own subscribers and those of its tenant, and messages of its
+tenant alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from readback.bootstrap import Settings
+from readback.domain.errors import NotFoundError, UsageError
+from readback.domain.message import EventName, Message
+from readback.domain.subscriber import OPERATOR, Subscriber
+from readback.lifecycle.outbox import TELLING, log_of, messages_at
+from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.store import LedgerStore, StoredEvent
+from readback.sdk.session import Session
+
+LETTERS_MAX: Final = 10_000
+PIECE: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How a subscriber stands. `cursor`: None where it was never told anything; `behind`: entries, told or not, that
+    lie behind its position; `where`: "" where the settings do not know it.
+    """
+
+    name: str
+    where: str
+    cursor: Cursor | None
+    behind: int
+    letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A dead letter with the message that it is."""
+
+    letter: DeadLetter
+    message: Message
+
+
+def positions(session: Session, settings: Settings) -> list[Position]:
+    """Every subscriber that this session may see, by name."""
+    store, tenant = session.store, session.scope.tenant
+    known = {each.name: each for each in settings.subscribers}
+    cursors = {one.name: one for one in store.cursors() if _seen(one.name, tenant)}
+    last_seq = store.last_seq()
+    letters = store.letters(limit=LETTERS_MAX)
+    return [
+        Position(
+            name,
+            _where(known.get(name), name),
+            cursors.get(name),
+            last_seq - cursors[name].after_seq if name in cursors else 0,
+            sum(1 for one in letters if one.subscriber == name),
+        )
+        for name in sorted({*known, *cursors})
+    ]
+
+
+def dead_letters(session: Session, subscriber: str = "") -> list[Dead]:
+    """This tenant's dead letters, in the order of the log; of one subscriber or all."""
+    store, tenant = session.store, session.scope.tenant
+    log = log_of(store)
+    found: list[Dead] = []
+    for letter in store.letters(subscriber, limit=LETTERS_MAX):
+        message = _message(store, log, letter) if _seen(letter.subscriber, tenant) else None
+        if message is not None and message.tenant == tenant:
+            found.append(Dead(letter, message))
+    return found
+
+
+def resend(session: Session, chosen: Iterable[Dead]) -> tuple[list[Dead], list[Dead]]:
+    """Asks for dead letters once more, and delivers what can be delivered here: (taken, not taken).
+
+    What cannot, because another process has the subscriber, is delivered by that one.
+    """
+    asked = list(chosen)
+    for one in asked:
+        session.store.put_letter(replace(one.letter, again=True))
+    session.courier.deliver()
+    left = {(one.subscriber, one.seq, one.number) for one in session.store.letters(limit=LETTERS_MAX)}
+    still = [one for one in asked if (one.letter.subscriber, one.letter.seq, one.letter.number) in left]
+    return [one for one in asked if one not in still], still
+
+
+def begin(session: Session, name: str, after_seq: int) -> Cursor:
+    """Sets where a subscriber goes on from. Raises NotFoundError, UsageError."""
+    store, now_us = session.store, session.runtime.now_us()
+    if not _seen(name, session.scope.tenant) or name not in {one.name for one in store.cursors()}:
+        raise NotFoundError(f"There is no subscriber {name!r}.", remedy="Look at `readback events list`.")
+    if not 0 <= after_seq <= store.last_seq():
+        raise UsageError(f"There is no entry {after_seq}.", remedy="Look at `readback events list` for positions.")
+    held = store.take_cursor(name, session.runtime.owner(), now_us, now_us + 1)
+    moved = Cursor(name, after_seq)
+    if held is None or not store.keep_cursor(held, moved):
+        raise UsageError(f"Something is being delivered to {name!r} just now.", remedy="Try it again.")
+    return moved
+
+
+def told(session: Session, after_seq: int, names: frozenset[EventName]) -> Iterator[Message]:
+    """This tenant's messages behind a place in the log, in order."""
+    store, tenant = session.store, session.scope.tenant
+    log = log_of(store)
+    while piece := store.pick(after_seq, TELLING, PIECE):
+        for stored in piece:
+            for message in messages_at(store, log, stored):
+                if message.tenant == tenant and message.name in names:
+                    yield message
+        after_seq = piece[-1].seq
+
+
+def _message(store: LedgerStore, log: str, letter: DeadLetter) -> Message | None:
+    stored: StoredEvent | None = next(iter(store.scan(letter.seq - 1)), None)
+    if stored is None:
+        return None
+    return next((one for one in messages_at(store, log, stored) if one.number == letter.number), None)
+
+
+def _seen(name: str, tenant: str) -> bool:
+    """A program's subscriber is its tenant's; the operator's own are everybody's who may look at the ledger."""
+    owner, slash, _ = name.rpartition("/")
+    return not slash or owner == tenant
+
+
+def _where(subscriber: Subscriber | None, name: str) -> str:
+    if subscriber is None:
+        return "the file beside the ledger" if name == OPERATOR else "a program" if "/" in name else ""
+    return subscriber.webhook or subscriber.file or " ".join(subscriber.command)
