@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from readback import bootstrap
 from readback.commands.demo.main import check
+from readback.sdk.replaying import replay_bundle
+from tests.record.conftest import VALIDATOR, bundle_of, hold_to_the_record, record, streams
 
 pytestmark = pytest.mark.slow
 
@@ -209,6 +212,17 @@ def test_the_ledger_that_it_leaves_is_sound(run: Run) -> None:
     # One for each step but the phantom, one for each of the two compensations; the trips, and the actions of each.
     trips = sum(1 + actions for _, actions in TRIPS.values())
     assert report.actions == len(run.answer["actions"]) - 1 + 2 + trips
+
+
+@pytest.mark.requirement("LEDGER-replay-bundle", "LEDGER-record")
+def test_each_of_its_actions_has_a_record_and_replays_to_what_it_says(run: Run) -> None:
+    store = bootstrap.store(f"sqlite:///{run.here / 'readback-demo' / 'ledger.db'}", read_only=True)
+    try:
+        for events in streams(store):
+            VALIDATOR.validate(record(store, events))
+            hold_to_the_record(replay_bundle(bundle_of(store, events), bootstrap.predicate_engine()))
+    finally:
+        store.close()
 
 
 # --- the trips ---------------------------------------------------------------------------------------------------

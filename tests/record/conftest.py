@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from readback import bootstrap
 from readback.canon import Json, parse_json
 from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.replayed import Comparison, Replayed
 from readback.lifecycle.bundle import make_bundle
 from readback.lifecycle.record import is_action, record_of
 from readback.ports.store import LedgerStore, StoredEvent
+from readback.sdk.schemas import schema_text
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
 from tests.cli.test_tampering import untouched as untouched  # the fixture: its ledger is the richest there is
+
+VALIDATOR = Draft202012Validator(json.loads(schema_text()))
 
 
 @pytest.fixture(scope="module")
@@ -55,4 +61,11 @@ def record(store: LedgerStore, events: list[StoredEvent], now_us: int = 0) -> di
     return record_of(events, lambda tenant, digest: contract_of(store, tenant, digest), now_us)
 
 
-__all__ = ["Desk", "body_of", "bundle_of", "record", "streams"]
+def hold_to_the_record(found: Replayed) -> None:
+    """Every judgement comes to what was recorded; or it cannot be made again, since its payload is not kept."""
+    assert found.comparison is not Comparison.DIFFERS, found
+    for judged in found.judgements:
+        assert all(why.endswith(("redacted", "erased")) for why in judged.missing), judged
+
+
+__all__ = ["VALIDATOR", "Desk", "body_of", "bundle_of", "hold_to_the_record", "record", "streams"]

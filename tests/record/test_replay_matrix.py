@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from jsonschema import Draft202012Validator
 
 from readback import bootstrap
 from readback.domain.replayed import Comparison
 from readback.lifecycle.record import is_action
 from readback.sdk.replaying import replay_bundle
-from readback.sdk.schemas import schema_text
-from tests.record.conftest import bundle_of, record
+from tests.record.conftest import VALIDATOR, bundle_of, record
 from tests.truth.cells import GROUPS, cells
 from tests.truth.stage import play
 
 STRIDE = 37
-VALIDATOR = Draft202012Validator(json.loads(schema_text()))
 
 
 @pytest.mark.requirement("LEDGER-replay-bundle", "LEDGER-record")
