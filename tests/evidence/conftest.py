@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,8 @@ class Made:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Whoever uses it later has his own folder and settings again: nothing of this stays in force."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("evidence")
         patch.chdir(folder)
@@ -47,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         ids += [desk.ship(f"op-{n}", carrier=f"carrier-{n % 3}", code=0)["id"] for n in range(ACTIONS // 2, ACTIONS)]
         size = desk("ledger", "export", "--tiles", "export", "--json", code=0).json["size"]
         assert size > 257
-        yield Made(folder, key, early["size"], size, tuple(ids))
+    return Made(folder, key, early["size"], size, tuple(ids))
 
 
 @pytest.fixture
