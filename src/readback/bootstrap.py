@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from readback.adapters.executor_command import CommandExecutor as CommandExecutor
     from readback.adapters.executor_files import FileExecutor as FileExecutor
     from readback.adapters.executor_http import HttpExecutor as HttpExecutor
     from readback.adapters.executor_s3 import S3Executor as S3Executor
     from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
     from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
+    from readback.adapters.source_command import CommandSource as CommandSource
     from readback.adapters.source_files import FileSource as FileSource
+    from readback.adapters.source_git import GitSource as GitSource
     from readback.adapters.source_http import CommitToken as CommitToken
     from readback.adapters.source_http import HttpSource as HttpSource
     from readback.adapters.source_imap import ImapSource as ImapSource
@@ -65,9 +68,12 @@ __all__ = [
 _engines: list[PredicateEngine] = []
 
 _SYSTEMS = {
+    "CommandExecutor": "executor_command",
+    "CommandSource": "source_command",
     "CommitToken": "source_http",
     "FileExecutor": "executor_files",
     "FileSource": "source_files",
+    "GitSource": "source_git",
     "HttpExecutor": "executor_http",
     "HttpSource": "source_http",
     "ImapSource": "source_imap",

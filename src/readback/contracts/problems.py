@@ -57,7 +57,7 @@ def _described(key: str, error: ContractError) -> dict[str, object]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A sentence that proposes the nearest known word, or lists what there is; empty where there is nothing."""
-    words = sorted(set(known))
+    words = sorted({str(each) for each in known})
     near = get_close_matches(word, words, n=1, cutoff=0.6)
     if near:
         return f" Did you mean {near[0]!r}?"

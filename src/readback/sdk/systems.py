@@ -12,9 +12,12 @@ import readback.bootstrap
 
 if TYPE_CHECKING:
     from readback.bootstrap import (
+        CommandExecutor,
+        CommandSource,
         CommitToken,
         FileExecutor,
         FileSource,
+        GitSource,
         HttpExecutor,
         HttpSource,
         ImapSource,
@@ -26,9 +29,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CommandExecutor",
+    "CommandSource",
     "CommitToken",
     "FileExecutor",
     "FileSource",
+    "GitSource",
     "HttpExecutor",
     "HttpSource",
     "ImapSource",

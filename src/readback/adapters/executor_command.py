@@ -1,0 +1,167 @@
+"""Acts by a program: one process a call, its arguments as a list, no shell, and what it prints is evidence.
+
+Constructed by `sdk.fittings` for contract files, and by users. It must not verify: an exit code is a claim. A program
+over its time is ended with all that it started; what it may have done by then is read back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from threading import Event, Timer
+from typing import Final
+
+from readback.canon import Json
+from readback.canon.limits import EVIDENCE_MAX_BYTES
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
+
+TIMEOUT_DEFAULT_S: Final = 30.0
+ERROR_MAX_BYTES: Final = 4_096
+KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
+"""Of our own environment, what the program is given."""
+CONTEXT: Final = {
+    "READBACK_STAMP": "stamp",
+    "READBACK_IDEMPOTENCY_KEY": "idempotency_key",
+    "READBACK_TENANT": "tenant",
+    "READBACK_TARGET": "target",
+}
+_CHUNK_BYTES: Final = 65_536
+LOOK_UP_S: Final = 0.25
+"""How long a wait for output lasts before it is seen whether the time is over."""
+
+
+class CommandExecutor:
+    """Runs programs. Safe from any thread.
+
+    `env`: beside PATH, HOME, LANG and TZ. The program is told the attempt's key, stamp, tenant and target in
+    READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET. `codes`: exit codes by which it
+    claims to have done it.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "command",
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        codes: Collection[int] = (0,),
+        timeout_s: float = TIMEOUT_DEFAULT_S,
+    ) -> None:
+        if not codes:
+            raise UsageError("A program needs an exit code by which it claims success.")
+        self.name = name
+        self._cwd = cwd
+        self._env = dict(env or {})
+        self._codes = frozenset(codes)
+        self._timeout_s = timeout_s
+
+    def run(self, ctx: Context, argv: Sequence[str], *, stdin: str | bytes = b"") -> dict[str, Json]:
+        """Runs the program once. Answers `returncode`, `stdout` and `stderr`, each bounded, and `cut` where it was.
+
+        Raises NotDispatchedError where it could not be started, ToolTimeoutError where it was ended after its time,
+        and ToolError for an exit code that claims no success; its effect is open in both.
+        """
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        process = self._started(ctx, argv)
+        late = Event()
+        timer = Timer(self._timeout_s, _over, (process, late))
+        timer.start()
+        try:
+            out, said = _served(process, given, late)
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
+        finally:
+            timer.cancel()
+            timer.join()
+            _kill(process)  # whatever it left behind in its session
+            process.wait()
+        if late.is_set():
+            raise ToolTimeoutError(f"The program {argv[0]!r} was ended after {self._timeout_s:g} s.")
+        answer = _answer(process.returncode, out, said)
+        if process.returncode not in self._codes:
+            raise ToolError(
+                f"The program {argv[0]!r} ended with {process.returncode}: {answer['stderr']!s:.200}",
+                remedy="Its effect is being read back.",
+                code="tool.exit",
+            )
+        return answer
+
+    def _started(self, ctx: Context, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        told = {name: str(getattr(ctx, field)) for name, field in CONTEXT.items()}
+        try:
+            return subprocess.Popen(
+                list(argv),
+                cwd=self._cwd,
+                env={**kept, **self._env, **told},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # so that what it starts can be ended with it
+            )
+        except (OSError, ValueError, IndexError) as error:
+            raise NotDispatchedError(f"The program of {self.name!r} cannot be started: {error}") from error
+
+
+def _answer(code: int, out: bytes, said: bytes) -> dict[str, Json]:
+    cut = len(out) > EVIDENCE_MAX_BYTES
+    answer: dict[str, Json] = {
+        "returncode": code,
+        "stdout": out[:EVIDENCE_MAX_BYTES].decode(errors="replace"),
+        "stderr": said.decode(errors="replace"),
+    }
+    return {**answer, "cut": True} if cut else answer
+
+
+def _served(process: subprocess.Popen[bytes], given: bytes, late: Event) -> tuple[bytes, bytes]:
+    """What it printed, while it is given its input. More than the bounds is read and let go."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out, said = bytearray(), bytearray()
+    kept = {process.stdout.fileno(): (out, EVIDENCE_MAX_BYTES + 1), process.stderr.fileno(): (said, ERROR_MAX_BYTES)}
+    left = memoryview(given)
+    with selectors.DefaultSelector() as selector, process.stdin, process.stdout, process.stderr:
+        os.set_blocking(process.stdin.fileno(), False)
+        selector.register(process.stdin.fileno(), selectors.EVENT_WRITE)
+        for number in kept:
+            selector.register(number, selectors.EVENT_READ)
+        while selector.get_map() and not late.is_set():
+            for key, _ in selector.select(LOOK_UP_S):  # not longer: who left our session may hold the line open
+                if key.fd not in kept:
+                    left = _fed(key.fd, left)
+                    if not left:
+                        selector.unregister(key.fd)
+                        process.stdin.close()
+                    continue
+                chunk = os.read(key.fd, _CHUNK_BYTES)
+                if not chunk:
+                    selector.unregister(key.fd)
+                buffer, most = kept[key.fd]
+                buffer += chunk[: most - len(buffer)]
+    return bytes(out), bytes(said)
+
+
+def _fed(number: int, left: memoryview) -> memoryview:
+    """What is still to be given. A program that wants no more has been given enough."""
+    try:
+        return left[os.write(number, left[:_CHUNK_BYTES]) :] if left else left
+    except BlockingIOError:
+        return left
+    except BrokenPipeError:
+        return left[len(left) :]
+
+
+def _over(process: subprocess.Popen[bytes], late: Event) -> None:
+    late.set()
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The program and whatever it started. Its session's number is its own as long as it was not waited for."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,208 @@
+"""A git repository as a system of record, read by git's own plumbing: commits, blobs, the index, HEAD, a remote's refs.
+
+Constructed by `sdk.fittings` for contract files, and by users. It changes nothing: no hooks, no fetch, no lock on the
+index, no prompt; names are checked before git sees them, and none can be an option. Bounded in time and output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from readback.canon import Json
+from readback.canon.limits import PAYLOAD_MAX_BYTES
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.reading import Reading
+
+TIMEOUT_DEFAULT_S: Final = 10.0
+BLOB_MAX_BYTES: Final = 268_435_456
+"""A larger blob is shown without the SHA-256 of its bytes."""
+STAMP_TRAILER: Final = "Readback-Stamp"
+"""The trailer in which a commit's message may bear the stamp."""
+
+_Look: TypeAlias = Callable[[], Reading]
+_BRANCH: Final = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9_./+@=#-]{0,199}(?<![./])")
+_REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_COMMIT: Final = "%H%n%P%n%T%n%an%n%ae%n%ct%n%(trailers:key=Readback-Stamp,valueonly,separator=%x2C)%n%s"
+
+
+class _RefusedError(Exception):
+    """git ended with another code than 0."""
+
+
+class GitSource:
+    """One repository. Safe from any thread. `repository`: its folder, bare or with a working tree."""
+
+    def __init__(self, name: str, repository: str, *, timeout_s: float = TIMEOUT_DEFAULT_S) -> None:
+        if not name:
+            raise UsageError("A source needs a name.")
+        self.name = name
+        self._repository = os.path.abspath(repository)
+        self._timeout_s = timeout_s
+
+    def commit(self, branch: str) -> Reading:
+        """The commit that a branch points at: `branch`, `commit`, `parents`, `tree`, `author`, `email`, `subject`,
+        `at_s`. The version is the commit, the stamp that of its trailer `Readback-Stamp`.
+        """
+        return self._told(lambda: self._commit(branch))
+
+    def blob(self, branch: str, path: str) -> Reading:
+        """A file on a branch: `path`, `mode`, `blob` (its id), `size`, `sha256`, `commit`."""
+        return self._told(lambda: self._blob(branch, path))
+
+    def index(self, path: str) -> Reading:
+        """What is staged for a path: `path`, `mode`, `blob`, `size`, `sha256`. A path in conflict is refused."""
+        return self._told(lambda: self._index(path))
+
+    def head(self) -> Reading:
+        """Where HEAD is: `branch` (null where it is detached), `commit` (null before the first), `staged` (paths)."""
+        return self._told(self._head)
+
+    def remote(self, remote: str, branch: str) -> Reading:
+        """What a remote itself says that a branch points at: `remote`, `branch`, `commit`."""
+        return self._told(lambda: self._remote(remote, branch))
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where there is no such repository."""
+        try:
+            self._git("rev-parse", "--git-dir")
+        except (_RefusedError, TimeoutError, OSError) as error:
+            raise ReaderFailedError(f"Source {self.name!r} does not answer: {error}") from error
+
+    # --- looking -----------------------------------------------------------------------------------------------
+
+    def _told(self, look: _Look) -> Reading:
+        try:
+            return look()
+        except (_RefusedError, TimeoutError, OSError) as error:
+            return Reading.unavailable(f"{self.name}: {error}")
+
+    def _commit(self, branch: str) -> Reading:
+        commit = self._tip(branch)
+        if not commit:
+            return Reading.absent()
+        shown = self._git("show", "--no-patch", f"--format={_COMMIT}", commit).decode(errors="replace")
+        sha, parents, tree, author, email, at, stamp, subject = shown.rstrip("\n").split("\n", 7)
+        value: dict[str, Json] = {
+            "branch": branch,
+            "commit": sha,
+            "parents": [*parents.split()],
+            "tree": tree,
+            "author": author,
+            "email": email,
+            "at_s": int(at),
+            "subject": subject,
+        }
+        marks = [mark for mark in stamp.split(",") if mark]
+        return Reading.of(value, version=sha, stamp=marks[0] if len(marks) == 1 else None, author=f"{author} <{email}>")
+
+    def _blob(self, branch: str, path: str) -> Reading:
+        commit = self._tip(branch)
+        if not commit:
+            return Reading.absent()
+        found = self._git("ls-tree", "-z", "--full-tree", commit, "--", f":(literal){self._inside(path)}")
+        entries = [each for each in found.split(b"\0") if each]
+        if not entries:
+            return Reading.absent()
+        mode, kind, blob = entries[0].split(b"\t")[0].decode().split()
+        if kind != "blob":
+            raise ReaderTypeError(f"{path!r} is a {kind} on {branch!r}, and no file.")
+        return self._shown({"path": path, "mode": mode, "blob": blob, "commit": commit}, blob)
+
+    def _index(self, path: str) -> Reading:
+        found = self._git("ls-files", "-s", "-z", "--full-name", "--", f":(top,literal){self._inside(path)}")
+        entries = [each for each in found.split(b"\0") if each]
+        if not entries:
+            return Reading.absent()
+        if len(entries) > 1:
+            raise ReaderTypeError(f"{path!r} is no single staged file: it is a folder, or in conflict.")
+        mode, blob, _ = entries[0].split(b"\t")[0].decode().split()
+        return self._shown({"path": path, "mode": mode, "blob": blob}, blob)
+
+    def _shown(self, value: dict[str, Json], blob: str) -> Reading:
+        size = int(self._git("cat-file", "-s", blob))
+        value["size"] = size
+        if size <= BLOB_MAX_BYTES:
+            from hashlib import sha256
+
+            value["sha256"] = sha256(self._git("cat-file", "blob", blob, most=BLOB_MAX_BYTES)).hexdigest()
+        return Reading.of(value, version=blob, complete="sha256" in value)
+
+    def _head(self) -> Reading:
+        try:
+            branch: Json = self._git("symbolic-ref", "--quiet", "--short", "HEAD").decode().strip()
+        except _RefusedError:
+            branch = None
+        found = self._git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}") if branch else b""
+        commit: Json = found.decode().strip() or None
+        if branch is None:
+            commit = self._git("rev-parse", "--verify", "HEAD^{commit}").decode().strip()
+        against = ["HEAD"] if commit else ["4b825dc642cb6eb9a060e54bf8d69288fbee4904"]
+        named = self._git("diff-index", "--cached", "--name-only", "-z", *against, "--")
+        staged: list[Json] = [each.decode(errors="replace") for each in named.split(b"\0") if each]
+        return Reading.of({"branch": branch, "commit": commit, "staged": staged}, version=str(commit or ""))
+
+    def _remote(self, remote: str, branch: str) -> Reading:
+        if _REMOTE.fullmatch(remote) is None:
+            raise UsageError(f"{remote!r} is no name of a remote that the repository knows.")
+        ref = f"refs/heads/{self._named(branch)}"
+        found = self._git("ls-remote", "--", remote, ref).decode(errors="replace").split("\n")
+        tips = [line.split("\t")[0] for line in found if line.endswith(f"\t{ref}")]
+        if not tips:
+            return Reading.absent()
+        return Reading.of({"remote": remote, "branch": branch, "commit": tips[0]}, version=tips[0])
+
+    def _tip(self, branch: str) -> str:
+        """The branch's commit; "" where the repository, which answers, has no such branch."""
+        ref = f"refs/heads/{self._named(branch)}"
+        listed = self._git("for-each-ref", "--format=%(refname) %(objectname)", ref).decode().splitlines()
+        return next((line.split(" ")[1] for line in listed if line.split(" ")[0] == ref), "")
+
+    def _named(self, branch: str) -> str:
+        if _BRANCH.fullmatch(branch) is None:
+            raise ReaderTypeError(f"{branch!r:.80} cannot be the name of a branch.")
+        return branch
+
+    def _inside(self, path: str) -> str:
+        """Raises SandboxEscapeError for a path that leaves the repository, or is none."""
+        steps = path.split("/")
+        if not path or "\0" in path or path.startswith("/") or any(step in ("", ".", "..") for step in steps):
+            raise SandboxEscapeError(f"{path!r:.200} is no path within the repository of {self.name!r}.")
+        return path
+
+    def _git(self, *args: str, most: int = PAYLOAD_MAX_BYTES) -> bytes:
+        """Raises _RefusedError, TimeoutError, OSError."""
+        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C", self._repository, *args]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,  # a transport that it starts is ended with it
+        )
+        try:
+            out, said = process.communicate(timeout=self._timeout_s)
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError(f"git {args[0]} took over {self._timeout_s:g} s") from late
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        if process.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise _RefusedError(f"git {args[0]} ended with {process.returncode}: {lines[-1] if lines else ''}"[:300])
+        if len(out) > most:
+            raise ReaderTypeError(f"git {args[0]} of {self.name!r} printed over {most} bytes.")
+        return out
+
+
+def _environment() -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

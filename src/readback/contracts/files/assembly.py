@@ -1,0 +1,358 @@
+"""Contract files read, merged and compiled as one: every fault of every file is found before any is raised.
+
+Called by `sdk.files` and by `readback contracts`. The files come from the operator. Of two files the later one may
+replace a contract of an earlier only where it says so (`overrides`); else two of one name are a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from re import compile as pattern
+from typing import Final
+
+from readback.canon import sha256_hex
+from readback.contracts.files import embed
+from readback.contracts.files.build import CONTRACT_KEYS, Builder
+from readback.contracts.files.contract import Entry, FileContract, Home
+from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
+from readback.contracts.files.spec import Findings, joined, reference_in
+from readback.contracts.files.words import API_VERSION, DOCUMENT_KEYS, KIND, SERVER_KEYS
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ContractError, ContractFieldError, SettingsError
+from readback.domain.errors_files import ContractFileError
+from readback.ports.fittings import Fittings
+from readback.ports.predicates import PredicateEngine
+
+FILES_MAX: Final = 64
+CONTRACTS_MAX: Final = 1_000
+VERSION_MAX_CHARS: Final = 128
+NAME: Final = pattern(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+
+
+@dataclass(slots=True)
+class Draft:
+    """One file, read: its contracts as they stand there, and what was found wrong so far."""
+
+    home: Home
+    findings: Findings = field(default_factory=Findings)
+    contracts: dict[str, Entry] = field(default_factory=dict)
+    overrides: dict[str, Written] = field(default_factory=dict)
+    server: Written | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What files came to. `faults`: by file, in the order of the files; where there is any, nothing may be run."""
+
+    contracts: Mapping[str, FileContract]
+    homes: tuple[Home, ...]
+    faults: tuple[tuple[str, Fault], ...] = ()
+
+    def sound(self) -> Loaded:
+        """Itself. Raises ContractFileError with every fault."""
+        if not self.faults:
+            return self
+        told = self.faults[:FAULTS_TOLD_MAX]
+        lines = [line_of(file, fault) for file, fault in told]
+        many = f"{len(self.faults)} {'fault' if len(self.faults) == 1 else 'faults'}"
+        raise ContractFileError(
+            f"The contract files cannot be used ({many}). {'; '.join(lines[:20])}",
+            details={"problems": [described(file, fault) for file, fault in told]},
+        )
+
+
+def line_of(file: str, fault: Fault) -> str:
+    """`file:line:column: path: reason`"""
+    path = f"{fault.path}: " if fault.path else ""
+    remedy = f" {fault.remedy}" if fault.remedy else ""
+    return f"{file}:{fault.place.line}:{fault.place.column}: {path}{fault.said}{remedy}"
+
+
+def described(file: str, fault: Fault) -> dict[str, object]:
+    """The same as data."""
+    return {
+        "file": file,
+        "line": fault.place.line,
+        "column": fault.place.column,
+        "path": fault.path,
+        "reason": fault.said,
+        "remedy": fault.remedy,
+        "code": fault.code,
+    }
+
+
+def load_files(
+    paths: Iterable[str | PathLike[str]],
+    engine: PredicateEngine,
+    fittings: Fittings,
+    *,
+    pins: Mapping[str, str] | None = None,
+    tools: Mapping[str, object] | None = None,
+) -> Loaded:
+    """All contracts of these files. Raises SettingsError for a file that cannot be read, or is not the pinned one.
+
+    `pins`: SHA-256 by absolute path. `tools`: the argument schemas of a server's tools, where they are known.
+    """
+    named = list(dict.fromkeys(fspath(path) for path in paths))
+    if len(named) > FILES_MAX:
+        raise SettingsError(f"Over {FILES_MAX} contract files are named.", remedy="Put their contracts together.")
+    drafts = [read_draft(path, (pins or {}).get(str(Path(path).absolute()), "")) for path in named]
+    return assembled(drafts, engine, fittings, tools or {})
+
+
+def read_draft(path: str, pin: str = "") -> Draft:
+    """One file from the disk. Raises SettingsError."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise SettingsError(
+            f"The contract file {path!r} cannot be read: {said}.", remedy="Correct its path or its rights."
+        ) from error
+    if pin and sha256_hex(content) != pin:
+        raise SettingsError(
+            f"The contract file {path!r} is not the one whose SHA-256 the settings pin.",
+            remedy="Look at what was changed; then pin the new hash, or put the file back.",
+        )
+    return drafted(path, content)
+
+
+def drafted(path: str, content: bytes) -> Draft:
+    """The same of bytes that are at hand: form and top keys are checked, nothing is compiled."""
+    draft = Draft(Home(path, str(Path(path).absolute().parent), sha256_hex(content)))
+    root, faults = read_document(content)
+    draft.findings.faults.extend(faults)
+    if root is not None:
+        _Top(draft).take(root)
+    return draft
+
+
+def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, tools: Mapping[str, object]) -> Loaded:
+    """The drafts' contracts, merged in their order and compiled."""
+    entries: dict[str, Entry] = {}
+    for draft in drafts:
+        _merge(entries, draft)
+    assembly = _Assembly(entries, engine, fittings, tools)
+    for name in [*entries]:
+        assembly.compile(name)
+    faults = [(draft.home.file, fault) for draft in drafts for fault in _in_order(draft.findings.faults)]
+    return Loaded(assembly.made, tuple(draft.home for draft in drafts), tuple(faults))
+
+
+def _in_order(faults: list[Fault]) -> list[Fault]:
+    return sorted(dict.fromkeys(faults), key=lambda fault: fault.place)
+
+
+def _merge(entries: dict[str, Entry], draft: Draft) -> None:
+    for name, node in draft.overrides.items():
+        if name not in entries:
+            said = f"No file before this one has a contract {name!r:.80}.{did_you_mean(name, entries)}"
+            draft.findings.add(node, "overrides", said)
+        elif name not in draft.contracts:
+            draft.findings.add(node, "overrides", f"This file has no contract {name!r:.80} to put in its place.")
+    for name, entry in draft.contracts.items():
+        known = entries.get(name)
+        if known is not None and name not in draft.overrides:
+            where = f"{known.home.file}:{known.place.line}"
+            said = f"A contract of this name stands in {where}. Rename one, or list it under `overrides`."
+            draft.findings.add(entry.place, entry.path, said)
+            continue
+        entries[name] = entry
+
+
+# --- the top of a file ---------------------------------------------------------------------------------------------
+
+
+class _Top:
+    """What stands at the top of one file."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._findings = draft.findings
+
+    def take(self, root: Written) -> None:
+        keys = self._findings.keys(root, "", "A contract file", DOCUMENT_KEYS)
+        if root.mapping is None:
+            return
+        for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if name not in keys:
+                self._findings.add(root, name, f"It is missing: write `{name}: {wanted}`.")
+            elif keys[name].value != wanted:
+                self._findings.add(keys[name], name, f"It is {wanted!r}, and not {str(keys[name].plain())!r:.60}.")
+        version = self._metadata(keys["metadata"]) if "metadata" in keys else ""
+        if "server" in keys:
+            self._server(keys["server"])
+        home = self._draft.home
+        self._draft.home = Home(home.file, home.folder, home.sha256, version, "server" in keys)
+        for each in self._texts(keys.get("overrides"), "overrides"):
+            self._draft.overrides[str(each.value)] = each
+        if "contracts" not in keys:
+            self._findings.add(root, "contracts", "There are no contracts: give them under `contracts`, by name.")
+        else:
+            self._contracts(keys["contracts"])
+
+    def _contracts(self, node: Written) -> None:
+        found = node.mapping
+        if not found or len(found) > CONTRACTS_MAX:
+            self._findings.add(node, "contracts", f"It is a mapping of 1 to {CONTRACTS_MAX} contracts by name.")
+            return
+        for name, each in found.items():
+            place = node.keys[name]
+            if NAME.fullmatch(name) is None or len(name) > VERSION_MAX_CHARS:
+                said = f"{name!r:.80} is no name: letters, digits, '_', '.' and '-', and no digit first."
+                self._findings.add(place, "contracts", said)
+                continue
+            self._draft.contracts[name] = Entry(name, self._draft.home, each, place, self._findings)
+
+    def _metadata(self, node: Written) -> str:
+        keys = self._findings.keys(node, "metadata", "The metadata", ("name", "version", "description"))
+        for name, each in keys.items():
+            text = each.value
+            if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > 500:
+                self._findings.add(each, joined("metadata", name), "It is a text, on one line.")
+        version = keys["version"].value if "version" in keys else ""
+        if isinstance(version, str) and len(version) <= VERSION_MAX_CHARS:
+            return version
+        return ""
+
+    def _server(self, node: Written) -> None:
+        """The server that the file's tools belong to: a command, or an address. Whoever calls tools starts it."""
+        keys = self._findings.keys(node, "server", "`server`", SERVER_KEYS)
+        if node.mapping is not None and ("command" in keys) is ("url" in keys):
+            self._findings.add(node, "server", "It takes `command`, the list of a program and its arguments, or `url`.")
+        command = self._texts(keys.get("command"), "server.command")
+        if "command" in keys and not command and keys["command"].listed is not None:
+            self._findings.add(keys["command"], "server.command", "It begins with the name of a program.")
+        for name in ("env", "headers"):
+            for inner, each in (keys[name].mapping or {}).items() if name in keys else ():
+                self._named(name, inner, each)
+        for name in ("url", "cwd"):
+            if name in keys:
+                self._located(name, keys[name])
+        self._draft.server = node
+
+    def _named(self, kind: str, name: str, node: Written) -> None:
+        try:
+            reference = reference_in(node)
+            if kind == "env":
+                embed.sound_variable(name, reference is None)
+            elif reference is None and name.lower() in embed.SECRET_HEADERS:
+                raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
+            if reference is None and not isinstance(node.value, str):
+                raise ContractFieldError("It is a text, or a reference.")
+        except ContractError as error:
+            self._findings.add(node, f"server.{kind}.{name}", error)
+
+    def _located(self, name: str, node: Written) -> None:
+        try:
+            if reference_in(node) is None:
+                if not isinstance(node.value, str):
+                    raise ContractFieldError("It is a text.")
+                if name == "url":
+                    embed.sound_url(node.value)
+        except ContractError as error:
+            self._findings.add(node, f"server.{name}", error)
+
+    def _texts(self, node: Written | None, path: str) -> list[Written]:
+        if node is None:
+            return []
+        if node.listed is None:
+            self._findings.add(node, path, "It is a list of texts.")
+            return []
+        for each in node.listed:
+            if not isinstance(each.value, str) or not each.value:
+                self._findings.add(each, path, "It is a text.")
+        return [each for each in node.listed if isinstance(each.value, str) and each.value]
+
+
+# --- contracts that name each other --------------------------------------------------------------------------------
+
+
+_INHERITED: Final = ("target", "side_effect", "identity", "readers", "arguments")
+
+
+class _Assembly:
+    """Compiles each contract once, the one that reverses it first."""
+
+    def __init__(
+        self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: Fittings, tools: Mapping[str, object]
+    ) -> None:
+        self._entries = dict(entries)
+        self._engine, self._fittings, self._tools = engine, fittings, tools
+        self._begun: set[str] = set()
+        self.made: dict[str, FileContract] = {}
+
+    def compile(self, name: str) -> FileContract | None:
+        """None where it has faults, or is being compiled just now."""
+        if name in self._begun:
+            return self.made.get(name)
+        self._begun.add(name)
+        entry = self._entries[name]
+        before = len(entry.findings.faults)
+        builder = Builder(entry, self._engine, self._fittings, self._tools.get(name))
+        compensation = self._compensation(entry, builder)
+        made = builder.compiled(compensation)
+        if made is not None and len(entry.findings.faults) == before:
+            self.made[name] = made
+        return self.made.get(name)
+
+    def _compensation(self, entry: Entry, builder: Builder) -> FileContract | None:
+        node = builder.keys.get("compensate")
+        if node is None:
+            return None
+        path = joined(entry.path, "compensate")
+        named = self._named(entry, node, path)
+        if named is None:
+            return None
+        if named == entry.name or (named in self._begun and named not in self.made):
+            entry.findings.add(node, path, f"The compensation of {entry.name!r} leads back to itself, or has faults.")
+            return None
+        made = self.compile(named)
+        if made is None:
+            entry.findings.add(node, path, f"The compensating contract {named!r} has faults of its own.")
+            return None
+        if made.arguments.names != builder.arguments.names and builder.arguments_known and made.arguments_known:
+            theirs, ours = ", ".join(made.arguments.names), ", ".join(builder.arguments.names)
+            entry.findings.add(node, path, f"{named!r} takes ({theirs}), and its action takes ({ours}).")
+            return None
+        return made
+
+    def _named(self, entry: Entry, node: Written, path: str) -> str | None:
+        """The name of the contract that reverses this one; one that stands inside is entered under its own."""
+        inside = node.mapping or {}
+        name = node.value if isinstance(node.value, str) else None
+        if "contract" in inside:
+            for key in set(inside) - {"contract"}:
+                entry.findings.add(node.keys[key], joined(path, key), "It stands beside `contract`: give one of them.")
+            name = str(inside["contract"].plain())
+        if name is not None:
+            if name not in self._entries:
+                said = f"There is no contract {name!r:.80}.{did_you_mean(name, self._entries)}"
+                entry.findings.add(node, path, said)
+                return None
+            return name
+        if not inside:
+            said = "It is the name of a contract, or a contract of its own: a mapping with `kind` and `ensure`."
+            entry.findings.add(node, path, said)
+            return None
+        return self._inline(entry, node, path)
+
+    def _inline(self, entry: Entry, node: Written, path: str) -> str | None:
+        inside, above = dict(node.mapping or {}), entry.node.mapping or {}
+        own = inside.pop("name", None)
+        name = str(own.plain()) if own is not None else f"{entry.name}.reversal"
+        if name in self._entries or NAME.fullmatch(name) is None:
+            entry.findings.add(node, path, f"{name!r:.80} is no name for it, or is taken; give it a `name`.")
+            return None
+        for key in set(inside) - set(CONTRACT_KEYS):
+            said = f"A contract has no such key.{did_you_mean(key, CONTRACT_KEYS)}"
+            entry.findings.add(node.keys[key], joined(path, key), said)
+        taken: dict[str, Written] = {key: above[key] for key in _INHERITED if key in above and key not in inside}
+        taken |= {key: value for key, value in inside.items() if key in CONTRACT_KEYS}
+        whole = Written(node.place, taken, node.keys)
+        self._entries[name] = Entry(name, entry.home, whole, node.place, entry.findings, path)
+        return name

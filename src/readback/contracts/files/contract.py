@@ -1,0 +1,170 @@
+"""One contract of a file, compiled: the same options, parts and plan that a decorator leads to, by the same compiler.
+
+Called by `assembly`, which knows the other contracts. Faults go where they stand in the file. Nothing is reached: a
+fitting is made for each source and executor, and is used when an action runs or a reader is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from readback.canon import Json, json_value
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.files.document import Place, Written
+from readback.contracts.files.fill import Fill, Values
+from readback.contracts.files.spec import Findings, Spec, json_of
+from readback.contracts.hands import Look, Reader
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, TemplateError
+from readback.lifecycle.plan import Plan
+from readback.ports.acting import Hand
+from readback.ports.fittings import ExecutorFitting, SourceFitting
+from readback.ports.predicates import PredicateEngine
+
+GATEWAY: Final = "it is a tool of a server, and is called through a gateway in front of that server"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The file that a contract stands in. `server`: whether its tools belong to a server that the file names."""
+
+    file: str
+    folder: str
+    sha256: str
+    version: str = ""
+    server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contract as it stands in its file, under its name."""
+
+    name: str
+    home: Home
+    node: Written
+    place: Place
+    findings: Findings
+    inside: str = ""
+    """Where it stands within another contract; "" for one of its own."""
+
+    @property
+    def path(self) -> str:
+        return self.inside or f"contracts.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FittedReader:
+    """A reader with what it was made of: for running, and for finding out beforehand whether it can read."""
+
+    reader: Reader
+    spec: Spec
+    fitting: SourceFitting
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class FileContract:
+    """A contract of a file, compiled. `uncallable`: why it cannot be called from here; "" where it can."""
+
+    name: str
+    home: Home
+    place: Place
+    plan: Plan
+    arguments: ArgumentSchema
+    predicates: PredicateEngine
+    readers: tuple[FittedReader, ...] = ()
+    execute: Spec | None = None
+    compensation: FileContract | None = None
+    operation: Fill | None = None
+    twin: Mapping[str, object] = field(default_factory=dict)
+    description: str = ""
+    uncallable: str = ""
+    arguments_known: bool = True
+    """False where the file gives no argument schema, and the server's is not known either."""
+
+    def load(self) -> Plan:
+        """The plan; it was compiled with the file."""
+        return self.plan
+
+    def operation_for(self, requested: Mapping[str, Json]) -> str:
+        """What the contract's `operation` comes to; "" where it has none. Raises TemplateError."""
+        if self.operation is None:
+            return ""
+        return self.operation.text(Values(self.predicates, {"requested": dict(requested)}))
+
+    def as_json(self) -> dict[str, Json]:
+        """What it acts with and reads, without credentials: a reference stands for itself."""
+        read: list[Json] = [json_of(each.spec) for each in self.readers]
+        return {
+            "file": self.home.file,
+            "line": self.place.line,
+            "sha256": self.home.sha256,
+            "description": self.description,
+            "arguments": self.arguments.schema,
+            "execute": json_of(self.execute),
+            "readers": read,
+            "operation": self.operation.source if self.operation is not None else "",
+            "compensation": self.compensation.name if self.compensation is not None else "",
+            "twin": json_value(dict(self.twin)),
+            "uncallable": self.uncallable,
+        }
+
+
+# --- hands ---------------------------------------------------------------------------------------------------------
+
+
+def values_of(engine: PredicateEngine, ctx: Context, arguments: Mapping[str, object]) -> Values:
+    """What templates know of one call."""
+    roots: dict[str, Json] = {
+        "requested": json_value(dict(arguments)),
+        "observed": ctx.observed,
+        "before": ctx.before,
+        "scope": {
+            "tenant": ctx.tenant,
+            "principal": ctx.principal,
+            "operation": ctx.operation,
+            "action_id": ctx.action_id,
+            "target": ctx.target,
+            "stamp": ctx.stamp,
+            "idempotency_key": ctx.idempotency_key,
+            "attempt": ctx.attempt,
+            "run": ctx.run,
+            "trace": ctx.trace,
+            "reverses": ctx.reverses,
+        },
+    }
+    return Values(engine, roots)
+
+
+def acting(name: str, spec: Spec, fitting: ExecutorFitting, engine: PredicateEngine) -> Hand:
+    """The tool. What cannot be rendered was not sent, and that is certain."""
+
+    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+        try:
+            given = spec.given(values_of(engine, ctx, arguments))
+        except TemplateError as error:
+            raise NotDispatchedError(f"{name!r} was not called: {error.message}") from error
+        return fitting.execute(ctx, given)
+
+    return Hand(name, call)
+
+
+def uncalled(name: str) -> Hand:
+    """A tool that only a gateway can call."""
+
+    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+        raise NotDispatchedError(f"{name!r} was not called: {GATEWAY}.")
+
+    return Hand(name, call)
+
+
+def looking(spec: Spec, fitting: SourceFitting, engine: PredicateEngine, use: str) -> Look:
+    """`use`: read, find or lookup."""
+    ask: Mapping[str, Any] = {"read": fitting.read, "find": fitting.find, "lookup": fitting.lookup}
+
+    def look(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return ask[use](ctx, spec.given(values_of(engine, ctx, arguments)))
+
+    return look

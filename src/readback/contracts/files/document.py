@@ -1,0 +1,147 @@
+"""A contract file as values that know where they stand. Called by `reading`; it must not know what any key means.
+
+YAML's surprises are left out: only `true` and `false` are truth values, only plain decimals are numbers, everything
+else is the text that was written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from readback.canon.limits import INTEGER_SAFE_MAX
+from readback.contracts.yaml_nodes import YamlFault, composed
+
+FILE_MAX_BYTES: Final = 1_048_576
+NODES_MAX: Final = 100_000
+FAULTS_TOLD_MAX: Final = 200
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,18}")
+_NOTHING: Final = ("", "~", "null")
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
+
+
+class Place(NamedTuple):
+    """Line and column, counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a file. `path`: the keys that lead there, in dots."""
+
+    place: Place
+    path: str
+    said: str
+    remedy: str = ""
+    code: str = "contract.file"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value as it stands in a file: a mapping or a list of such, or a plain value. `keys`: where each key stands.
+
+    `exact`: the text begins at `place` just as it is, so that a column within it can be named.
+    """
+
+    place: Place
+    value: dict[str, Written] | list[Written] | str | int | float | bool | None
+    keys: dict[str, Place]
+    exact: bool = False
+
+    @property
+    def mapping(self) -> dict[str, Written] | None:
+        return self.value if isinstance(self.value, dict) else None
+
+    @property
+    def listed(self) -> list[Written] | None:
+        return self.value if isinstance(self.value, list) else None
+
+    def plain(self) -> Any:
+        """The value without its places."""
+        if isinstance(self.value, dict):
+            return {key: each.plain() for key, each in self.value.items()}
+        if isinstance(self.value, list):
+            return [each.plain() for each in self.value]
+        return self.value
+
+
+def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:
+    """The document, and what is wrong with its form. None where there is none to speak of."""
+    if len(content) > FILE_MAX_BYTES:
+        said = f"The file is over {FILE_MAX_BYTES} bytes."
+        return None, [Fault(Place(1, 1), "", said, "Split it into several files.")]
+    try:
+        root = composed(content)
+    except YamlFault as fault:
+        return None, [Fault(Place(fault.line, fault.column), "", fault.said)]
+    except (RecursionError, ValueError) as error:
+        return None, [Fault(Place(1, 1), "", f"It is no YAML: {error}.")]
+    if root is None:
+        return None, [Fault(Place(1, 1), "", "The file is empty.")]
+    taking = _Taking([])
+    taken = taking.value(root, "")
+    return taken, taking.faults
+
+
+@dataclass(slots=True)
+class _Taking:
+    faults: list[Fault]
+    nodes: int = 0
+
+    def value(self, node: Any, path: str) -> Written:
+        place = _place(node)
+        self.nodes += 1
+        if self.nodes == NODES_MAX:
+            self.faults.append(Fault(place, path, f"The file holds over {NODES_MAX} values."))
+        if self.nodes >= NODES_MAX:
+            return Written(place, None, {})
+        if node.id == "mapping":
+            return self._mapping(node, path, place)
+        if node.id == "sequence":
+            return Written(place, [self.value(each, f"{path}[{n}]") for n, each in enumerate(node.value)], {})
+        return Written(place, self._scalar(node, path, place), {}, _exact(node))
+
+    def _mapping(self, node: Any, path: str, place: Place) -> Written:
+        found: dict[str, Written] = {}
+        keys: dict[str, Place] = {}
+        for key, value in node.value:
+            at = _place(key)
+            if key.id != "scalar":
+                self.faults.append(Fault(at, path, "A key is a text."))
+                continue
+            name = str(key.value)
+            inner = f"{path}.{name}" if path else name
+            if name in found:
+                line = keys[name].line
+                self.faults.append(Fault(at, inner, f"The key {name!r:.80} stands there twice, first on line {line}."))
+                continue
+            keys[name] = at
+            found[name] = self.value(value, inner)
+        return Written(place, found, keys)
+
+    def _scalar(self, node: Any, path: str, place: Place) -> str | int | float | bool | None:
+        text = str(node.value)
+        if node.style is not None or node.tag == _TEXT_TAG:
+            return text
+        if text in _NOTHING:
+            return None
+        if text in ("true", "false"):
+            return text == "true"
+        if _INTEGER.fullmatch(text):
+            number = int(text)
+            if abs(number) > INTEGER_SAFE_MAX:
+                self.faults.append(Fault(place, path, f"{text} is too large to be kept exactly.", "Write it as text."))
+            return number
+        return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _place(node: Any) -> Place:
+    return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _exact(node: Any) -> bool:
+    return node.style is None and node.start_mark.line == node.end_mark.line

@@ -1,0 +1,162 @@
+"""What may be put where: the checks of templates and of their values, by the place that they stand in.
+
+Called by `spec` when a contract is loaded (`sound_*`) and for each call (`safe_*`). The adapters check again, by their
+own code; here a fault is told with its place in the file, and a bad value is stopped before anything is reached.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from readback.contracts.files.fill import Fill, Hole, Values
+from readback.domain.errors import ContractFieldError, TemplateError
+from readback.ports.fittings import Pieces
+
+HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+SECRET_HEADERS: Final = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token"}
+)
+_SECRET_NAME: Final = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passwd|pwd|credentials?)(?:$|_)")
+_SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def sound_statement(fill: Fill, *, reads: bool) -> None:
+    """A value may only stand where a parameter may: not in a quoted text, a quoted name or a comment.
+
+    Raises ContractFieldError.
+    """
+    inside = ""
+    for number, text in enumerate(fill.texts):
+        inside = _sql_inside(text, inside)
+        if inside and number < len(fill.texts) - 1:
+            raise ContractFieldError(
+                f"{{{fill.holes[number].predicate.source:.60}}} stands within {_SQL_PLACES[inside]}: "
+                "it is bound as a parameter, so write it without quotes."
+            )
+    if reads and re.match(r"\s*(?:\(|select\b|with\b|values\b)", fill.texts[0], re.IGNORECASE) is None:
+        raise ContractFieldError("It reads only: it begins with select, with or values.")
+
+
+_SQL_PLACES: Final = {
+    "'": "a quoted text", '"': "a quoted name", "`": "a quoted name", "[": "a quoted name", "--": "a comment",
+    "/*": "a comment", "$": "a quoted text",
+}  # fmt: skip
+_SQL_ENDS: Final = {"'": "'", '"': '"', "`": "`", "[": "]", "--": "\n", "/*": "*/"}
+
+
+def _sql_inside(text: str, inside: str) -> str:
+    """What is open at the end of a text. Dollar quotes are not followed: once there is one, nothing is bound after."""
+    for found in _SQL_TOKEN.finditer(text):
+        token = found[0]
+        if inside:
+            if token == _SQL_ENDS.get(inside):
+                inside = ""
+        elif token.startswith("$"):
+            inside = "$"
+        elif token in _SQL_ENDS:
+            inside = token
+    return inside
+
+
+def sound_address(fill: Fill) -> None:
+    """A path from the root of the service on. Raises ContractFieldError."""
+    written = "".join(fill.texts)
+    if not fill.texts[0].startswith("/") or fill.texts[0].startswith("//"):
+        raise ContractFieldError("A path begins with one slash, and not with a value.")
+    if any(sign in written for sign in "?#{}\\") or _CONTROL.search(written):
+        raise ContractFieldError("A path holds no '?', '#', '\\' or braces; a query stands under `query`.")
+    if any(step in (".", "..") for step in written.split("/")):
+        raise ContractFieldError("A path goes straight: no '.' or '..'.")
+
+
+def safe_address(fill: Fill, values: Values) -> Pieces:
+    """Each value is one segment, or a part of one. Raises TemplateError."""
+    found = fill.pieces(values)
+    for hole, value in zip(fill.holes, found.values, strict=True):
+        if type(value) not in (str, int) or value == "":
+            raise TemplateError(f"{{{hole.predicate.source:.80}}} cannot stand in an address.")
+    whole = found.texts[0] + "".join(
+        quote(str(value), safe="", errors="replace") + text
+        for value, text in zip(found.values, found.texts[1:], strict=True)
+    )
+    if any(step in (".", "..") for step in whole.split("/")):
+        raise TemplateError("The values would lead to another path of the service.")
+    return found
+
+
+def sound_argv(fills: list[Fill]) -> None:
+    """The program is the file's own word. Raises ContractFieldError."""
+    if not fills or not fills[0].fixed:
+        raise ContractFieldError("It begins with the name of a program, in which no value stands.")
+    for fill in fills:
+        if any("\0" in text for text in fill.texts):
+            raise ContractFieldError("An argument holds no NUL.")
+
+
+def safe_argv(fills: list[Fill], values: Values) -> list[str]:
+    """Each is one element. A value does not become an option of the program. Raises TemplateError."""
+    found: list[str] = []
+    ended = False
+    for fill in fills:
+        text = fill.text(values)
+        if "\0" in text:
+            raise TemplateError("A value of the command holds a NUL.")
+        leads = bool(fill.parts) and isinstance(fill.parts[0], Hole)
+        if leads and text.startswith("-") and not ended:
+            raise TemplateError(f"{fill.source!r:.80} would become an option of the program; put '--' before it.")
+        ended = ended or fill.fixed == "--"
+        found.append(text)
+    return found
+
+
+def sound_header(name: str, fill: Fill | None) -> None:
+    """`fill`: None for a reference. Raises ContractFieldError."""
+    if HEADER.fullmatch(name) is None:
+        raise ContractFieldError(f"{name!r:.60} cannot be the name of a header.")
+    if fill is not None and name.lower() in SECRET_HEADERS:
+        raise ContractFieldError(f"{name} is a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}.")
+    if fill is not None and any(_CONTROL.search(text) for text in fill.texts):
+        raise ContractFieldError("A header holds no control characters.")
+
+
+def safe_line(fill: Fill, values: Values) -> str:
+    """One line of a header. Raises TemplateError."""
+    text = fill.text(values)
+    if _CONTROL.search(text) or any(sign in text for sign in "\x85\u2028\u2029"):
+        raise TemplateError(f"{fill.source!r:.80} would put a line break or a control character into a header.")
+    return text
+
+
+def safe_path(fill: Fill, values: Values) -> str:
+    """A path; that it stays below its root is the adapter's to see. Raises TemplateError."""
+    text = fill.text(values)
+    if not text or "\0" in text:
+        raise TemplateError(f"{fill.source!r:.80} names no file.")
+    return text
+
+
+def sound_variable(name: str, literal: bool) -> None:
+    """Raises ContractFieldError for what is no name, and for a credential that is written out."""
+    if VARIABLE.fullmatch(name) is None:
+        raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
+    if literal and _SECRET_NAME.search(name):
+        raise ContractFieldError(
+            f"{name} looks like a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}."
+        )
+
+
+def sound_url(text: str) -> None:
+    """Raises ContractFieldError for an address that holds a password, and for none."""
+    try:
+        parts = urlsplit(text)
+        held = parts.username is not None or parts.password is not None
+    except ValueError as error:
+        raise ContractFieldError(f"It is no address: {error}.") from error
+    if held or "password=" in text.lower():
+        raise ContractFieldError("An address holds no credentials: give them by reference.")
+    if not parts.scheme or not parts.netloc:
+        raise ContractFieldError("It is no address, such as https://host.")

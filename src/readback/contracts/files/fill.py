@@ -1,0 +1,214 @@
+"""Templates of contract files: texts in which braces hold expressions, of the very language of the postconditions.
+
+Compiled when a contract is loaded, rendered for each call. A value never becomes a part of what is around it: whoever
+binds, encodes or lists values gets them apart, as `pieces`. It must not know what a template is for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json
+from readback.contracts.clauses import fields_of, roots_of
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ExpressionError, TemplateError
+from readback.ports.fittings import Pieces
+from readback.ports.predicates import Binding, Predicate, PredicateEngine
+
+TEMPLATE_MAX_CHARS: Final = 65_536
+ROOTS: Final = ("requested", "observed", "before", "scope")
+"""What a call knows. `scope`: its tenant, principal, operation, target, stamp and so on."""
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
+_MISSING: Final = object()
+
+
+class Values:
+    """The values of one call: looked up by a dotted path, or bound for expressions when one is evaluated."""
+
+    __slots__ = ("_binding", "_engine", "roots")
+
+    def __init__(self, engine: PredicateEngine, roots: Mapping[str, Json]) -> None:
+        self._engine = engine
+        self._binding: Binding | None = None
+        self.roots = roots
+
+    def at(self, path: tuple[str, ...]) -> object:
+        """What lies there; `_MISSING` where nothing does."""
+        here: Json = self.roots.get(path[0])
+        for step in path[1:]:
+            if not isinstance(here, dict) or step not in here:
+                return _MISSING
+            here = here[step]
+        return here
+
+    def of(self, predicate: Predicate) -> Json:
+        """Raises TemplateError where there is no value."""
+        if self._binding is None:
+            self._binding = self._engine.bind(self.roots)
+        found = predicate.evaluate(self._binding)
+        if found.kind != "value":
+            raise TemplateError(f"{{{predicate.source:.80}}} has no value here: {found.error or found.kind}")
+        return found.value
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """One expression in a template. `path`: the same as a dotted path, where it is nothing else."""
+
+    predicate: Predicate
+    path: tuple[str, ...] = ()
+
+    def value(self, values: Values) -> Json:
+        """Raises TemplateError."""
+        if not self.path:
+            return values.of(self.predicate)
+        found = values.at(self.path)
+        if found is _MISSING:
+            raise TemplateError(f"{{{self.predicate.source:.80}}} has no value here.")
+        return found  # type: ignore[return-value]  # JSON, as all that is below a root
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A compiled template: texts and expressions, in turn."""
+
+    source: str
+    parts: tuple[str | Hole, ...]
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Hole))
+
+    @property
+    def fixed(self) -> str | None:
+        """The text, where no value stands in it."""
+        return None if self.holes else "".join(str(part) for part in self.parts)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts round the expressions: one more than there are of those."""
+        found = [""]
+        for part in self.parts:
+            if isinstance(part, str):
+                found[-1] += part
+            else:
+                found.append("")
+        return tuple(found)
+
+    def text(self, values: Values) -> str:
+        """As a text. Raises TemplateError for what is no text, whole number or truth value."""
+        return "".join([part if isinstance(part, str) else as_text(part, part.value(values)) for part in self.parts])
+
+    def value(self, values: Values) -> Json:
+        """One expression alone keeps its value's kind; anything else is a text."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
+            return self.parts[0].value(values)
+        return self.text(values)
+
+    def pieces(self, values: Values) -> Pieces:
+        """The texts, and the values between them. Raises TemplateError for a value that has parts."""
+        found: list[object] = []
+        for hole in self.holes:
+            value = hole.value(values)
+            if isinstance(value, dict | list):
+                raise TemplateError(f"{{{hole.predicate.source:.80}}} has parts, and stands for one value.")
+            found.append(value)
+        return Pieces(self.texts, tuple(found))
+
+
+def compile_fill(source: str, engine: PredicateEngine, arguments: Collection[str] | None) -> Fill:
+    """Checks everything that can be checked without values. `arguments`: the names that `requested` has.
+
+    Raises TemplateError, or ExpressionError with the column of the expression's first character in `source`.
+    """
+    if len(source) > TEMPLATE_MAX_CHARS:
+        raise TemplateError(f"The template has {len(source)} characters, over {TEMPLATE_MAX_CHARS}.")
+    parts: list[str | Hole] = []
+    for text, at in _split(source):
+        if at is None:
+            if parts and isinstance(parts[-1], str):
+                parts[-1] += text
+            elif text:
+                parts.append(text)
+        else:
+            parts.append(_hole(text, at, engine, arguments))
+    return Fill(source, tuple(parts))
+
+
+def _hole(text: str, at: int, engine: PredicateEngine, arguments: Collection[str] | None) -> Hole:
+    try:
+        predicate = engine.compile(text, boolean=False)
+    except ExpressionError as error:
+        column = at + (error.column or 1)
+        raise ExpressionError(
+            f"{{{text:.80}}}: {error.message}", source=error.source, column=column, code=error.code
+        ) from error
+    for root in sorted(roots_of(predicate) - set(ROOTS)):
+        reason = f"{root!r} is not known when it is called.{did_you_mean(root, ROOTS)}"
+        raise ExpressionError(reason, source=text, column=at + 1, code="expression.unknown-name")
+    if arguments is not None:
+        for name in sorted(fields_of(predicate, "requested") - set(arguments)):
+            reason = f"The action has no argument {name!r}.{did_you_mean(name, arguments)}"
+            raise ExpressionError(reason, source=text, column=at + 1, code="expression.unknown-name")
+    path = tuple(text.strip().split(".")) if _DOTTED.fullmatch(text.strip()) else ()
+    return Hole(predicate, path)
+
+
+def _split(source: str) -> Iterator[tuple[str, int | None]]:
+    """Texts (without a column) and expressions (with it, from 0). Raises TemplateError."""
+    at, begun = 0, 0
+    while at < len(source):
+        two, one = source[at : at + 2], source[at]
+        if two in ("{{", "}}"):
+            yield source[begun:at] + one, None
+            at = begun = at + 2
+        elif one == "{":
+            end = _end(source, at + 1)
+            inside = source[at + 1 : end]
+            if not inside.strip():
+                raise TemplateError(f"There is nothing in the braces at column {at + 1}.")
+            yield source[begun:at], None
+            yield inside, at + 1
+            at = begun = end + 1
+        elif one == "}":
+            raise TemplateError(f"A single '}}' at column {at + 1}; write '}}}}' for the character.")
+        else:
+            at += 1
+    yield source[begun:], None
+
+
+def _end(source: str, at: int) -> int:
+    """Where the expression's closing brace is: not one in its texts, and not that of a map in it."""
+    begun, depth, quote = at, 0, ""
+    while at < len(source):
+        one = source[at]
+        if quote:
+            if one == "\\":
+                at += 1
+            elif one == quote:
+                quote = ""
+        elif one in "'\"":
+            quote = one
+        elif one == "{":
+            depth += 1
+        elif one == "}":
+            if not depth:
+                return at
+            depth -= 1
+        at += 1
+    raise TemplateError(f"A single '{{' at column {begun}; write '{{{{' for the character.")
+
+
+def as_text(hole: Hole, value: Json) -> str:
+    """A value within a text. Raises TemplateError."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    kind = "nothing" if value is None else "a fraction" if isinstance(value, float) else "a value with parts"
+    raise TemplateError(f"{{{hole.predicate.source:.80}}} is {kind}; a text takes text, whole numbers, true and false.")

@@ -1,0 +1,199 @@
+"""JSON Schema of a contract's arguments made into the argument schema that a function's annotations give.
+
+Called by `contract`, and by whatever brings the schema of a tool. What can be said by annotations is taken; a keyword
+that would be checked by nobody is a fault, not a silence. Names without a type are taken as they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, Union
+
+from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ContractFieldError
+
+DEPTH_MAX: Final = 16
+ARGUMENTS_MAX: Final = 64
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN: Final[Mapping[str, Any]] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
+_SAID_ONLY: Final = frozenset(
+    {"title", "description", "examples", "$schema", "$id", "$comment", "format", "deprecated", "readOnly", "writeOnly"}
+)
+_BOUNDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "string": {"minLength": "min_length", "maxLength": "max_length", "pattern": "pattern"},
+    "integer": {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"},
+    "number": {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"},
+    "array": {"minItems": "min_length", "maxItems": "max_length"},
+}
+Report: TypeAlias = Callable[[tuple[str, ...], str], None]
+"""Told of each fault: the keys that lead to it, and what is wrong."""
+
+
+def arguments_of(schema: object, report: Report) -> ArgumentSchema:
+    """The schema. `schema`: JSON Schema of an object, or a mapping of names to types (`{order_id: string}`).
+
+    An argument that is not required and has no default is null where it is not given.
+    """
+    if not isinstance(schema, dict):
+        report((), "It is a JSON Schema of an object, or a mapping of names to types.")
+        return ArgumentSchema(())
+    whole = schema if "properties" in schema or schema.get("type") == "object" else _short(schema)
+    reading = _Reading(report, whole)
+    properties = whole.get("properties", {})
+    if not isinstance(properties, dict) or len(properties) > ARGUMENTS_MAX:
+        report(("properties",), f"It is a mapping of at most {ARGUMENTS_MAX} names.")
+        return ArgumentSchema(())
+    for key in whole:
+        if key not in _SAID_ONLY | {"type", "properties", "required", "additionalProperties", "$defs"}:
+            report((key,), "Of all arguments together nothing more than `properties` and `required` is checked.")
+    if whole.get("additionalProperties") not in (None, False):
+        report(("additionalProperties",), "An action's arguments are all named.")
+    required = whole.get("required", [])
+    for name in required if isinstance(required, list) else []:
+        if name not in properties:
+            report(("required",), f"There is no argument {name!r:.60}.{did_you_mean(str(name), properties)}")
+    inside = ("properties",) if whole is schema else ()
+    made = [reading.parameter(name, shape, name in required, (*inside, name)) for name, shape in properties.items()]
+    return ArgumentSchema([each for each in made if each is not None])
+
+
+def arguments_named(names: Mapping[str, object] | frozenset[str]) -> ArgumentSchema:
+    """Arguments of which the names alone are known: each takes any value."""
+    return ArgumentSchema([parameter_of(name, Any) for name in sorted(names)])
+
+
+def _short(schema: Mapping[str, object]) -> dict[str, Any]:
+    """`{order_id: string, note: {type: string}}`: every argument is required."""
+    shapes = {name: {"type": said} if isinstance(said, str) else said for name, said in schema.items()}
+    required = [name for name, said in shapes.items() if not (isinstance(said, dict) and "default" in said)]
+    return {"type": "object", "properties": shapes, "required": required}
+
+
+class _Reading:
+    """One schema on its way to annotations."""
+
+    def __init__(self, report: Report, root: Mapping[str, Any]) -> None:
+        self._report = report
+        self._root = root
+
+    def parameter(self, name: str, shape: object, required: bool, path: tuple[str, ...]) -> Parameter | None:
+        if _NAME.fullmatch(name) is None:
+            self._report(path, f"{name!r:.60} cannot be the name of an argument: letters, digits and '_'.")
+            return None
+        annotation = self.annotation(shape, path)
+        default: tuple[object, ...] = ()
+        if isinstance(shape, dict) and "default" in shape:
+            default = (shape["default"],)
+        elif not required:
+            annotation, default = _union([annotation, None]), (None,)
+        try:
+            return parameter_of(name, annotation, *default)
+        except ContractFieldError as error:
+            self._report(path, error.message)
+            return None
+
+    def annotation(self, shape: object, path: tuple[str, ...], depth: int = 0) -> Any:
+        if shape is True:
+            return Any
+        if not isinstance(shape, dict) or depth > DEPTH_MAX:
+            self._report(path, f"It is a type, or a schema, and at most {DEPTH_MAX} deep.")
+            return Any
+        if "$ref" in shape:
+            return self.annotation(self._referred(shape["$ref"], path), path, depth + 1)
+        for word in ("anyOf", "oneOf"):
+            if isinstance(shape.get(word), list) and shape[word]:
+                self._only(shape, {word}, path)
+                inner = [self.annotation(each, (*path, word), depth + 1) for each in shape[word]]
+                return _union(inner)
+        constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
+        if constants is not None:
+            return self._one_of(shape, constants, path)
+        named = shape.get("type")
+        kinds = named if isinstance(named, list) else [named]
+        return _union([self._typed(kind, shape, kinds, path, depth) for kind in kinds])
+
+    def _one_of(self, shape: dict[str, Any], constants: object, path: tuple[str, ...]) -> Any:
+        self._only(shape, {"enum", "const", "type"}, path)
+        plain = isinstance(constants, list) and all(type(each) in (str, int, bool, type(None)) for each in constants)
+        if not plain or not constants:
+            self._report(path, "An `enum` lists texts, whole numbers, true, false or null.")
+            return Any
+        return Literal.__getitem__(tuple(constants))  # type: ignore[arg-type]
+
+    def _typed(self, kind: object, shape: dict[str, Any], kinds: list[Any], path: tuple[str, ...], depth: int) -> Any:
+        allowed = {"type"}
+        for each in kinds:
+            allowed |= set(_BOUNDS.get(str(each), ()))
+            allowed |= {"items"} if each == "array" else set()
+            allowed |= {"properties", "required", "additionalProperties"} if each == "object" else set()
+        self._only(shape, allowed, path)
+        if kind is None:
+            return Any
+        if kind == "array":
+            inner = self.annotation(shape["items"], (*path, "items"), depth + 1) if "items" in shape else Any
+            return self._bounded(list[inner], "array", shape, path)  # type: ignore[valid-type]
+        if kind == "object":
+            return self._object(shape, path, depth)
+        if not isinstance(kind, str) or kind not in _PLAIN:
+            known = [*_PLAIN, "array", "object"]
+            self._report(path, f"{kind!r:.40} is no type.{did_you_mean(str(kind), known)}")
+            return Any
+        return self._bounded(_PLAIN[kind], kind, shape, path)
+
+    def _object(self, shape: dict[str, Any], path: tuple[str, ...], depth: int) -> Any:
+        properties, more = shape.get("properties"), shape.get("additionalProperties")
+        if not isinstance(properties, dict) or not properties:
+            inner = self.annotation(more, (*path, "additionalProperties"), depth + 1) if isinstance(more, dict) else Any
+            return dict[str, inner]  # type: ignore[valid-type]
+        from typing_extensions import TypedDict  # pydantic's own; it reads another one wrongly before Python 3.12
+
+        required = shape.get("required", [])
+        fields: dict[str, Any] = {}
+        for name, each in properties.items():
+            made = self.annotation(each, (*path, "properties", name), depth + 1)
+            fields[name] = made if name in required else NotRequired.__getitem__(made)
+        make: Any = TypedDict  # its name and fields are known only now
+        record = make("".join(path[-1:]) or "Record", fields)
+        record.__pydantic_config__ = {"extra": "forbid" if more is False else "allow"}
+        return record
+
+    def _bounded(self, annotation: Any, kind: str, shape: dict[str, Any], path: tuple[str, ...]) -> Any:
+        bounds = {ours: shape[theirs] for theirs, ours in _BOUNDS.get(kind, {}).items() if theirs in shape}
+        if not bounds:
+            return annotation
+        for theirs, ours in _BOUNDS[kind].items():
+            wanted = (str,) if ours == "pattern" else (int, float)
+            if ours in bounds and (not isinstance(bounds[ours], wanted) or isinstance(bounds[ours], bool)):
+                self._report((*path, theirs), f"`{theirs}` is no such value.")
+                return annotation
+        from pydantic import Field, TypeAdapter
+        from pydantic_core import SchemaError
+
+        bounded = Annotated[annotation, Field(**bounds)]
+        try:
+            TypeAdapter(bounded)
+        except (SchemaError, TypeError, ValueError) as error:
+            self._report(path, f"It cannot be checked: {str(error).splitlines()[0]:.120}")
+            return annotation
+        return bounded
+
+    def _only(self, shape: dict[str, Any], allowed: set[str], path: tuple[str, ...]) -> None:
+        for key in shape:
+            if key not in allowed | _SAID_ONLY | {"default", "$defs"}:
+                self._report((*path, key), f"`{key}` is not checked here; say it in `require`.")
+
+    def _referred(self, reference: object, path: tuple[str, ...]) -> object:
+        here: object = self._root
+        steps = str(reference).removeprefix("#/").split("/") if str(reference).startswith("#/") else [""]
+        for step in steps:
+            here = here.get(step) if isinstance(here, dict) else None
+        if here is None:
+            self._report(path, f"{str(reference)!r:.80} leads nowhere in this schema.")
+            return True
+        return here
+
+
+def _union(parts: list[Any]) -> Any:
+    return Any if any(part is Any for part in parts) else Union.__getitem__(tuple(parts))

@@ -1,0 +1,374 @@
+"""One source or executor of a contract file, checked key by key against its table, its templates compiled.
+
+Called by `contract`. What is wrong goes into the faults with its place; what is sound is kept apart: `fixed` for good,
+`asked` to be rendered for each call. It reaches nothing, and resolves no reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, assert_never
+
+from readback.canon import Json
+from readback.contracts.clauses import fields_of
+from readback.contracts.files import embed
+from readback.contracts.files.document import Fault, Place, Written
+from readback.contracts.files.fill import Fill, Values, compile_fill
+from readback.contracts.files.words import EXECUTOR, SOURCE, ExecutorKind, Key, Shape, SourceKind
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
+from readback.ports.fittings import Reference
+from readback.ports.predicates import PredicateEngine
+
+ENTRIES_MAX: Final = 100
+TEXT_MAX_CHARS: Final = 4_096
+REFERENCE_KINDS: Final = ("env", "file")
+Render: TypeAlias = Callable[[Values], object]
+
+
+@dataclass(slots=True)
+class Findings:
+    """The faults of one file, in the order they were found."""
+
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, at: Written | Place, path: str, error: ContractError | str) -> None:
+        """A fault where a value stands; an expression's own column is counted from there."""
+        place = at.place if isinstance(at, Written) else at
+        if isinstance(error, str):
+            self.faults.append(Fault(place, path, error))
+            return
+        if isinstance(error, ExpressionError) and error.column and isinstance(at, Written) and at.exact:
+            place = Place(place.line, place.column + error.column - 1)
+        self.faults.append(Fault(place, path, error.message, "", error.code))
+
+    def keys(self, node: Written, path: str, what: str, known: Collection[str]) -> dict[str, Written]:
+        """The values by their keys, as far as they are known."""
+        found = node.mapping
+        if found is None:
+            self.add(node, path, f"{what} is a mapping of {', '.join(known)}.")
+            return {}
+        for name in found:
+            if name not in known:
+                self.add(node.keys[name], joined(path, name), f"{what} has no such key.{did_you_mean(name, known)}")
+        return {name: value for name, value in found.items() if name in known}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A source or an executor, ready to be fitted. `names`: the arguments that its templates mention."""
+
+    kind: str
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    asked: Mapping[str, Render] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+
+    def given(self, values: Values) -> dict[str, object]:
+        """What the templates come to. Raises TemplateError."""
+        return {name: render(values) for name, render in self.asked.items()}
+
+
+@dataclass(slots=True)
+class SpecReader:
+    """Reads specs of one contract. `arguments`: what `requested` has; None where that is not known."""
+
+    engine: PredicateEngine
+    arguments: Collection[str] | None
+    findings: Findings
+    names: set[str] = field(default_factory=set)
+
+    def source(self, kind: str, node: Written, path: str, use: str) -> Spec | None:
+        """`use`: read, find or lookup."""
+        row = SOURCE[kind]
+        if use not in row.uses:
+            self.findings.add(node, path, f"A {kind} source cannot be used for {use}: it takes {', '.join(row.uses)}.")
+            return None
+        return self._spec(row, node, path, use)
+
+    def executor(self, kind: str, node: Written, path: str) -> Spec | None:
+        return self._spec(EXECUTOR[kind], node, path, "execute")
+
+    def _spec(self, row: SourceKind | ExecutorKind, node: Written, path: str, use: str) -> Spec | None:
+        before, self.names = len(self.findings.faults), set()
+        known = [key for key in row.keys if not key.uses or use in key.uses]
+        found = self.findings.keys(node, path, f"`{row.name}`", [key.name for key in known])
+        fixed: dict[str, object] = {}
+        asked: dict[str, Render] = {}
+        for key in known:
+            if key.name not in found:
+                if key.required and node.mapping is not None:
+                    self.findings.add(node, path, f"`{row.name}` needs `{key.name}`: {key.said}")
+                continue
+            try:
+                self._key(key, found[key.name], joined(path, key.name), row, fixed, asked)
+            except ContractError as error:
+                self.findings.add(found[key.name], joined(path, key.name), error)
+        if row.either and node.mapping is not None and sum(name in found for name in row.either) != 1:
+            self.findings.add(node, path, f"`{row.name}` takes one of {', '.join(row.either)}.")
+        for said in _together(row, use, found):
+            self.findings.add(node, path, said)
+        if len(self.findings.faults) > before:
+            return None
+        return Spec(row.name, fixed, asked, frozenset(self.names))
+
+    # --- one key ---------------------------------------------------------------------------------------------------
+
+    def _key(
+        self,
+        key: Key,
+        node: Written,
+        path: str,
+        row: SourceKind | ExecutorKind,
+        fixed: dict[str, object],
+        asked: dict[str, Render],
+    ) -> None:
+        """Raises ContractError for a fault of the whole; those of its parts have their own places."""
+        match key.shape:
+            case Shape.FIXED | Shape.NUMBER | Shape.SECRET:
+                fixed[key.name] = _setting(key, node)
+            case Shape.FLAG:
+                if not isinstance(node.value, bool):
+                    raise ContractFieldError("It is true or false.")
+                fixed[key.name] = node.value
+            case Shape.CHOICE:
+                if node.value not in key.choices:
+                    raise ContractFieldError(f"It is one of {', '.join(key.choices)}.{_near(node, key.choices)}")
+                fixed[key.name] = node.value
+            case Shape.WORDS:
+                fixed[key.name] = [_plain_text(each) for each in _entries(node)]
+            case Shape.CODES:
+                fixed[key.name] = [_code(each) for each in _entries(node)]
+            case Shape.ENVIRONMENT:
+                fixed[key.name] = self._environment(node, path)
+            case Shape.HEADERS:
+                fixed[key.name], asked[key.name] = self._headers(node, path)
+            case Shape.TEXT:
+                fill = self._fill(node)
+                safe = embed.safe_path if key.name in ("path", "to") else Fill.text
+                asked[key.name] = lambda values: safe(fill, values)
+            case Shape.TEXTS:
+                fills = self._fills(node, path)
+                asked[key.name] = lambda values: [each.text(values) for each in fills]
+            case Shape.NAMED:
+                named = {name: self._fill_at(each, joined(path, name)) for name, each in _named(node).items()}
+                asked[key.name] = lambda values: {name: each.text(values) for name, each in named.items()}
+            case Shape.VALUE:
+                render = self._value(node, path)
+                asked[key.name] = render
+            case Shape.STATEMENT:
+                statement = self._fill(node)
+                embed.sound_statement(statement, reads=isinstance(row, SourceKind) or key.name == "look")
+                asked[key.name] = statement.pieces
+            case Shape.ADDRESS:
+                address = self._fill(node)
+                embed.sound_address(address)
+                asked[key.name] = lambda values: embed.safe_address(address, values)
+            case Shape.ARGV:
+                elements = self._fills(node, path)
+                embed.sound_argv(elements)
+                fixed[key.name] = [elements[0].fixed]
+                asked[key.name] = lambda values: embed.safe_argv(elements, values)
+            case _:
+                assert_never(key.shape)
+
+    def _fill(self, node: Written) -> Fill:
+        """Raises ContractError."""
+        source = node.value
+        if isinstance(source, bool | dict | list) or source is None:
+            raise ContractFieldError("It is a text.")
+        fill = compile_fill(str(source), self.engine, self.arguments)
+        for hole in fill.holes:
+            self.names |= fields_of(hole.predicate, "requested")
+        return fill
+
+    def _fill_at(self, node: Written, path: str) -> Fill:
+        """With its fault where it stands; then an empty one goes on."""
+        try:
+            return self._fill(node)
+        except ContractError as error:
+            self.findings.add(node, path, error)
+            return Fill("", ())
+
+    def _fills(self, node: Written, path: str) -> list[Fill]:
+        return [self._fill_at(each, f"{path}[{number}]") for number, each in enumerate(_entries(node))]
+
+    def _value(self, node: Written, path: str) -> Render:
+        """A value of any form, with templates in its texts."""
+        match node.value:
+            case dict() as mapping:
+                inner = {name: self._value(each, joined(path, name)) for name, each in mapping.items()}
+                return lambda values: {name: render(values) for name, render in inner.items()}
+            case list() as listed:
+                each_of = [self._value(each, f"{path}[{number}]") for number, each in enumerate(listed)]
+                return lambda values: [render(values) for render in each_of]
+            case str():
+                fill = self._fill_at(node, path)
+                return fill.value
+            case plain:
+                return lambda values: plain
+
+    def _headers(self, node: Written, path: str) -> tuple[dict[str, object], Render]:
+        """Those that are references, for good; those that are templates, for each call."""
+        kept: dict[str, object] = {}
+        fills: dict[str, Fill] = {}
+        for name, each in _named(node).items():
+            at = joined(path, name)
+            try:
+                reference = reference_in(each)
+                fill = None if reference is not None else self._fill(each)
+                embed.sound_header(name, fill)
+            except ContractError as error:
+                self.findings.add(each, at, error)
+                continue
+            if fill is None:
+                kept[name] = reference
+            else:
+                fills[name] = fill
+        return kept, lambda values: {name: embed.safe_line(fill, values) for name, fill in fills.items()}
+
+    def _environment(self, node: Written, path: str) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, each in _named(node).items():
+            try:
+                reference = reference_in(each)
+                embed.sound_variable(name, reference is None)
+                found[name] = _plain_text(each) if reference is None else reference
+            except ContractError as error:
+                self.findings.add(each, joined(path, name), error)
+        return found
+
+
+def reference_in(node: Written) -> Reference | None:
+    """`{env: NAME}` or `{file: PATH}`; None for what is no mapping. Raises ContractFieldError for another mapping."""
+    found = node.mapping
+    if found is None:
+        return None
+    kinds = [kind for kind in REFERENCE_KINDS if kind in found]
+    name = found[kinds[0]].value if len(found) == 1 and kinds else None
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ContractFieldError("A reference is {env: NAME} or {file: PATH}.")
+    if kinds[0] == "env" and embed.VARIABLE.fullmatch(name) is None:
+        raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
+    return Reference(kinds[0], name)
+
+
+def joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _setting(key: Key, node: Written) -> object:
+    reference = reference_in(node)
+    if reference is not None:
+        return reference
+    if key.shape is Shape.SECRET:
+        raise ContractFieldError("A credential stands in no file: give it as {env: NAME} or {file: PATH}.")
+    if key.shape is Shape.NUMBER:
+        if not isinstance(node.value, int) or isinstance(node.value, bool) or not 0 < node.value <= 65_535:
+            raise ContractFieldError("It is a whole number from 1 to 65535.")
+        return node.value
+    text = _plain_text(node)
+    if key.name == "url":
+        embed.sound_url(text)
+    return text
+
+
+def _plain_text(node: Written) -> str:
+    text = node.value
+    if isinstance(text, int) and not isinstance(text, bool):
+        return str(text)
+    if not isinstance(text, str) or not text.strip():
+        raise ContractFieldError("It is a text.")
+    if len(text) > TEXT_MAX_CHARS or not text.isprintable():
+        raise ContractFieldError(f"It is one line of at most {TEXT_MAX_CHARS} characters.")
+    return text
+
+
+def _code(node: Written) -> int:
+    if not isinstance(node.value, int) or isinstance(node.value, bool) or not 0 <= node.value <= 255:
+        raise ContractFieldError("An exit code is a whole number from 0 to 255.")
+    return node.value
+
+
+def _entries(node: Written) -> list[Written]:
+    found = node.listed
+    if found is None or len(found) > ENTRIES_MAX:
+        raise ContractFieldError(f"It is a list of at most {ENTRIES_MAX} entries.")
+    return found
+
+
+def _named(node: Written) -> dict[str, Written]:
+    found = node.mapping
+    if found is None or len(found) > ENTRIES_MAX:
+        raise ContractFieldError(f"It is a mapping of at most {ENTRIES_MAX} names.")
+    return found
+
+
+def _near(node: Written, known: Collection[str]) -> str:
+    return did_you_mean(str(node.value), known) if isinstance(node.value, str) else ""
+
+
+NEEDS: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]]] = {
+    ("file", "write"): {"content": ()},
+    ("file", "append"): {"content": ()},
+    ("file", "move"): {"to": ()},
+    ("git", "commit"): {"branch": ()},
+    ("git", "blob"): {"branch": (), "path": ()},
+    ("git", "index"): {"path": ()},
+    ("git", "remote"): {"branch": (), "remote": ()},
+}
+"""What a choice needs beside it: by the kind, and its `do` or `show`."""
+
+
+def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Written]) -> list[str]:
+    """What is wrong with keys beside each other."""
+    chosen = found.get("do") or found.get("show")
+    word = chosen.value if chosen is not None else "commit" if row.name == "git" else ""
+    needed = NEEDS.get((row.name, str(word)), {})
+    said = [f"`{word}` needs `{name}`." for name in needed if name not in found]
+    if use == "lookup" and not ("landed" in found or "failed" in found):
+        said.append("A lookup needs the words that are final: `landed`, `failed`, or both.")
+    if use == "lookup" and row.name != "http" and "status" not in found:
+        said.append("A lookup needs `status`: where the word is.")
+    if isinstance(row, ExecutorKind) and row.name == "sql" and _is_true(found.get("stage")) and "look" not in found:
+        said.append("A staged statement needs `look`: the select that shows the row as it would be.")
+    if _is_true(found.get("stage")) and row.name == "file" and word != "write":
+        said.append("Only a write can be staged.")
+    if row.name in ("http", "command"):
+        said += [f"`{name}` is a JSON pointer: it begins with a slash." for name in _POINTERS if _is_bare(found, name)]
+    if row.name in ("smtp", "imap") and ("user" in found) is not ("password" in found):
+        said.append("`user` and `password` belong together.")
+    if row.name == "imap" and "user" not in found:
+        said.append("A mailbox needs `user` and `password`.")
+    return said
+
+
+_POINTERS: Final = ("value", "version", "stamp", "author", "items", "complete", "status")
+
+
+def _is_bare(found: Mapping[str, Written], name: str) -> bool:
+    said = found[name].value if name in found else None
+    return isinstance(said, str) and bool(said) and not said.startswith("/")
+
+
+def _is_true(node: Written | None) -> bool:
+    return node is not None and node.value is True
+
+
+def json_of(spec: Spec | None) -> Json:
+    """What may be shown of it: its settings, with references as references."""
+    if spec is None:
+        return None
+    shown: dict[str, Json] = {name: _shown(value) for name, value in spec.fixed.items()}
+    asks: list[Json] = [*sorted(spec.asked)]
+    return {spec.kind: shown, "asks": asks}
+
+
+def _shown(value: object) -> Json:
+    if isinstance(value, Reference):
+        return {value.kind: value.name}
+    if isinstance(value, dict):
+        return {str(name): _shown(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    return value if isinstance(value, str | int | bool) else str(value)

@@ -1,0 +1,308 @@
+"""The words of a contract file: every source and executor with its keys, as data.
+
+The checker and the published schema are both made from these tables, so neither can know what the other does not. A
+source's row also says the most that may be claimed of it; a file may say less, and never more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from readback.domain.side_effect import Consistency, Independence
+
+API_VERSION: Final = "readback/v1"
+KIND: Final = "Contracts"
+
+
+class Shape(StrEnum):
+    """What stands behind a key. Those of the second half hold templates."""
+
+    FIXED = "fixed"
+    """A text or a whole number, or a reference."""
+    NUMBER = "number"
+    """A whole number, or a reference."""
+    SECRET = "secret"
+    """A reference, and nothing else."""
+    FLAG = "flag"
+    CHOICE = "choice"
+    WORDS = "words"
+    """A list of texts."""
+    CODES = "codes"
+    """A list of exit codes."""
+    ENVIRONMENT = "environment"
+    """Names with texts or references."""
+    TEXT = "text"
+    TEXTS = "texts"
+    """A list of templates."""
+    NAMED = "named"
+    """Names with templates."""
+    HEADERS = "headers"
+    """Names of headers with templates or references."""
+    VALUE = "value"
+    """Any value, with templates in its texts."""
+    STATEMENT = "statement"
+    """SQL; what stands in braces is bound as a parameter."""
+    ADDRESS = "address"
+    """A path below the address; what stands in braces is one encoded segment, or a part of one."""
+    ARGV = "argv"
+    """A program and its arguments; each is one element, whatever it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a source or an executor. `uses`: where it has a meaning; all of them where it is empty."""
+
+    name: str
+    shape: Shape
+    said: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """One built-in source: its keys, what it can be asked, and the most that it can be relied on.
+
+    `consistency` and `independence` are what a reader of it has where the file does not say; `at_most` is the most
+    that a file may say. `where`: the keys that tell which system it is; `either`: exactly one of these is given.
+    """
+
+    name: str
+    said: str
+    keys: tuple[Key, ...]
+    uses: tuple[str, ...]
+    consistency: Consistency
+    independence: Independence
+    at_most: tuple[Consistency, Independence]
+    where: tuple[str, ...]
+    either: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorKind:
+    """One built-in executor: its keys. `where`, `either`: as a source's."""
+
+    name: str
+    said: str
+    keys: tuple[Key, ...]
+    where: tuple[str, ...]
+    either: tuple[str, ...] = ()
+
+
+_DATABASE: Final = (
+    Key("database", Shape.FIXED, "The file of an SQLite database, from the contract file's folder on."),
+    Key("url", Shape.FIXED, "The address of a PostgreSQL database, without a password (extra `postgres`)."),
+    Key("user", Shape.FIXED, "Who logs in."),
+    Key("password", Shape.SECRET, "Where the password is."),
+)
+_SERVICE: Final = (
+    Key("url", Shape.FIXED, "The address of the service.", required=True),
+    Key("hosts", Shape.WORDS, "The hosts that may be asked; only that of `url` where it is left away."),
+    Key("headers", Shape.HEADERS, "Headers of each request; credentials by reference."),
+    Key("path", Shape.ADDRESS, "The path below the address; values are encoded.", required=True),
+    Key("query", Shape.NAMED, "The query, encoded."),
+)
+_MAILBOX: Final = (
+    Key("host", Shape.FIXED, "The server.", required=True),
+    Key("port", Shape.NUMBER, "Its port.", required=True),
+    Key("security", Shape.CHOICE, "How the line is kept; else `tls`.", False, ("tls", "starttls", "none")),
+    Key("user", Shape.FIXED, "Who logs in."),
+    Key("password", Shape.SECRET, "Where the password is."),
+)  # fmt: skip
+_PROGRAM: Final = (
+    Key("argv", Shape.ARGV, "The program and its arguments. There is no shell.", required=True),
+    Key("cwd", Shape.FIXED, "Its working folder; the contract file's where it is left away."),
+    Key("env", Shape.ENVIRONMENT, "Its environment beside PATH, HOME, LANG and TZ; credentials by reference."),
+)
+_MARKS: Final = (
+    Key("version", Shape.FIXED, "Where the reading's version is: a column, or a JSON pointer."),
+    Key("stamp", Shape.FIXED, "Where the stamp is."),
+    Key("author", Shape.FIXED, "Where the author is."),
+)
+_WORDS_OF_KEYS: Final = (
+    Key("status", Shape.FIXED, "Where the word is that says what became of it.", uses=("lookup",)),
+    Key("landed", Shape.WORDS, "Words that mean that it landed, for good.", uses=("lookup",)),
+    Key("failed", Shape.WORDS, "Words that mean that it left nothing, for good.", uses=("lookup",)),
+)
+_ROOT: Final = Key("root", Shape.FIXED, "The folder that no path leaves; the contract file's where it is left away.")
+
+SOURCES: Final = (
+    SourceKind(
+        "file",
+        "A file or a folder below `root`: kind, size, SHA-256, mode; with its text, or as a manifest.",
+        (
+            _ROOT,
+            Key("path", Shape.TEXT, "The path below `root`.", required=True),
+            Key("show", Shape.CHOICE, "What is shown of it.", choices=("stat", "text", "tree")),
+        ),
+        ("read",),
+        Consistency.STRONG,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("root",),
+    ),
+    SourceKind(
+        "sql",
+        "One row of an SQLite or PostgreSQL database; every row, for `find`.",
+        (
+            *_DATABASE,
+            Key("query", Shape.STATEMENT, "A select; what stands in braces is bound.", required=True),
+            *_MARKS,
+            *_WORDS_OF_KEYS,
+        ),
+        ("read", "find", "lookup"),
+        Consistency.STRONG,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("database", "url"),
+        ("database", "url"),
+    ),
+    SourceKind(
+        "http",
+        "A JSON resource by GET; a list of them, for `find`.",
+        (
+            *_SERVICE,
+            Key("value", Shape.FIXED, "A JSON pointer to the object in the answer."),
+            *_MARKS,
+            Key("canary", Shape.FIXED, "A path that is always shown: without one, a 404 is never absence."),
+            Key("as_of_header", Shape.FIXED, "A header with the service's own microseconds."),
+            Key("items", Shape.FIXED, "A JSON pointer to the list; `/items` where it is left away.", uses=("find",)),
+            Key("complete", Shape.FIXED, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
+            *_WORDS_OF_KEYS,
+        ),
+        ("read", "find", "lookup"),
+        Consistency.SESSION,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("url",),
+    ),
+    SourceKind(
+        "imap",
+        "The message that bears the attempt's stamp, in folders of one mailbox.",
+        (
+            *_MAILBOX,
+            Key("folders", Shape.WORDS, "The folders that are looked into; INBOX where it is left away."),
+            Key("proves", Shape.CHOICE, "What a message there proves.", True, ("submitted", "delivered")),
+            Key("header", Shape.FIXED, "The header with the stamp; X-Readback-Stamp where it is left away."),
+            Key("overlapping", Shape.FLAG, "The folders show the same messages."),
+        ),
+        ("read", "find"),
+        Consistency.STRONG,
+        Independence.OTHER_SYSTEM,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("host", "port"),
+    ),
+    SourceKind(
+        "git",
+        "What a repository's own plumbing says: a commit on a branch, a blob, the index, HEAD, or a remote's ref.",
+        (
+            Key("repository", Shape.FIXED, "The repository's folder.", required=True),
+            Key("show", Shape.CHOICE, "What is looked at.", choices=("commit", "blob", "index", "head", "remote")),
+            Key("branch", Shape.TEXT, "A branch; for commit, blob and remote."),
+            Key("path", Shape.TEXT, "A file's path in the repository; for blob and index."),
+            Key("remote", Shape.FIXED, "The name of a remote that the repository knows."),
+        ),
+        ("read",),
+        Consistency.STRONG,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("repository",),
+    ),
+    SourceKind(
+        "command",
+        "What a program prints as JSON: an object (null for absence); a list of them, for `find`.",
+        (
+            *_PROGRAM,
+            Key("absent", Shape.CODES, "Exit codes that mean absence; none where it is left away."),
+            *_MARKS,
+            *_WORDS_OF_KEYS,
+        ),
+        ("read", "find", "lookup"),
+        Consistency.SESSION,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("argv",),
+    ),
+)
+
+EXECUTORS: Final = (
+    ExecutorKind(
+        "http",
+        "One request, with the attempt's key and stamp in its headers.",
+        (
+            *_SERVICE,
+            Key("method", Shape.CHOICE, "How it is sent.", True, ("POST", "PUT", "PATCH", "DELETE", "GET")),
+            Key("json", Shape.VALUE, "The body."),
+            Key("key_header", Shape.FIXED, "The header of the key; Idempotency-Key where it is left away."),
+            Key("stamp_header", Shape.FIXED, "The header of the stamp; X-Stamp where it is left away."),
+        ),
+        ("url",),
+    ),
+    ExecutorKind(
+        "sql",
+        "One statement, committed; or staged, and committed only where the contract holds inside.",
+        (
+            *_DATABASE,
+            Key("statement", Shape.STATEMENT, "What stands in braces is bound.", required=True),
+            Key("stage", Shape.FLAG, "Verify inside the open transaction first; needs `look`."),
+            Key("look", Shape.STATEMENT, "The select that shows the row as it would be."),
+            Key("version", Shape.FIXED, "The column of that row with its version."),
+            Key("stamp", Shape.FIXED, "The column of that row with the stamp."),
+        ),
+        ("database", "url"),
+        ("database", "url"),
+    ),
+    ExecutorKind(
+        "smtp",
+        "One plain text message that bears the attempt's stamp.",
+        (
+            *_MAILBOX,
+            Key("sender", Shape.TEXT, "Whose message it is.", required=True),
+            Key("to", Shape.TEXTS, "Whom it is for.", required=True),
+            Key("subject", Shape.TEXT, "Its subject.", required=True),
+            Key("text", Shape.TEXT, "Its text.", required=True),
+            Key("headers", Shape.HEADERS, "More headers."),
+        ),
+        ("host", "port"),
+    ),
+    ExecutorKind(
+        "file",
+        "Writes, appends to, deletes or moves a file below `root`.",
+        (
+            _ROOT,
+            Key("do", Shape.CHOICE, "What is done.", True, ("write", "append", "delete", "move")),
+            Key("path", Shape.TEXT, "The file.", required=True),
+            Key("content", Shape.TEXT, "What it is to hold, or what is added."),
+            Key("to", Shape.TEXT, "Its new path."),
+            Key("parents", Shape.FLAG, "Make the folders above it."),
+            Key("overwrite", Shape.FLAG, "A move may take another file's place."),
+            Key("stage", Shape.FLAG, "Verify a write beside the folder before it takes its place."),
+            Key("staging", Shape.FIXED, "The folder in which changes lie before."),
+        ),
+        ("root",),
+    ),
+    ExecutorKind(
+        "command",
+        "Runs a program once; what it prints is evidence.",
+        (
+            *_PROGRAM,
+            Key("stdin", Shape.TEXT, "What it is given on standard input."),
+            Key("codes", Shape.CODES, "Exit codes that claim success; 0 where it is left away."),
+        ),
+        ("argv",),
+    ),
+)
+
+SOURCE: Final = {each.name: each for each in SOURCES}
+EXECUTOR: Final = {each.name: each for each in EXECUTORS}
+READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout", "attributes")
+"""Beside the source's own word, in an entry of `readers`."""
+DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "overrides", "contracts")
+SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")
+OWN_KEYS: Final = (
+    "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin",
+)  # fmt: skip
+"""Of a contract in a file, beside the keys that every notation has."""

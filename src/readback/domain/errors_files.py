@@ -1,0 +1,22 @@
+"""Errors of contract files. Drawn into the tree at the top of `errors`."""
+
+from __future__ import annotations
+
+from readback.domain.errors import ContractError
+
+
+class ContractFileError(ContractError):
+    """Contract files that cannot be used. `details["problems"]` holds every fault of every file, each with its place.
+
+    Nothing of any of the files is loaded.
+    """
+
+    code = "contract.file"
+    remedy_default = "Correct all that is named; `readback contracts check` names all faults."
+
+
+class FittingError(ContractError):
+    """What a contract file names cannot be had here: an extra that is not installed, or a tool of a server."""
+
+    code = "contract.fitting"
+    remedy_default = "Install the extra that is named, or run it where it can be had."

@@ -1,0 +1,79 @@
+"""What a contract file may name: sources to read from, and executors to act with.
+
+`contracts.files` knows their words and never an adapter: it is handed a `Fittings`. The one of the built-in systems is
+made in `sdk.fittings`; a test, or a surface with systems of its own, hands in another. Whatever a fitting is given was
+rendered from the contract's templates and checked; nothing in it is evaluated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from readback.domain.context import Context
+from readback.domain.reading import Lookup, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a value is that no file holds: `kind` is env or file. It is resolved when it is needed."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+class Pieces(NamedTuple):
+    """Fixed texts with values between them, for whatever binds or encodes values: `texts` is one longer."""
+
+    texts: tuple[str, ...]
+    values: tuple[object, ...]
+
+
+Fixed: TypeAlias = Mapping[str, object]
+"""What a file says for good: texts, numbers, lists, and references."""
+Given: TypeAlias = Mapping[str, object]
+"""What a template came to for one call."""
+
+
+class SourceFitting(Protocol):
+    """One reader's source. Safe from any thread; keeps nothing open between two calls."""
+
+    def read(self, ctx: Context, given: Given) -> Reading:
+        """One look. Raises what the adapter raises; never takes a failure for absence."""
+        ...
+
+    def find(self, ctx: Context, given: Given) -> list[Reading]:
+        """Every effect with the context's stamp. Raises ReaderFailedError where not everything could be seen."""
+        ...
+
+    def lookup(self, ctx: Context, given: Given) -> Lookup:
+        """What became of the attempt with the context's key."""
+        ...
+
+    def ping(self) -> None:
+        """Returns where the source can be reached. Raises ReaderFailedError, SettingsError, OSError."""
+        ...
+
+
+class ExecutorFitting(Protocol):
+    """What one contract acts with. Safe from any thread."""
+
+    def execute(self, ctx: Context, given: Given) -> object:
+        """Acts once. What it returns or raises is evidence."""
+        ...
+
+
+class Fittings(Protocol):
+    """Makes fittings when a contract is loaded; a system is reached only when one is used.
+
+    `kind`: a word of `contracts.files.words`. `folder`: where relative paths begin: the contract file's own.
+    `timeout_us`: what one call may take. Raises FittingError for what cannot be had here.
+    """
+
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting: ...
+
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting: ...

@@ -1,0 +1,168 @@
+"""Contract files for whoever runs actions: load them, propose by name, and run as with decorated functions.
+
+Used by programs (`contract_files`) and by the command line. It must not run anything; loading reaches no system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import readback.bootstrap as bootstrap
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.files.assembly import Loaded, load_files
+from readback.contracts.files.contract import FileContract
+from readback.contracts.problems import did_you_mean
+from readback.contracts.twins import Twin
+from readback.domain.contract import Contract
+from readback.domain.errors import NotFoundError, UsageError
+from readback.lifecycle.plan import Plan
+from readback.sdk.fittings import BuiltInFittings
+from readback.sdk.proposal import Proposal
+
+if TYPE_CHECKING:
+    from readback.ports.fittings import Fittings
+    from readback.sdk.evaluation import Evaluated
+
+SUFFIXES: Final = (".yaml", ".yml")
+
+
+class FileAction:
+    """An action of a contract file. Calling it proposes, as a decorated function does; its arguments go by name."""
+
+    def __init__(self, written: FileContract, compensation: FileAction | None = None) -> None:
+        self.written = written
+        """What stands in the file, compiled."""
+        self._compensation = compensation
+        self.__name__ = written.name
+        self.__doc__ = written.description or None
+
+    def __call__(self, **arguments: object) -> Proposal:
+        """Proposes. Raises ArgumentError, OversizeError; UsageError for a tool that cannot be called from here."""
+        if self.written.uncallable:
+            raise UsageError(
+                f"{self.name!r} cannot be called from here: {self.written.uncallable}.",
+                remedy="Give the contract an `execute` where it is no tool of a server.",
+            )
+        bound, requested = self.arguments.bind((), arguments)
+        return Proposal(self, bound, requested, proposed_in=sys._getframe(1))  # noqa: SLF001 - for the warning
+
+    @property
+    def name(self) -> str:
+        """The contract's name."""
+        return self.written.name
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled contract with its hands."""
+        return self.written.plan
+
+    @property
+    def contract(self) -> Contract:
+        """The contract's data."""
+        return self.plan.contract
+
+    @property
+    def arguments(self) -> ArgumentSchema:
+        """The schema of its arguments."""
+        return self.written.arguments
+
+    @property
+    def compensation(self) -> FileAction | None:
+        """The action that reverses this one."""
+        return self._compensation
+
+    @property
+    def declared_twin(self) -> Twin | None:
+        """Where it may be drilled: its `twin`, arguments that only ever mean a safe target."""
+        return Twin(None, self.written.twin) if self.written.twin else None
+
+    @property
+    def unverified(self) -> Callable[..., object]:
+        """There is no bare function of a contract in a file: what acts is reached through it alone."""
+        raise UsageError(f"{self.name!r} stands in a contract file, and has no bare function to call.")
+
+    def load(self) -> Plan:
+        """The plan; it was compiled with its file."""
+        return self.plan
+
+    def evaluate(self, *, requested: Mapping[str, object], **states: Any) -> Evaluated:
+        """Judges given states, as a unit test has them; see `ActionDefinition.evaluate`."""
+        from readback.sdk.evaluation import judge
+
+        return judge(self.plan, {"requested": requested, **states})
+
+    def operation_of(self, proposal: Proposal) -> str:
+        """The operation that the contract gives this proposal; "" where it gives none. Raises TemplateError."""
+        return self.written.operation_for(proposal.requested)
+
+    def __repr__(self) -> str:
+        return f"<action {self.name} of {self.written.home.file}>"
+
+
+class ContractFiles(Mapping[str, FileAction]):
+    """The actions of some files, by name. Immutable, and safe to share between threads."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self._actions: dict[str, FileAction] = {}
+        for written in loaded.contracts.values():
+            self._action(written)
+
+    def _action(self, written: FileContract) -> FileAction:
+        known = self._actions.get(written.name)
+        if known is None:
+            reversing = written.compensation
+            known = FileAction(written, None if reversing is None else self._action(reversing))
+            self._actions[written.name] = known
+        return known
+
+    def __getitem__(self, name: str) -> FileAction:
+        """Raises NotFoundError."""
+        try:
+            return self._actions[name]
+        except KeyError:
+            hint = did_you_mean(name, self._actions)
+            raise NotFoundError(f"No file has a contract {name!r}.{hint}", remedy="Name one that it has.") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._actions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._actions)
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+
+def contract_files(
+    *paths: str | os.PathLike[str],
+    tools: Mapping[str, object] | None = None,
+    fittings: Fittings | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> ContractFiles:
+    """The actions of these files, all checked. Raises ContractFileError with every fault of every file, SettingsError.
+
+    `tools`: argument schemas of a server's tools, where they are known; they win over the files' own. `fittings`: other
+    systems than the built-in ones. `pins`: the SHA-256 that files have to have, by absolute path.
+    """
+    return ContractFiles(loaded_files(paths, tools=tools, fittings=fittings, pins=pins).sound())
+
+
+def loaded_files(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    tools: Mapping[str, object] | None = None,
+    fittings: Fittings | None = None,
+    pins: Mapping[str, str] | None = None,
+) -> Loaded:
+    """The same with its faults, for whoever tells them. Raises SettingsError for a file that cannot be read."""
+    return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInFittings(), pins=pins, tools=tools)
+
+
+def is_file(named: str) -> bool:
+    """Whether this names a contract file, and not a module."""
+    return named.endswith(SUFFIXES) or os.sep in named or Path(named).suffix in SUFFIXES

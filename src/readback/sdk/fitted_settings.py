@@ -1,0 +1,79 @@
+"""The settings of one source or executor of a contract file, its references resolved; and what nobody may see of it.
+
+Made by `sdk.fittings` for one call. What a reference stood for is kept nowhere else, and is taken out of whatever comes
+back from the system.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from readback.canon import Json
+from readback.config import secret_at
+from readback.domain.errors import SettingsError
+from readback.ports.fittings import Fixed, Reference
+
+US: Final = 1_000_000
+SECRET_MIN_CHARS: Final = 6
+"""A shorter value is not looked for in what comes back: it would stand in half of all texts."""
+HIDDEN: Final = "[secret]"
+
+
+class Settled:
+    """A fitting's settings with their references resolved, once; and what of it nobody may see."""
+
+    def __init__(self, name: str, fixed: Fixed, folder: str, timeout_us: int) -> None:
+        self.name = name
+        self.folder = folder
+        self.timeout_s = timeout_us / US
+        self._secrets: list[str] = []
+        self._fixed = {key: self._resolved(value) for key, value in fixed.items()}
+
+    def _resolved(self, value: object) -> object:
+        if isinstance(value, Reference):
+            named = str(Path(self.folder) / value.name) if value.kind == "file" else value.name
+            found = secret_at(f"{value.kind}:{named}").decode("utf-8", "replace")
+            self._secrets.append(found)
+            return found
+        if isinstance(value, dict):
+            return {key: self._resolved(each) for key, each in value.items()}
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._fixed.get(key, default)
+
+    def some(self, *keys: str) -> dict[str, Any]:
+        """Those of these settings that were given."""
+        return {key: self._fixed[key] for key in keys if key in self._fixed}
+
+    def path(self, key: str, default: str = ".") -> str:
+        """A path, from the contract file's folder on."""
+        return str(Path(self.folder) / Path(str(self._fixed.get(key, default))).expanduser())
+
+    def number(self, key: str) -> int:
+        """Raises SettingsError where a reference stands for no number."""
+        try:
+            return int(self._fixed[key])  # type: ignore[call-overload, no-any-return]
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"The {key} of {self.name!r} is no number.", remedy="Correct the reference.") from error
+
+    # --- what nobody may see ---
+
+    def hidden(self, text: str) -> str:
+        for secret in self._secrets:
+            if len(secret) >= SECRET_MIN_CHARS:
+                text = text.replace(secret, HIDDEN)
+        return text
+
+    def without(self, value: Json) -> Json:
+        """The value with every text cleared of what references stand for."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return self.hidden(value)
+        if isinstance(value, list):
+            return [self.without(each) for each in value]
+        if isinstance(value, dict):
+            return {self.hidden(key): self.without(each) for key, each in value.items()}
+        return value

@@ -1,0 +1,287 @@
+"""How each source of a contract file is asked, by the adapter that bootstrap has for it.
+
+Called by `sdk.fittings` with settled settings and rendered values. One row a source; each makes its adapter for one
+call and closes it, so that nothing is kept from one reading to the next.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import readback.bootstrap as bootstrap
+from readback.domain.context import Context
+from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
+from readback.domain.reading import Lookup, Presence, Reading
+from readback.ports.fittings import Given, Pieces
+from readback.sdk.fitted_settings import Settled
+
+SQLITE_TIMEOUT_MAX_S: Final = 10.0
+POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
+_MARKS: Final = ("version", "stamp", "author")
+
+
+def _no_find(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    raise UsageError(f"The source {settled.name!r} cannot be searched.")
+
+
+def _no_lookup(settled: Settled, ctx: Context, given: Given) -> Lookup:
+    raise UsageError(f"The source {settled.name!r} cannot be asked for a key.")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one source can be asked."""
+
+    read: Callable[[Settled, Context, Given], Reading]
+    ping: Callable[[Settled], None]
+    find: Callable[[Settled, Context, Given], list[Reading]] = _no_find
+    lookup: Callable[[Settled, Context, Given], Lookup] = _no_lookup
+
+
+# --- files ---
+
+
+def below(root: str, path: str) -> str:
+    """A path as the adapters take it: one that is absolute, and lies below the root, without the root."""
+    import os
+
+    if not path.startswith("/"):
+        return path.removeprefix("./")
+    for known in (os.path.abspath(root), os.path.realpath(root)):
+        if path.startswith(known.rstrip("/") + "/"):
+            return path[len(known.rstrip("/")) + 1 :]
+    raise SandboxEscapeError(f"The path {path!r:.200} leaves its folder.")
+
+
+def _file(settled: Settled) -> Any:
+    return bootstrap.FileSource(settled.name, settled.path("root"))
+
+
+def _read_file(settled: Settled, ctx: Context, given: Given) -> Reading:
+    found = getattr(_file(settled), settled.get("show", "stat"))(below(settled.path("root"), str(given["path"])))
+    assert isinstance(found, Reading)
+    return found
+
+
+# --- databases ---
+
+
+def connection(settled: Settled, *, write: bool = False) -> Callable[[], Any]:
+    """Opens a connection to the database that the settings name. Raises SettingsError for no such scheme."""
+    if settled.get("database") is not None:
+        where = f"file:{quote(settled.path('database'))}?mode={'rw' if write else 'ro'}"
+        timeout = min(settled.timeout_s, SQLITE_TIMEOUT_MAX_S)
+        return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False)
+    url = str(settled.get("url"))
+    if not url.startswith(POSTGRES_SCHEMES):
+        raise SettingsError(
+            f"The address of {settled.name!r} is none of PostgreSQL.", remedy="Write postgresql://host/db."
+        )
+    return lambda: _postgres(settled, url)
+
+
+def _postgres(settled: Settled, url: str) -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback[postgres]'.") from error
+    options = f"-c statement_timeout={int(settled.timeout_s * 1_000)}"
+    login = settled.some("user", "password")
+    return psycopg.connect(url, connect_timeout=max(1, int(settled.timeout_s)), options=options, **login)
+
+
+def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:
+    """The text with the driver's own marks, and the values beside it."""
+    assert isinstance(pieces, Pieces)
+    if settled.get("database") is not None:
+        return "?".join(pieces.texts), pieces.values
+    return "%s".join(text.replace("%", "%%") for text in pieces.texts), pieces.values
+
+
+def _sql(settled: Settled) -> Any:
+    return bootstrap.SqlSource(settled.name, connection(settled))
+
+
+def _query(settled: Settled, given: Given) -> tuple[str, tuple[object, ...]]:
+    return bound(settled, given["query"])
+
+
+def _read_sql(settled: Settled, ctx: Context, given: Given) -> Reading:
+    found = _sql(settled).one(*_query(settled, given), **settled.some(*_MARKS))
+    assert isinstance(found, Reading)
+    return found
+
+
+def _find_sql(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    return list(_sql(settled).all(*_query(settled, given), **settled.some(*_MARKS)))
+
+
+def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:
+    found = _read_sql(settled, ctx, given)
+    if found.presence is Presence.ABSENT:
+        return Lookup.unknown_key()
+    column = str(settled.get("status"))
+    if not isinstance(found.value, dict) or column not in found.value:
+        raise ReaderTypeError(f"The lookup in {settled.name!r} shows no {column!r}: {found.detail or 'no row'}")
+    word = found.value[column]
+    if word in settled.get("landed", []):
+        return Lookup.landed(found.value)
+    return Lookup.failed(str(word)) if word in settled.get("failed", []) else Lookup.pending()
+
+
+# --- services ---
+
+
+def addressed(pieces: object) -> tuple[str, dict[str, Any]]:
+    """A path with placeholders, and what fills them: encoded by the adapter."""
+    assert isinstance(pieces, Pieces)
+    path = pieces.texts[0]
+    params: dict[str, Any] = {}
+    for number, (value, text) in enumerate(zip(pieces.values, pieces.texts[1:], strict=True)):
+        params[f"v{number}"] = value
+        path += f"{{v{number}}}{text}"
+    return path, params
+
+
+def headers_of(settled: Settled, given: Given) -> dict[str, str]:
+    """Those that are references, and those that are templates."""
+    rendered = given.get("headers")
+    return {**settled.get("headers", {}), **(rendered if isinstance(rendered, dict) else {})}
+
+
+def _http(settled: Settled, headers: Mapping[str, str]) -> Any:
+    return bootstrap.HttpSource(
+        settled.name,
+        settled.get("url"),
+        hosts=settled.get("hosts"),
+        headers=dict(headers),
+        timeout_s=settled.timeout_s,
+        canary=settled.get("canary"),
+        as_of_header=settled.get("as_of_header"),
+    )
+
+
+def _read_http(settled: Settled, ctx: Context, given: Given) -> Reading:
+    path, params = addressed(given["path"])
+    marks = settled.some("value", *_MARKS)
+    with _http(settled, headers_of(settled, given)) as http:
+        found = http.get(ctx, path, params=params, query=given.get("query"), **marks)
+    assert isinstance(found, Reading)
+    return found
+
+
+def _find_http(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    path, params = addressed(given["path"])
+    more = settled.some("value", "items", "complete", *_MARKS)
+    with _http(settled, headers_of(settled, given)) as http:
+        return list(http.all(ctx, path, params=params, query=given.get("query"), **more))
+
+
+def _lookup_http(settled: Settled, ctx: Context, given: Given) -> Lookup:
+    path, params = addressed(given["path"])
+    with _http(settled, headers_of(settled, given)) as http:
+        found = http.lookup(ctx, path, params=params, **settled.some("status", "landed", "failed", "value"))
+    assert isinstance(found, Lookup)
+    return found
+
+
+def _ping_http(settled: Settled) -> None:
+    with _http(settled, settled.get("headers", {})) as http:
+        http.ping()
+
+
+# --- mailboxes ---
+
+
+def _imap(settled: Settled) -> Any:
+    return bootstrap.ImapSource(
+        settled.name,
+        settled.get("host"),
+        settled.number("port"),
+        user=settled.get("user"),
+        password=settled.get("password"),
+        proves=settled.get("proves"),
+        timeout_s=settled.timeout_s,
+        **settled.some("folders", "security", "overlapping"),
+    )
+
+
+def _read_imap(settled: Settled, ctx: Context, given: Given) -> Reading:
+    found = _imap(settled).by_stamp(ctx, **settled.some("header"))
+    assert isinstance(found, Reading)
+    return found
+
+
+def _find_imap(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    return list(_imap(settled).find(ctx, **settled.some("header")))
+
+
+# --- repositories ---
+
+
+def _git(settled: Settled) -> Any:
+    return bootstrap.GitSource(settled.name, settled.path("repository"), timeout_s=settled.timeout_s)
+
+
+def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
+    git = _git(settled)
+    branch, path = str(given.get("branch", "")), str(given.get("path", ""))
+    match settled.get("show", "commit"):
+        case "blob":
+            found = git.blob(branch, path)
+        case "index":
+            found = git.index(path)
+        case "head":
+            found = git.head()
+        case "remote":
+            found = git.remote(str(settled.get("remote")), branch)
+        case _:
+            found = git.commit(branch)
+    assert isinstance(found, Reading)
+    return found
+
+
+# --- programs ---
+
+
+def _command(settled: Settled) -> Any:
+    return bootstrap.CommandSource(
+        settled.name,
+        cwd=settled.path("cwd"),
+        env=settled.get("env", {}),
+        absent=settled.get("absent", ()),
+        timeout_s=settled.timeout_s,
+    )
+
+
+def _read_command(settled: Settled, ctx: Context, given: Given) -> Reading:
+    found = _command(settled).read(ctx, given["argv"], **settled.some(*_MARKS))
+    assert isinstance(found, Reading)
+    return found
+
+
+def _find_command(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    return list(_command(settled).find(ctx, given["argv"], **settled.some(*_MARKS)))
+
+
+def _lookup_command(settled: Settled, ctx: Context, given: Given) -> Lookup:
+    words = {name: settled.get(name, []) for name in ("landed", "failed")}
+    found = _command(settled).lookup(ctx, given["argv"], status=settled.get("status"), **words)
+    assert isinstance(found, Lookup)
+    return found
+
+
+SOURCES: Final[Mapping[str, Row]] = {
+    "file": Row(_read_file, lambda settled: _file(settled).ping()),
+    "sql": Row(_read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql),
+    "http": Row(_read_http, _ping_http, _find_http, _lookup_http),
+    "imap": Row(_read_imap, lambda settled: _imap(settled).ping(), _find_imap),
+    "git": Row(_read_git, lambda settled: _git(settled).ping()),
+    "command": Row(
+        _read_command, lambda settled: _command(settled).ping(settled.get("argv")), _find_command, _lookup_command
+    ),
+}

@@ -1,0 +1,224 @@
+"""A git repository as a source, against real repositories: what is shown, and what is absent, hidden or refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from readback.adapters.source_git import GitSource
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.reading import Presence
+from tests.demo.waiting import eventually
+
+
+class Repository:
+    """A repository in a folder, worked on by git itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self("init", "-q", "-b", "main")
+
+    def __call__(self, *args: str) -> str:
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        done = subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgsign=false", *args],
+            cwd=self.folder, env={**kept, **who, "GIT_CONFIG_GLOBAL": "/dev/null"}, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    def put(self, path: str, text: str) -> None:
+        where = self.folder / path
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(text, encoding="utf-8")
+        self("add", "--", path)
+
+    def commit(self, message: str) -> str:
+        self("commit", "-q", "-m", message)
+        return self("rev-parse", "HEAD")
+
+
+def _gone(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+_WHO = {"NAME": "Ann", "EMAIL": "ann@example.org"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "work")
+
+
+@pytest.fixture
+def source(repository: Repository) -> GitSource:
+    return GitSource("repo", str(repository.folder))
+
+
+def test_a_commit_on_a_branch_is_shown_as_git_has_it(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    first = repository.commit("First\n\nReadback-Stamp: stamp-1")
+    seen = source.commit("main")
+    assert isinstance(seen.value, dict)
+    assert seen.value["commit"] == first == seen.version
+    assert seen.value["subject"] == "First"
+    assert seen.value["parents"] == []
+    assert seen.stamp == "stamp-1"
+    assert seen.author == "Ann <ann@example.org>"
+    repository.put("a.txt", "two")
+    second = repository.commit("Second | with\ttabs")
+    again = source.commit("main")
+    assert isinstance(again.value, dict)
+    assert again.value["parents"] == [first]
+    assert again.value["commit"] == second
+    assert again.stamp is None
+
+
+def test_a_branch_that_is_not_there_is_absent_and_a_longer_name_is_another(
+    repository: Repository, source: GitSource
+) -> None:
+    assert source.commit("main").presence is Presence.ABSENT  # nothing was committed yet
+    repository.put("a.txt", "one")
+    repository.commit("First")
+    repository("branch", "feature/one")
+    assert source.commit("feature").presence is Presence.ABSENT
+    assert source.commit("feature/one").presence is Presence.PRESENT
+    assert source.commit("feature/on").presence is Presence.ABSENT
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "",
+        "--output=x",
+        "-x",
+        "a..b",
+        "a b",
+        "a\nb",
+        "main^{commit}",
+        "main:a.txt",
+        "*",
+        "a/../b",
+        "HEAD@{1}",
+        "x.lock",
+        "a\0b",
+    ],
+)
+def test_a_name_that_no_branch_has_is_refused_before_git_sees_it(branch: str, source: GitSource) -> None:
+    with pytest.raises(ReaderTypeError):
+        source.commit(branch)
+    with pytest.raises(ReaderTypeError):
+        source.remote("origin", branch)
+
+
+def test_a_blob_is_shown_by_its_bytes(repository: Repository, source: GitSource) -> None:
+    repository.put("deep/a b*.txt", "caf\u00e9")
+    commit = repository.commit("First")
+    repository.put("deep/a b*.txt", "later, and not committed")
+    seen = source.blob("main", "deep/a b*.txt")
+    assert seen.value == {
+        "path": "deep/a b*.txt",
+        "mode": "100644",
+        "blob": repository("rev-parse", f"{commit}:deep/a b*.txt"),
+        "commit": commit,
+        "size": 5,
+        "sha256": sha256("caf\u00e9".encode()).hexdigest(),
+    }
+    assert source.blob("main", "deep/a b").presence is Presence.ABSENT
+    assert source.blob("main", "deep/*").presence is Presence.ABSENT
+    assert source.blob("nobody", "a").presence is Presence.ABSENT
+    with pytest.raises(ReaderTypeError):
+        source.blob("main", "deep")
+
+
+@pytest.mark.requirement("FILE-values-apart", "INPUT-sandbox-escape")
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../b", "a//b", ".", "a\0b"])
+def test_a_path_stays_in_the_repository(path: str, source: GitSource) -> None:
+    with pytest.raises(SandboxEscapeError):
+        source.index(path)
+
+
+def test_the_index_is_what_is_staged(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "staged")
+    (repository.folder / "a.txt").write_text("changed since", encoding="utf-8")
+    seen = source.index("a.txt")
+    assert isinstance(seen.value, dict)
+    assert seen.value["sha256"] == sha256(b"staged").hexdigest()
+    assert source.index("b.txt").presence is Presence.ABSENT
+    repository.put("d/one", "1")
+    repository.put("d/two", "2")
+    with pytest.raises(ReaderTypeError):
+        source.index("d")
+
+
+def test_head_says_the_branch_the_commit_and_what_is_staged(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    assert source.head().value == {"branch": "main", "commit": None, "staged": ["a.txt"]}
+    commit = repository.commit("First")
+    assert source.head().value == {"branch": "main", "commit": commit, "staged": []}
+    repository("checkout", "-q", "--detach")
+    assert source.head().value == {"branch": None, "commit": commit, "staged": []}
+
+
+def test_a_remote_is_asked_itself(repository: Repository, source: GitSource, tmp_path: Path) -> None:
+    repository.put("a.txt", "one")
+    commit = repository.commit("First")
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "there")], check=True)
+    repository("remote", "add", "origin", str(tmp_path / "there"))
+    assert source.remote("origin", "main").presence is Presence.ABSENT
+    repository("push", "-q", "origin", "main:topic/main")
+    assert source.remote("origin", "main").presence is Presence.ABSENT
+    repository("push", "-q", "origin", "main")
+    assert source.remote("origin", "main").value == {"remote": "origin", "branch": "main", "commit": commit}
+    assert source.remote("nobody", "main").presence is Presence.UNAVAILABLE
+    for remote in ("--upload-pack=touch x", "/tmp/x", "ext::sh -c x", ""):
+        with pytest.raises(UsageError):
+            source.remote(remote, "main")
+
+
+def test_what_is_no_repository_is_unavailable(tmp_path: Path) -> None:
+    nowhere = GitSource("repo", str(tmp_path / "nowhere"))
+    assert nowhere.commit("main").presence is Presence.UNAVAILABLE
+    assert nowhere.head().presence is Presence.UNAVAILABLE
+    with pytest.raises(ReaderFailedError):
+        nowhere.ping()
+
+
+@pytest.mark.requirement("FILE-bounded")
+def test_nothing_that_the_repository_says_is_run(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    repository.commit("First")
+    hook = repository.folder / ".git" / "hooks" / "post-index-change"
+    for name, value in (("core.fsmonitor", "touch fsmonitor-ran"), ("core.pager", "touch pager-ran")):
+        repository("config", name, value)
+    hook.write_text("#!/bin/sh\ntouch hook-ran\n", encoding="utf-8")
+    hook.chmod(0o755)
+    source.head()
+    source.index("a.txt")
+    source.commit("main")
+    assert not list(repository.folder.glob("*-ran"))
+
+
+@pytest.mark.requirement("FILE-bounded")
+def test_a_remote_that_hangs_is_given_up_and_ended(repository: Repository, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\necho $$ > "$0.pid"\nexec sleep 600\n', encoding="utf-8")
+    slow.chmod(0o755)
+    repository("remote", "add", "slow", "ssh://host.invalid/x")
+    repository("config", "core.sshCommand", str(slow))
+    source = GitSource("repo", str(repository.folder), timeout_s=1.0)
+    assert source.remote("slow", "main").presence is Presence.UNAVAILABLE
+    left = Path(f"{slow}.pid")
+    if left.exists() and left.read_text(encoding="ascii").strip():
+        pid = left.read_text(encoding="ascii").strip()
+        eventually(lambda: _gone(pid))

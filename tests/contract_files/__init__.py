@@ -1,0 +1,1 @@
+"""Contract files: parsing, compiling, running, the command line."""

@@ -1,0 +1,266 @@
+"""Bad contract files: each fault has its line, its column, its keys and its reason, and all are told at once."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from readback.contracts.files.build import CONTRACT_KEYS
+from readback.contracts.files.document import FILE_MAX_BYTES
+from readback.domain.errors_files import ContractFileError
+from tests.contract_files.writing import HEAD, contract, faults, loaded
+
+SOUND = """
+    kind: set
+    side_effect: low_risk_internal
+    target: order/{requested.order_id}
+    identity: {target: authoritative.id, tenant: not_offered}
+    arguments: {order_id: string, carrier: string}
+    execute:
+      command: {argv: [ship, --, "{requested.order_id}"]}
+    readers:
+      - sql: {database: x.db, query: "select * from orders where id = {requested.order_id}"}
+    ensure:
+      carrier: authoritative.carrier == requested.carrier
+"""
+
+
+def _with(old: str, new: str) -> str:
+    assert SOUND.count(old) == 1, old
+    return contract(SOUND.replace(old, new))
+
+
+def test_the_contract_that_the_bad_ones_are_made_of_is_sound() -> None:
+    assert faults(contract(SOUND)) == []
+
+
+CASES = tomllib.loads((Path(__file__).parent / "bad.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.requirement("FILE-every-fault")
+@pytest.mark.parametrize("case", CASES, ids=[case["name"].replace(" ", "-") for case in CASES])
+def test_a_bad_contract_is_refused_where_it_is_wrong(case: dict[str, str]) -> None:
+    text = _with(case["old"], case["new"])
+    found = faults(text)
+    assert any(case["said"] in fault for fault in found), found
+    assert all(int(fault.partition(":")[0]) >= 4 for fault in found), found
+    with pytest.raises(ContractFileError) as refused:
+        loaded(text).sound()
+    assert refused.value.code == "contract.file"
+    assert refused.value.exit_code == 5
+
+
+TOP = HEAD.encode()
+NO_DOCUMENTS = {
+    "empty": (
+        b"",
+        "1:1 : The file is empty.",
+    ),
+    "binary": (
+        b"\x00\x01\x02",
+        "1:1 : There is a character that YAML does not allow.",
+    ),
+    "not UTF-8": (
+        b"apiVersion: \xff",
+        "1:13 : The text is not UTF-8.",
+    ),
+    "not YAML": (
+        b"a: [",
+        "It is no YAML",
+    ),
+    "an anchor": (
+        b"a: &x 1\n",
+        "1:4 : Anchors and aliases have no place here",
+    ),
+    "an alias": (
+        b"a: *x\n",
+        "1:4 : Anchors and aliases have no place here",
+    ),
+    "a tag": (
+        b"a: !!python/object/apply:os.system [ls]\n",
+        "1:4 : Tags have no place here",
+    ),
+    "a duplicate key": (
+        TOP + b"kind: Contracts\ncontracts: {}\n",
+        "3:1 kind: The key 'kind' stands there twice, first on line 2.",
+    ),
+    "a list": (
+        b"- a\n",
+        "1:1 : A contract file is a mapping",
+    ),
+    "a text": (
+        b"hello\n",
+        "1:1 : A contract file is a mapping",
+    ),
+    "another version": (
+        b"apiVersion: readback/v2\nkind: Contracts\ncontracts: {}\n",
+        "1:13 apiVersion: It is 'readback/v1'",
+    ),
+    "another kind": (
+        b"apiVersion: readback/v1\nkind: Contract\n",
+        "2:7 kind: It is 'Contracts', and not 'Contract'.",
+    ),
+    "no contracts": (
+        TOP + b"",
+        "1:1 contracts: There are no contracts",
+    ),
+    "an unknown key": (
+        TOP + b"contract: {}\n",
+        "3:1 contract: A contract file has no such key. Did you mean 'contracts'?",
+    ),
+    "a merge key": (
+        TOP + b"contracts: {one: {<<: {kind: set}}}\n",
+        "contracts.one.<<: A contract has no such key.",
+    ),
+    "a name that is none": (
+        TOP + b"contracts: {'a b': {}}\n",
+        "3:13 contracts: 'a b' is no name",
+    ),
+    "a document after another": (
+        b"a: 1\n---\nb: 2\n",
+        "It is no YAML",
+    ),
+    "too deep": (
+        b"a: " + b"[" * 40 + b"]" * 40,
+        "nested over",
+    ),
+    "too large": (
+        b"#" * (FILE_MAX_BYTES + 1),
+        "1:1 : The file is over",
+    ),
+    "a server that is none": (
+        TOP + b"server: {}\ncontracts: {}\n",
+        "3:9 server: It takes `command`",
+    ),
+    "a server with a credential": (
+        TOP + b"server: {command: [x], env: {API_KEY: k}}\ncontracts: {}\n",
+        "server.env.API_KEY: API_KEY looks like a credential",
+    ),
+    "a number for a version": (
+        TOP + b"metadata: {version: 1.0}\ncontracts: {}\n",
+        "3:21 metadata.version: It is a text",
+    ),
+    "a number too large": (
+        TOP + b"contracts: {one: {quorum: 99999999999999999}}\n",
+        "is too large to be kept exactly",
+    ),
+}
+
+
+@pytest.mark.requirement("FILE-every-fault")
+@pytest.mark.parametrize(
+    ("content", "said"), NO_DOCUMENTS.values(), ids=[name.replace(" ", "-") for name in NO_DOCUMENTS]
+)
+def test_what_is_no_contract_file_is_refused_where_it_is_wrong(content: bytes, said: str) -> None:
+    found = faults(content)
+    assert any(said in fault for fault in found), found
+
+
+@pytest.mark.requirement("FILE-every-fault")
+def test_every_fault_of_every_contract_of_every_file_is_told_at_once_in_the_order_of_the_files() -> None:
+    bad = contract(SOUND.replace("kind: set", "kind: sett").replace("== requested.carrier", "=="), "a")
+    worse = contract(SOUND.replace("x.db, query", "x.db, qery").replace("kind: set", "kind: set\n    within: 5"), "b")
+    found = loaded(bad, worse).faults
+    files = [file for file, _ in found]
+    assert files == sorted(files)
+    assert set(files) == {"0.yaml", "1.yaml"}
+    for file in set(files):
+        places = [fault.place for name, fault in found if name == file]
+        assert places == sorted(places)
+        assert len(places) >= 2
+
+
+@pytest.mark.requirement("FILE-merge")
+def test_two_contracts_of_one_name_are_a_fault_unless_the_later_file_says_that_it_overrides() -> None:
+    first, second = contract(SOUND), contract(SOUND.replace("kind: set", "kind: set\n    within: 9s"))
+    assert "A contract of this name stands in 0.yaml:4" in loaded(first, second).faults[0][1].said
+    over = second.replace("contracts:", "overrides: [one]\ncontracts:")
+    merged = loaded(first, over).sound()
+    assert merged.contracts["one"].plan.contract.within_us == 9_000_000
+    assert merged.contracts["one"].home.file == "1.yaml"
+
+
+@pytest.mark.requirement("FILE-merge")
+def test_an_override_of_what_is_not_there_is_a_fault() -> None:
+    lone = contract(SOUND).replace("contracts:", "overrides: [one]\ncontracts:")
+    assert "No file before this one has a contract 'one'" in faults(lone)[0]
+    two = contract(SOUND, "two").replace("contracts:", "overrides: [one]\ncontracts:")
+    assert "This file has no contract 'one' to put in its place." in faults(contract(SOUND), two)[0]
+
+
+_BITS = st.sampled_from(
+    [
+        "apiVersion: readback/v1",
+        "kind: Contracts",
+        "contracts:",
+        "  one:",
+        "    kind: set",
+        "    target: '{requested.x}'",
+        "    ensure: {a: authoritative == null}",
+        "    readers:",
+        "      - sql: {query: '{'}",
+        "      - file:",
+        "    execute: {http: {}}",
+        "    arguments: {x: string}",
+        "    compensate: one",
+        "    compensate: {kind: set}",
+        "    find: []",
+        "    lookup: {}",
+        "  - a",
+        "x: [",
+        "'",
+        "    rollback: {command: {argv: []}}",
+        "    approval: {people: 3}",
+        "    watch: {}",
+        "    twin: 1",
+        "    operation: '{requested.x'",
+        "    identity: []",
+        "    side_effect: critical_mutation",
+        "server: []",
+        "metadata: 1",
+        "overrides: {}",
+        "\t",
+        "# x",
+        "    arguments: {$ref: '#/a'}",
+    ]
+)
+
+
+@pytest.mark.requirement("FILE-parser-total")
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(st.binary(max_size=400), st.lists(_BITS, max_size=14).map(lambda lines: "\n".join(lines).encode())))
+def test_whatever_the_bytes_are_there_are_contracts_or_faults_with_their_places(content: bytes) -> None:
+    found = loaded(content)
+    assert bool(found.contracts) or bool(found.faults)
+    lines = content.count(b"\n") + content.count(b"\r") + 2
+    for _, fault in found.faults:
+        assert 1 <= fault.place.line <= lines
+        assert fault.place.column >= 1
+        assert fault.said
+
+
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=20)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@pytest.mark.requirement("FILE-parser-total")
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_whatever_value_stands_behind_a_key_it_is_taken_or_told(data: st.DataObject) -> None:
+    body: dict[str, object] = {
+        "kind": "set", "side_effect": "ephemeral_write", "target": "x/{requested.a}", "arguments": {"a": "string"},
+        "execute": {"command": {"argv": ["x"]}}, "readers": [{"file": {"path": "{requested.a}"}}],
+        "ensure": {"there": "authoritative != null"},
+    }  # fmt: skip
+    body[data.draw(st.sampled_from(CONTRACT_KEYS))] = data.draw(_VALUES)
+    text = json.dumps({"apiVersion": "readback/v1", "kind": "Contracts", "contracts": {"one": body}})
+    found = loaded(text)
+    assert set(found.contracts) >= {"one"} or found.faults

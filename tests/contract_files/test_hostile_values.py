@@ -1,0 +1,253 @@
+"""Hostile values in templates: each stays a value, wherever it is put; or nothing is reached."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readback import Readback, bootstrap
+from readback.contracts.files.contract import values_of
+from readback.contracts.files.fill import Values, compile_fill
+from readback.domain.errors import ExpressionError, TemplateError
+from readback.domain.outcome import Outcome
+from readback.sdk.files import ContractFiles, contract_files
+from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
+from tests.adapters.web import Said, serving
+from tests.contract_files.writing import Fakes, context, contract, loaded, written
+
+ENGINE = bootstrap.predicate_engine()
+HOSTILE = [
+    "'; drop table orders; --", '" or ""="', "x' or '1'='1", "?", "%s", "{requested.other}", "{{}}",
+    "../../etc/passwd", "a/b?c=d#e",
+    "a b", "\u202e", "${HOME}", "$(touch pwned)", "`touch pwned`", "a;touch pwned", "--force",
+    "-rf", "%2e%2e",
+    "..", ".", "caf\u00e9", "\\", "'", '"', "@{x}", "~root", "*", "|cat", "a&b=c", "\u00a0",
+]  # fmt: skip
+
+
+def _values(**requested: object) -> Values:
+    return values_of(ENGINE, context(), requested)
+
+
+@pytest.mark.requirement("FILE-template")
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{requested.a}", "x"),
+        ("order-{requested.n}!", "order-7!"),
+        ("{requested.a == 'x' ? 'yes' : 'no'}", "yes"),
+        ("{ {'k': requested.a}.k }", "x"),
+        ("{requested['a']}", "x"),
+        ("{{literal}} {requested.a}", "{literal} x"),
+        ("{sha256(requested.a)}", "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"),
+        ("{requested.a.startsWith('}') ? '}' : '{'}", "{"),
+        ("{scope.stamp}/{scope.tenant}", "stamp-1/acme"),
+        ("", ""),
+    ],
+)
+def test_a_template_holds_expressions(template: str, text: str) -> None:
+    assert compile_fill(template, ENGINE, ["a", "n"]).text(_values(a="x", n=7)) == text
+
+
+@pytest.mark.requirement("FILE-template")
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{", "}", "{}", "{ }", "{requested.a", "{authoritative.a}", "{intended.a}", "{os.environ}", "{requested.b}",
+        "{requested.a + }", "{__import__('os')}", "{open('x')}", "{requested.a!r}", "{requested.a:>10}", "{0}}",
+    ],
+)  # fmt: skip
+def test_what_is_no_expression_over_the_call_is_refused_at_load(template: str) -> None:
+    with pytest.raises((TemplateError, ExpressionError)):
+        compile_fill(template, ENGINE, ["a"])
+
+
+@pytest.mark.requirement("FILE-template")
+@pytest.mark.parametrize("value", [None, 1.5, [], {}, {"a": 1}])
+def test_a_value_without_a_text_is_not_put_into_one(value: object) -> None:
+    with pytest.raises(TemplateError):
+        compile_fill("x{requested.a}", ENGINE, ["a"]).text(_values(a=value))
+
+
+@pytest.mark.requirement("FILE-template")
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.text(max_size=60))
+def test_any_text_is_a_template_or_a_typed_error_and_a_value_is_never_evaluated(text: str) -> None:
+    with suppress(TemplateError, ExpressionError):
+        compile_fill(text, ENGINE, ["a"])
+    assert compile_fill("<{requested.a}>", ENGINE, ["a"]).text(_values(a=text)) == f"<{text}>"
+
+
+ORDERS = """
+    kind: set
+    side_effect: low_risk_internal
+    target: order/x
+    identity: {target: "authoritative.id == requested.id", tenant: not_offered}
+    arguments: {id: string, note: string}
+    execute:
+      sql: {database: shop.db, statement: "update orders set note = {requested.note} where id = {requested.id}"}
+    readers:
+      - sql: {database: shop.db, query: "select * from orders where id = {requested.id} and '?%s' <> ''"}
+    ensure: {noted: authoritative.note == requested.note}
+    within: 1s
+"""
+
+
+def _run(actions: Any, name: str, **arguments: object) -> Outcome:
+    with Readback.open(
+        "sqlite:///unused.db", tenant="t", principal="agent:ops", runtime=VirtualRuntime(), store=MemoryStore()
+    ) as rb:
+        return rb.run(actions[name](**arguments), operation="once")
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_value_is_bound_into_sql_and_never_a_part_of_it(value: str, tmp_path: Path) -> None:
+    shop = sqlite3.connect(tmp_path / "shop.db")
+    shop.execute("create table orders (id text primary key, note text)")
+    shop.execute("insert into orders values (?, 'old'), ('other', 'old')", [value])
+    shop.commit()
+    actions = contract_files(written(tmp_path / "c.yaml", contract(ORDERS)))
+    outcome = _run(actions, "one", id=value, note=value)
+    rows = dict(shop.execute("select id, note from orders"))
+    shop.close()
+    assert outcome.verified, outcome
+    assert rows == {value: value, "other": "old"}
+
+
+FILES = """
+    kind: set
+    side_effect: ephemeral_write
+    target: "file"
+    arguments: {path: string, content: string}
+    execute:
+      file: {root: box, do: write, path: "{requested.path}", content: "{requested.content}", parents: true}
+    readers:
+      - file: {root: box, path: "{requested.path}"}
+    ensure: {same: authoritative.sha256 == sha256(requested.content)}
+    within: 1s
+"""
+
+
+@pytest.mark.requirement("FILE-values-apart", "INPUT-sandbox-escape")
+@pytest.mark.parametrize(
+    "path", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "link/out.txt", "..", ".", "a\0b", "", "./../out.txt"]
+)
+def test_a_path_never_leaves_its_root(path: str, tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "box" / "link").symlink_to(tmp_path / "elsewhere")
+    actions = contract_files(written(tmp_path / "c.yaml", contract(FILES)))
+    outcome = _run(actions, "one", path=path, content="x")
+    assert not outcome.verified
+    assert not list(tmp_path.glob("*.txt"))
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.requirement("FILE-values-apart")
+def test_an_absolute_path_below_the_root_is_the_path_below_it(tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    actions = contract_files(written(tmp_path / "c.yaml", contract(FILES)))
+    assert _run(actions, "one", path=str(tmp_path / "box" / "a" / "b.txt"), content="x").verified
+    assert (tmp_path / "box" / "a" / "b.txt").read_text() == "x"
+
+
+COMMAND = """
+    kind: set
+    side_effect: ephemeral_write
+    target: "x"
+    arguments: {value: string}
+    execute:
+      command: {argv: [python3, -c, "import sys,json;open('seen.json','w').write(json.dumps(sys.argv[1:]))", --, "{requested.value}", "v={requested.value}"]}
+    readers:
+      - command:
+          argv: [python3, -c, "print(open('seen.json').read().join(['{{\\"argv\\":','}}']))"]
+        consistency: strong
+    ensure: {whole: "size(authoritative.argv) == 3 && authoritative.argv[1] == requested.value"}
+    within: 1s
+"""  # noqa: E501 - programs on one line
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("value", ["$(touch pwned)", "a;touch pwned", "--force", "a b", "'", ""])
+def test_a_value_is_one_element_of_a_command_line(value: str, tmp_path: Path) -> None:
+    actions = contract_files(written(tmp_path / "c.yaml", contract(COMMAND)))
+    outcome = _run(actions, "one", value=value)
+    assert outcome.verified, outcome
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("value", ["-rf", "--force", "a\0b"])
+def test_a_value_does_not_become_an_option_and_holds_no_nul(value: str) -> None:
+    text = COMMAND.replace("--, ", "")
+    fakes = Fakes()
+    outcome = _run(ContractFiles(loaded(contract(text), fakes=fakes).sound()), "one", value=value)
+    assert not outcome.verified
+    assert next(each.seen for each in fakes.made if each.kind == "command") == []
+
+
+HTTP = """
+    kind: set
+    side_effect: low_risk_internal
+    target: "x"
+    identity: {target: "authoritative.id == requested.id", tenant: not_offered}
+    arguments: {id: string, note: string}
+    execute:
+      http:
+        url: "URL"
+        method: PUT
+        path: "/orders/o-{requested.id}/note"
+        query: {note: "{requested.note}"}
+        json: {note: "{requested.note}", twice: ["{requested.note}"], deep: {n: 3}}
+    readers:
+      - http: {url: "URL", path: "/orders/o-{requested.id}"}
+    ensure: {noted: authoritative.note == requested.note}
+    within: 1s
+"""
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("value", [each for each in HOSTILE if each not in (".", "..")])
+def test_a_value_is_a_part_of_one_segment_of_an_address(value: str, tmp_path: Path) -> None:
+    with serving() as service:
+        where = f"/orders/o-{quote(value, safe='')}"
+        service.answers[where] = Said(body={"id": value, "note": value})
+        actions = contract_files(written(tmp_path / "c.yaml", contract(HTTP.replace("URL", service.url))))
+        _run(actions, "one", id=value, note=value)
+        paths = {urlsplit(each.path).path for each in service.asked}
+        sent = next(each for each in service.asked if each.method == "PUT")
+    assert paths <= {where, f"{where}/note"}
+    assert parse_qs(urlsplit(sent.path).query) == {"note": [value]}
+    assert json.loads(sent.body) == {"note": value, "twice": [value], "deep": {"n": 3}}
+
+
+@pytest.mark.requirement("FILE-values-apart", "INPUT-header-injection")
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\0", "\x7f", "a\u2028b"])
+def test_a_header_takes_no_line_break(value: str) -> None:
+    text = HTTP.replace("method: PUT", "method: PUT\n        headers: {X-Note: '{requested.note}'}").replace(
+        "URL", "http://h"
+    )
+    fakes = Fakes()
+    outcome = _run(ContractFiles(loaded(contract(text), fakes=fakes).sound()), "one", id="1", note=value)
+    assert not outcome.verified
+    assert all(each.seen == [] for each in fakes.made[:1])
+    assert outcome.attempts <= 1
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("value", ["", "..", "."])
+def test_an_address_whose_value_names_another_resource_is_not_asked(value: str) -> None:
+    text = HTTP.replace("/orders/o-{requested.id}/note", "/orders/{requested.id}").replace("URL", "http://h")
+    fakes = Fakes()
+    _run(ContractFiles(loaded(contract(text), fakes=fakes).sound()), "one", id=value, note="x")
+    assert fakes.made[0].seen == []
