@@ -5,12 +5,15 @@ Used by the commands that read a whole log; silent in pipes, and with --json.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from readback.commands.terminal import console
 
 PROGRESS_EVERY = 500
+GARBAGE_MIN = 200_000
+"""Values made, less those let go, before garbage is looked for."""
 
 
 @contextmanager
@@ -29,6 +32,19 @@ def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
         yield step
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Looks for garbage seldom: who reads a whole log makes a great many values, and none of them in circles."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_MIN, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 def _quiet(done: int) -> None:
     """No terminal, no progress."""
 
@@ -44,7 +60,12 @@ def measured(what: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]
 
     with Progress(console=err, transient=True) as shown:
         bar = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(bar, completed=done, total=total)
+
+        def step(done: int, total: int) -> None:
+            if done % PROGRESS_EVERY == 0 or done >= total:
+                shown.update(bar, completed=done, total=total)
+
+        yield step
 
 
 def _silent(done: int, total: int) -> None:

@@ -10,7 +10,7 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.counting import counted
+from readback.commands.counting import measured, undisturbed
 from readback.commands.ledger_anchors import anchors, compared
 from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
@@ -73,8 +73,11 @@ def verify(
         if authority is not None and places:
             found, faults = compared(store, places, settings.seal.secret, authority)
             outside += [each.checkpoint for each in found if each.checkpoint is not None]
-        with counted("reading the ledger", enabled=not as_json) as step:
-            report = audit(store, step, kept_head, known, Heads(outside) if outside else None, authority)
+        total = 2 * store.last_seq()
+        with undisturbed(), measured("reading the ledger", enabled=not as_json) as bar:
+            report = audit(
+                store, lambda done: bar(done, total), kept_head, known, Heads(outside) if outside else None, authority
+            )
             report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
     finally:

@@ -24,6 +24,9 @@ ENVELOPE_FIELDS = frozenset(
 """All of them, always: an entry with another field was not written by this format, whatever its hash says."""
 
 
+_TEXT = frozenset({str})
+
+
 class EventKind(StrEnum):
     """What happened. Each kind is one fact; `path` says which states it walked through."""
 
@@ -92,6 +95,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
     return envelope, leaf_hash(envelope)
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class Opened:
     """An envelope read back: its event, and the place that it claims."""
@@ -105,8 +109,12 @@ class Opened:
 
 def open_envelope(envelope: bytes) -> Opened:
     """The event inside an envelope. Raises StoreCorruptError where it is not one of ours."""
+    return opened_of(parse_json(envelope))
+
+
+def opened_of(raw: Json) -> Opened:
+    """The same, of an envelope that was parsed. Raises StoreCorruptError."""
     try:
-        raw = parse_json(envelope)
         if not isinstance(raw, dict) or raw.get("format") != ENVELOPE_FORMAT:
             raise StoreCorruptError("A ledger entry has a format that this version does not know.")
         if raw.keys() != ENVELOPE_FIELDS:
@@ -115,9 +123,9 @@ def open_envelope(envelope: bytes) -> Opened:
         event = Event(
             EventKind(_text(raw["kind"])),
             _integer(raw["at"]),
-            tuple(State(_text(s)) for s in _list(raw["path"])),
+            tuple([State(_text(s)) for s in _list(raw["path"])]),
             _dict(raw["data"]),
-            {k: _text(v) for k, v in _dict(raw["refs"]).items()},
+            _texts(_dict(raw["refs"])),
         )
         return Opened(event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"]))
     except (ValueError, TypeError) as wrong:
@@ -128,6 +136,12 @@ def _text(value: Json) -> str:
     if not isinstance(value, str):
         raise TypeError(f"text expected, found {type(value).__name__}")
     return value
+
+
+def _texts(value: dict[str, Json]) -> dict[str, str]:
+    if _TEXT.issuperset(map(type, value.values())):
+        return value  # type: ignore[return-value]  # just looked at
+    raise TypeError("an object of texts expected")
 
 
 def _integer(value: Json) -> int:

@@ -13,27 +13,33 @@ itself finds (the caller adds it).
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import Final
 
-from readback.canon import Json, ReadbackError, envelope_bytes, parse_json
+from readback.canon import Json, ReadbackError
 from readback.domain.action import Action
 from readback.domain.erasure import let_go_by
-from readback.domain.errors import StoreCorruptError, StoreError
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import EventKind, Opened
 from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_status, request_hash
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
+from readback.ledger.tree import SIZE_MAX
 from readback.lifecycle import audit_claims, audit_saga
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.audit_approvals import approval_faults
 from readback.lifecycle.audit_control import Controls
+from readback.lifecycle.audit_entries import Fault as Fault
+from readback.lifecycle.audit_entries import fault_at, opened_entry, place_faults, placed
 from readback.lifecycle.audit_erasure import Erasures, is_gone
 from readback.lifecycle.audit_heads import Heads
 from readback.lifecycle.audit_outbox import Positions
 from readback.lifecycle.audit_sealed import SealedAudit
+from readback.lifecycle.audit_shelf import Shelf
 from readback.lifecycle.authority import Authority
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
@@ -44,6 +50,8 @@ from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent
 
 FAULTS_KEPT_MAX: Final = 100
 MEDIA: Final = "application/json"
+ACTIONS_AT_ONCE: Final = 64
+"""So many are at hand together, with their evidence."""
 LOOKS_MAX: Final = 5
 """An action that is moved on while it is looked at is looked at again, so often."""
 DIGESTS_KEPT_MAX: Final = 4096
@@ -52,17 +60,6 @@ TRUNCATION: Final = "truncation not detectable: no head of this log was kept els
 
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
 """Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong. `seq` 0: of no single entry; `code` is stable."""
-
-    code: str
-    what: str
-    seq: int = 0
-    action_id: str = ""
-    version: int = 0
 
 
 @dataclass(slots=True)
@@ -94,10 +91,12 @@ class AuditReport:
         return self.faults_total == 0
 
     def add(self, faults: Iterable[Fault]) -> None:
+        """Keeps the first of them, by their places in the log; what is of no single entry comes last."""
         for fault in faults:
             self.faults_total += 1
-            if len(self.faults) < FAULTS_KEPT_MAX:
-                self.faults.append(fault)
+            insort(self.faults, fault, key=lambda each: each.seq or SIZE_MAX)
+            if len(self.faults) > FAULTS_KEPT_MAX:
+                self.faults.pop()
 
 
 def nobody(done: int) -> None:
@@ -112,7 +111,7 @@ def audit(
     heads: Heads | None = None,
     authority: Authority | None = None,
 ) -> AuditReport:
-    """Reads everything. `progress` is called with the number of entries and actions done.
+    """Reads everything. `progress` is called with the number of entries done; each is read, and folded: twice.
 
     `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
     `approvals`: who may approve, so that signatures are checked too. `heads`: signed checkpoints kept elsewhere.
@@ -120,22 +119,20 @@ def audit(
     Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
     """
     report = AuditReport(approvals=approvals)
-    folded = 0
-    met = kept is None
+    met, head = kept is None, b""
     controls, sealed = Controls(), SealedAudit(store, authority)
-    for stored in store.scan():  # 1
-        report.add(check_entry(stored, report.head_seq))
-        controls.read(stored)
-        sealed.read(stored.leaf)
+    for seq, envelope, leaf in placed(store):  # 1
+        if seq != report.head_seq + 1 or leaf_hash(envelope) != leaf:
+            report.add(place_faults(store, seq, report.head_seq))
+        controls.take(seq, envelope)
+        sealed.read(leaf)
         if heads is not None:
-            heads.read(stored.leaf)
-        if stored.version == 1 and store.projection(stored.action_id) is None:
-            what = f"Action {stored.action_id} has entries and no projection."
-            report.add([Fault("projection.missing", what, stored.seq, stored.action_id)])
-        met = met or (stored.seq, stored.leaf.hex()) == kept
+            heads.read(leaf)
+        met = met or (seq, leaf.hex()) == kept
         report.events += 1
-        report.head_seq, report.head_leaf = stored.seq, stored.leaf.hex()
+        report.head_seq, head = seq, leaf
         progress(report.events)
+    report.head_leaf = head.hex()
     if kept is not None:
         report.truncation = f"checked against the head that was kept at entry {kept[0]}; not beyond it"
         if not met:
@@ -145,11 +142,9 @@ def audit(
         report.add(Fault(code, what) for code, what in heads.faults())
     report.add(Fault(code, what) for code, what in sealed.faults())
     report.checkpoints, report.sealed = sealed.checkpoints, sealed.size
-    seen: dict[tuple[str, str], None] = {}
-    for stored_projection in store.projections():
-        folded += _audit_action(store, stored_projection, report, seen)
-        controls.tenants.add(stored_projection.projection.tenant)
-        progress(report.events + report.actions)
+    folded = _audit_actions(store, report, controls, progress)
+    if folded != report.events:
+        report.add(_orphans(store))
     if folded != report.events and report.ok:
         what = f"The log has {report.events} entries and the actions {folded}: some belong to none."
         report.add([Fault("log.orphan", what)])
@@ -162,77 +157,100 @@ def audit(
     return report
 
 
-# --- 1. entries ---
-
-
-def check_entry(stored: StoredEvent, previous_seq: int) -> Iterator[Fault]:
-    """One entry by itself: its place in the log, its canonical envelope, its columns and its leaf hash."""
-
-    def fault(code: str, what: str) -> Fault:
-        return Fault(code, what, stored.seq, stored.action_id, stored.version)
-
-    if stored.seq != previous_seq + 1:
-        yield fault("log.gap", f"Entry {stored.seq} follows entry {previous_seq}.")
-    if leaf_hash(stored.envelope) != stored.leaf:
-        yield fault("entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
-    try:
-        opened = open_envelope(stored.envelope)
-        canonical = envelope_bytes(parse_json(stored.envelope)) == stored.envelope
-    except ReadbackError as error:
-        yield fault("entry.envelope", f"Entry {stored.seq} cannot be read: {error.message}")
-        return
-    if not canonical:
-        yield fault("entry.envelope", f"Entry {stored.seq} is not in canonical form.")
-    columns = {
-        "action_id": (stored.action_id, opened.action_id),
-        "version": (stored.version, opened.version),
-        "kind": (stored.kind, opened.event.kind.value),
-        "at_us": (stored.at_us, opened.event.at_us),
-    }
-    for name, (column, sealed) in columns.items():
-        if column != sealed:
-            yield fault("entry.column", f"Entry {stored.seq} has {name} {column!r} beside a sealed {sealed!r}.")
-
-
 # --- 2. actions ---
 
 
+@dataclass(slots=True)
+class _Look:
+    """One action as it was read: its projection, its entries, and what they say as far as they are entries."""
+
+    held: StoredProjection
+    events: list[StoredEvent]
+    opened: list[Opened]
+    faults: list[Fault]
+
+
+def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, progress: Callable[[int], None]) -> int:
+    """All of them, a few at a time; how many of the entries that were scanned are theirs."""
+    seen: dict[tuple[str, str], None] = {}
+    shelf, folded = Shelf(store), 0
+    histories = store.histories()
+    while some := list(islice(histories, ACTIONS_AT_ONCE)):
+        looks = [_look(store, held, events) for held, events in some]
+        refs = ((each.held.projection.tenant, one) for each in looks for one in _refs(each.opened))
+        keys = ((each.held.projection.tenant, each.held.projection.key_hash) for each in looks)
+        shelf.fill((at for at in refs if at not in seen), keys)
+        for look in looks:
+            folded += _audit_action(store, shelf, look, report, seen)
+            controls.tenants.add(look.held.projection.tenant)
+            progress(report.events + folded)
+    return folded
+
+
+def _refs(opened: list[Opened]) -> Iterator[str]:
+    for one in opened:
+        yield from one.event.refs.values()
+
+
+def _look(store: LedgerStore, held: StoredProjection, events: list[StoredEvent]) -> _Look:
+    """One that is moved on while it is looked at is looked at again."""
+    action_id = held.projection.action_id
+    for _ in range(LOOKS_MAX):
+        if len(events) == held.version:
+            break
+        events, again = store.events(action_id), store.projection(action_id)
+        if again is None or again.version == held.version:
+            held = again or held
+            break
+        held = again
+    faults: list[Fault] = []
+    opened = [one for one in (opened_entry(each, faults) for each in events) if one is not None]
+    return _Look(held, events, opened, faults)
+
+
+def _orphans(store: LedgerStore) -> Iterator[Fault]:
+    """Entries whose action has no projection, which nobody has folded."""
+    for stored in store.scan():
+        if store.projection(stored.action_id) is None:
+            faults: list[Fault] = []
+            opened_entry(stored, faults)
+            yield from faults
+            if stored.version == 1:
+                what = f"Action {stored.action_id} has entries and no projection."
+                yield fault_at(stored, "projection.missing", what)
+
+
 def _audit_action(
-    store: LedgerStore, held: StoredProjection, report: AuditReport, seen: dict[tuple[str, str], None]
+    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
 ) -> int:
     """One action; how many of the entries that were scanned are its own."""
     report.actions += 1
-    action_id = held.projection.action_id
-    for _ in range(LOOKS_MAX):
-        events = store.events(action_id)
-        again = store.projection(action_id)
-        if again is not None and again.version == held.version:
-            held = again  # a wake may have moved its due time meanwhile
-            break
-        held = again or held
-    else:
-        events = [each for each in events if each.version <= held.version]
+    events = look.events
     if events and events[0].seq > report.head_seq:
         return 0  # begun after the scan
-    report.add(_check_folded(store, held, events, report, seen))
-    return sum(1 for each in events if each.seq <= report.head_seq)
+    report.add(look.faults)
+    report.add(_check_folded(store, shelf, look, report, seen))
+    return len(events) if not events or events[-1].seq <= report.head_seq else _until(events, report.head_seq)
+
+
+def _until(events: list[StoredEvent], seq: int) -> int:
+    return sum(1 for each in events if each.seq <= seq)
 
 
 def _check_folded(
-    store: LedgerStore,
-    held: StoredProjection,
-    events: list[StoredEvent],
-    report: AuditReport,
-    seen: dict[tuple[str, str], None],
+    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
 ) -> Iterator[Fault]:
+    held, events, opened = look.held, look.events, look.opened
     projection = held.projection
     last = events[-1] if events else None
 
     def fault(code: str, what: str) -> Fault:
         return Fault(code, what, last.seq if last else 0, projection.action_id, held.version)
 
+    if len(opened) < len(events):
+        yield fault("action.fold", f"The entries of action {projection.action_id} cannot all be read.")
+        return
     try:
-        opened = [open_envelope(each.envelope) for each in events]
         saga = fold_saga(events) if audit_saga.is_saga(opened) else None
         leaves = [each.leaf for each in events]
         action = fold_opened(zip(opened, leaves, strict=True)) if saga is None else None
@@ -246,8 +264,10 @@ def _check_folded(
     if saga is not None:
         wanted = projection_of_saga(saga)
         yield from (fault("projection.column", what) for what in _differences(held, wanted, saga.version))
-        yield from (fault("evidence", what) for what in _evidence(store, projection.tenant, opened, report, seen))
-        found = audit_saga.check_saga(store, saga, opened, lambda digest: _loaded(store, saga.tenant, digest))
+        yield from (
+            fault("evidence", what) for what in _evidence(store, shelf, projection.tenant, opened, report, seen)
+        )
+        found = audit_saga.check_saga(store, saga, opened, lambda digest: shelf.loaded(saga.tenant, digest))
         yield from (fault(code, what) for code, what in found)
         return
     if action is None:
@@ -255,20 +275,22 @@ def _check_folded(
         return
     yield from (fault("projection.column", what) for what in _differences(held, projection_of(action), action.version))
     yield from (fault("action.identity", what) for what in _recomputed(action, opened[0]))
-    yield from (fault("evidence", what) for what in _evidence(store, action.tenant, opened, report, seen))
-    yield from (fault("evidence", what) for what in _request(store, action))
+    yield from (fault("evidence", what) for what in _evidence(store, shelf, action.tenant, opened, report, seen))
+    yield from (fault("evidence", what) for what in _request(shelf, action))
     yield from (fault(code, what) for code, what in audit_saga.check_member(store, action))
-    yield from (fault("key", what) for what in _key(store, action, report))
+    yield from (fault("key", what) for what in _key(store, shelf, action, report))
     yield from (fault("reliance", what) for what in audit_claims.not_kept(store, action))
     if action.approval is not None or action.attempts:
-        contract = _loaded(store, action.tenant, action.contract_ref)
-        request = _loaded(store, action.tenant, action.request_ref)
+        contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
+        request = shelf.loaded(action.tenant, action.request_ref)
         wrong = approval_faults(store, action, opened, contract, request, report.approvals)
         yield from (fault("approval", what) for what in wrong)
 
 
 def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
     """Each column of the projection against the same column folded again."""
+    if held.projection == wanted and held.version == entries:
+        return  # as most are
     for column in fields(Projection):
         found, folded = getattr(held.projection, column.name), getattr(wanted, column.name)
         if column.name in LEASED or found == folded:
@@ -295,7 +317,12 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 
 
 def _evidence(
-    store: LedgerStore, tenant: str, opened: list[Opened], report: AuditReport, seen: dict[tuple[str, str], None]
+    store: LedgerStore,
+    shelf: Shelf,
+    tenant: str,
+    opened: list[Opened],
+    report: AuditReport,
+    seen: dict[tuple[str, str], None],
 ) -> Iterator[str]:
     let_go = let_go_by(opened)
     for one in opened:
@@ -306,7 +333,7 @@ def _evidence(
             report.evidence += 1
             what = f"The {name} of action {one.action_id}, version {one.version}"
             try:
-                found = store.evidence(tenant, digest)
+                found = shelf.evidence(tenant, digest)
             except StoreCorruptError as error:
                 yield f"{what}: {error.message}"
                 continue
@@ -320,10 +347,10 @@ def _evidence(
                 seen[at] = None
 
 
-def _request(store: LedgerStore, action: Action) -> Iterator[str]:
+def _request(shelf: Shelf, action: Action) -> Iterator[str]:
     """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
-    request = _loaded(store, action.tenant, action.request_ref)
-    contract = _loaded(store, action.tenant, action.contract_ref)
+    request = shelf.loaded(action.tenant, action.request_ref)
+    contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
     requested, named = request.get("requested"), contract.get("key_fields")
     given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}
@@ -343,17 +370,6 @@ def _request(store: LedgerStore, action: Action) -> Iterator[str]:
         yield f"Action {action.id} has another request than its request hash says."
 
 
-def _loaded(store: LedgerStore, tenant: str, digest: str) -> dict[str, Json]:
-    try:
-        found = store.evidence(tenant, digest)
-        body = parse_json(found.body) if found is not None else None
-    except (StoreCorruptError, ReadbackError) as error:
-        if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
-            raise
-        return {}  # named already, by its digest
-    return body if isinstance(body, dict) else {}
-
-
 def _redacted(value: Json) -> bool:
     if isinstance(value, dict):
         return REDACTED in value or any(_redacted(below) for below in value.values())
@@ -363,10 +379,10 @@ def _redacted(value: Json) -> bool:
 # --- 4. idempotency ---
 
 
-def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[str]:
+def _key(store: LedgerStore, shelf: Shelf, action: Action, report: AuditReport) -> Iterator[str]:
     if action.attempts == 0 and action.approval is None and not action.reserved:
         return
-    record = store.key(action.tenant, action.key_hash)
+    record = shelf.key(action.tenant, action.key_hash)
     if record is None:
         yield f"Action {action.id} was attempted, and its idempotency record is not there."
         return
@@ -381,6 +397,8 @@ def _key(store: LedgerStore, action: Action, report: AuditReport) -> Iterator[st
     wanted = KeyRecord(
         action.tenant, action.key_hash, action.request_hash, action.id, status.value, action.created_us, until_us
     )
+    if record == wanted:
+        return
     for column in fields(KeyRecord):
         found, folded = getattr(record, column.name), getattr(wanted, column.name)
         if found != folded:

@@ -16,8 +16,6 @@ from readback.lifecycle.control import Control
 from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
 
 LOOKS_MAX: Final = 5
-MARKS: Final = (b'"frozen_for"', b'"severity"', b'"lift"', b'"closes"')
-"""An entry without any of these keys does nothing beside its action, and is not opened for it."""
 
 
 @dataclass(slots=True)
@@ -35,11 +33,15 @@ class Controls:
 
     def read(self, stored: StoredEvent) -> None:
         """One more entry of the log, in its order. One that cannot be opened is named elsewhere."""
-        self._read = stored.seq
-        if not any(mark in stored.envelope for mark in MARKS):
+        self.take(stored.seq, stored.envelope)
+
+    def take(self, seq: int, envelope: bytes) -> None:
+        """The same, by its place and its bytes."""
+        self._read = seq
+        if not _is_marked(envelope):
             return
         try:
-            self.heard(open_envelope(stored.envelope))
+            self.heard(open_envelope(envelope))
         except (ReadbackError, KeyError, ValueError, TypeError):
             return
 
@@ -108,6 +110,11 @@ class Controls:
                 yield found.action_id, f"Incident {at[1]} is there, and no entry opened it."
             elif found != wanted:
                 yield found.action_id, f"Incident {at[1]} is {_differences(found, wanted)}."
+
+
+def _is_marked(envelope: bytes) -> bool:
+    """An entry without any of these keys does nothing beside its action, and is not opened for it."""
+    return b'"severity"' in envelope or b'"frozen_for"' in envelope or b'"lift"' in envelope or b'"closes"' in envelope
 
 
 def _differences(found: Freeze | Incident, wanted: Freeze | Incident) -> str:

@@ -26,6 +26,7 @@ class SealedEvent:
     leaf: bytes
 
 
+@swift
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
     """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action."""
@@ -429,6 +430,18 @@ class LedgerStore(SealedLog, Outbox, Protocol):
 
     def projections(self) -> Iterator[StoredProjection]:
         """Every projection, by action id, streamed."""
+        ...
+
+    def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
+        """Every action by its id with all its events, streamed. The events may be younger than the projection."""
+        ...
+
+    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        """Media and bytes of evidence, as kept and not recomputed, many at a time. May leave out what is large."""
+        ...
+
+    def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
+        """The idempotency records under these keys, as far as there are some."""
         ...
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ from readback.ports.store_rules import (
     paced,
     refuse_malformed,
 )
-from readback.testing.store_memory_log import MemoryLog, SealedContent
+from readback.testing.store_memory_log import Kept, MemoryLog, SealedContent
 from readback.testing.store_memory_outbox import MemoryOutbox, OutboxContent
 
 
@@ -405,6 +405,9 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     def _entries(self) -> list[StoredEvent]:
         return self._content.log
+
+    def _kept(self) -> Kept:
+        return Kept(self._content.actions, self._content.events, self._content.evidence, self._content.keys)
 
     def _outbox(self) -> OutboxContent:
         return self._content.outbox

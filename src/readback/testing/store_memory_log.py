@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import StoredEvent
+from readback.ports.store import Evidence, KeyRecord, StoredEvent, StoredProjection
 
 
 @dataclass(slots=True)
@@ -20,6 +20,16 @@ class SealedContent:
     marks: dict[str, AnchorMark] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Kept:
+    """The store's own content, as far as it is read here."""
+
+    actions: dict[str, StoredProjection]
+    events: dict[str, list[StoredEvent]]
+    evidence: dict[tuple[str, str], Evidence]
+    keys: dict[tuple[str, str], KeyRecord]
+
+
 class MemoryLog:
     """Keeps the promises of `SealedLog`. The store brings the lock, the entries and the content."""
 
@@ -28,6 +38,25 @@ class MemoryLog:
 
     def _entries(self) -> list[StoredEvent]:
         raise NotImplementedError
+
+    def _kept(self) -> Kept:
+        raise NotImplementedError
+
+    def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
+        with self._open():
+            kept = self._kept()
+            found = [(kept.actions[name], list(kept.events.get(name, ()))) for name in sorted(kept.actions)]
+        yield from found
+
+    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        with self._open():
+            found = {digest: self._kept().evidence.get((tenant, digest)) for digest in digests}
+        return {digest: (held.media, held.body) for digest, held in found.items() if held is not None}
+
+    def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
+        with self._open():
+            found = {key: self._kept().keys.get((tenant, key)) for key in key_hashes}
+        return {key: record for key, record in found.items() if record is not None}
 
     def _open(self) -> threading.Lock:
         raise NotImplementedError

@@ -6,6 +6,7 @@ keeps.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -14,10 +15,15 @@ from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.writing import Transaction
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
+from readback.ports.store import KeyRecord, StoredEvent, StoredProjection
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
+ACTIONS_A_PIECE: Final = 128
+BODY_AT_ONCE_MAX: Final = 65_536
+"""Larger evidence is fetched by itself, so that what is at hand stays small."""
 
+_HEX: Final = re.compile("(?:[0-9a-f]{2})+")
 _ENTRIES: Final = "SELECT seq, envelope, leaf FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
 _TILE: Final = "SELECT hashes FROM tile WHERE level = ? AND place = ?"
 _TILES: Final = "SELECT level, place, hashes FROM tile WHERE (level, place) > (?, ?) ORDER BY level, place LIMIT ?"
@@ -77,6 +83,22 @@ class MarkWork:
         transaction.one(_PUT_MARK, (self.mark.name, self.mark.size, self.mark.at_us, self.mark.said))
 
 
+def _of_tenant(columns: str, table: str, name: str, more: str = "") -> str:
+    """Rows of one tenant by one column, so many at a time."""
+    marks = ", ".join("?" * rows.LOOKED_UP_AT_ONCE)
+    return rows.statement("SELECT", columns, "FROM", table, "WHERE tenant = ? AND", name, "IN (", marks, ")", more)
+
+
+_BODIES: Final = _of_tenant("digest, media, body", "evidence", "digest", f"AND length(body) <= {BODY_AT_ONCE_MAX}")
+_KEYS: Final = _of_tenant(rows.KEY_COLUMNS, "idempotency", "key_hash")
+_ACTIONS: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ? ORDER BY action_id LIMIT ?"
+)
+_EVENTS_OF: Final = rows.statement(
+    "SELECT", rows.EVENT_COLUMNS, "FROM event WHERE action_id > ? AND action_id <= ? ORDER BY action_id, version"
+)
+
+
 class SealedQueries:
     """The sealed half of the store port. `_many_rows` and `_submit` are the store's."""
 
@@ -87,6 +109,33 @@ class SealedQueries:
 
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         return cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
+
+    def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
+        after = ""
+        while piece := self._many_rows(_ACTIONS, (after, ACTIONS_A_PIECE)):
+            held = [rows.stored_projection(row) for row in piece]
+            last = held[-1].projection.action_id
+            events: dict[str, list[StoredEvent]] = {}
+            for row in self._many_rows(_EVENTS_OF, (after, last)):
+                event = rows.stored_event(row)
+                events.setdefault(event.action_id, []).append(event)
+            for each in held:
+                yield each, events.get(each.projection.action_id, [])
+            after = last
+
+    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+        raw = [bytes.fromhex(digest) for digest in digests if _HEX.fullmatch(digest)]
+        found = self._of_tenant(_BODIES, tenant, raw)
+        return {cast("bytes", row[0]).hex(): cast("tuple[str, bytes]", row[1:]) for row in found}
+
+    def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
+        found = [rows.key_record(row) for row in self._of_tenant(_KEYS, tenant, key_hashes)]
+        return {record.key_hash: record for record in found}
+
+    def _of_tenant(self, sql: str, tenant: str, names: Sequence[rows.Value]) -> Iterator[rows.Row]:
+        for at in range(0, len(names), rows.LOOKED_UP_AT_ONCE):
+            some = names[at : at + rows.LOOKED_UP_AT_ONCE]
+            yield from self._many_rows(sql, (tenant, *some, *[None] * (rows.LOOKED_UP_AT_ONCE - len(some))))
 
     def tile(self, level: int, place: int) -> bytes | None:
         found = self._many_rows(_TILE, (level, place))

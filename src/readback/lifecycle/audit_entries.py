@@ -1,0 +1,75 @@
+"""The part of the audit that looks at each entry by itself: its place and leaf hash, its envelope and its columns.
+
+Called by audit, in two steps: where an entry stands and what it hashes to, in the order of the log; and what it says,
+when its action is folded, so that no envelope is opened twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import ReadbackError, envelope_bytes, parse_json
+from readback.domain.events import Opened, opened_of
+from readback.ledger.leaf import leaf_hash
+from readback.ports.store import LedgerStore, StoredEvent
+
+ENTRIES_A_PIECE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `seq` 0: of no single entry; `code` is stable."""
+
+    code: str
+    what: str
+    seq: int = 0
+    action_id: str = ""
+    version: int = 0
+
+
+def fault_at(stored: StoredEvent, code: str, what: str) -> Fault:
+    """A fault of one entry."""
+    return Fault(code, what, stored.seq, stored.action_id, stored.version)
+
+
+def placed(store: LedgerStore) -> Iterator[tuple[int, bytes, bytes]]:
+    """Place, envelope and leaf hash of every entry, in order, in flat memory."""
+    after = 0
+    while piece := store.entries(after, ENTRIES_A_PIECE):
+        yield from piece
+        after = piece[-1][0]
+
+
+def place_faults(store: LedgerStore, seq: int, previous_seq: int) -> Iterator[Fault]:
+    """Says what is wrong with the place or the leaf hash of an entry, once something is."""
+    stored = next(store.scan(seq - 1))
+    if stored.seq != previous_seq + 1:
+        yield fault_at(stored, "log.gap", f"Entry {stored.seq} follows entry {previous_seq}.")
+    if leaf_hash(stored.envelope) != stored.leaf:
+        yield fault_at(stored, "entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
+
+
+def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
+    """What an entry says; what is wrong with its form or its columns goes into `faults`. None where it is no entry."""
+    try:
+        raw = parse_json(stored.envelope)
+        opened = opened_of(raw)
+        # What is not data has the types that it must have: only data is looked through, and all where it is not ASCII.
+        filled = opened.event.data if stored.envelope.isascii() else None
+        canonical = envelope_bytes(raw, filled) == stored.envelope
+    except ReadbackError as error:
+        faults.append(fault_at(stored, "entry.envelope", f"Entry {stored.seq} cannot be read: {error.message}"))
+        return None
+    if not canonical:
+        faults.append(fault_at(stored, "entry.envelope", f"Entry {stored.seq} is not in canonical form."))
+    event = opened.event
+    columns = (stored.action_id, stored.version, stored.kind, stored.at_us)
+    sealed = (opened.action_id, opened.version, event.kind._value_, event.at_us)
+    if columns != sealed:
+        for name, one, other in zip(("action_id", "version", "kind", "at_us"), columns, sealed, strict=True):
+            if one != other:
+                what = f"Entry {stored.seq} has {name} {one!r} beside a sealed {other!r}."
+                faults.append(fault_at(stored, "entry.column", what))
+    return opened
