@@ -22,8 +22,8 @@ class Desktop:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.api = HttpExecutor(service.url, timeout_s=5, sole=True)
-        self.records = HttpSource("records", service.url, canary="/health", timeout_s=5)
+        self.api = HttpExecutor(service.url, timeout_s=60, sole=True)
+        self.records = HttpSource("records", service.url, canary="/health", timeout_s=60)
 
     def create_action(self, **choices: Any) -> ResourceAction:
         return verified_create(self.api, self.records, ORDER, **choices)

@@ -27,8 +27,8 @@ class Shop:
     def __init__(self, server: S3Server, bucket: str = BUCKET) -> None:
         self.server = server
         self.folder = Path()
-        self.store = S3Executor("store", bucket, **server.access, timeout_s=5, part_bytes=5_242_880, sole=True)
-        self.shelf = S3Source("shelf", bucket, **server.access, timeout_s=5)
+        self.store = S3Executor("store", bucket, **server.access, timeout_s=60, part_bytes=5_242_880, sole=True)
+        self.shelf = S3Source("shelf", bucket, **server.access, timeout_s=60)
 
     def file(self, data: bytes, name: str = "report.txt") -> Path:
         path = self.folder / name
@@ -209,7 +209,7 @@ def test_absence_is_believed_where_the_bucket_is_shown_and_not_else(s3: S3Server
 
 
 def test_an_upload_that_was_refused_says_so_and_is_read_back(shop: Shop, desk: Desk, fresh: Fresh) -> None:
-    store = S3Executor("store", fresh("nowhere"), **shop.server.access, timeout_s=5)
+    store = S3Executor("store", fresh("nowhere"), **shop.server.access, timeout_s=60)
     with desk.open() as rb:
         key = fresh("refused")
         told = rb.run(verified_upload(store, shop.shelf)(key=key, **measured(shop.file(b"."))), operation="r")

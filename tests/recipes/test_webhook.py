@@ -26,8 +26,8 @@ class Hook:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.sender = HttpExecutor(service.url, timeout_s=5, sole=True)
-        self.store = HttpSource("receipts", service.url, canary="/health", timeout_s=5)
+        self.sender = HttpExecutor(service.url, timeout_s=60, sole=True)
+        self.store = HttpSource("receipts", service.url, canary="/health", timeout_s=60)
 
     def action(self, **choices: Any) -> WebhookAction:
         return verified_webhook(self.sender, HttpReceipts(self.store), path="/hook", **choices)

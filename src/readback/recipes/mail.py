@@ -51,7 +51,8 @@ def verified_mail(
     `mailbox` proves what it says of itself: the recipient's own folders prove delivery, the sender's folder of sent
     mail only submission; the outcome says which. A mapping has a mailbox for each recipient, all of one kind. The
     looks are `SCHEDULE` after the answer, the last of them at the close of `WINDOW`, and go on ever more slowly until
-    `LATE_WINDOW` has passed. `choices` change what the contract says.
+    `LATE_WINDOW` has passed: what was accepted and is not there is contested at the close of the former, and retracted
+    at the end of the latter. `choices` change what the contract says.
     """
     boxes = mailbox if isinstance(mailbox, Mapping) else None
     one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
