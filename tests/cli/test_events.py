@@ -79,7 +79,7 @@ def test_what_died_is_listed_and_sent_again(desk: Desk, bus: Path) -> None:
     assert answer == {"taken": [row["id"] for row in dead[1:]], "left": []}
     assert [event["id"] for event in lines(bus)][1:] == [row["id"] for row in dead]
     assert desk("events", "dead", "--json", code=0).json == []
-    assert desk("ledger", "verify", code=0)
+    desk("ledger", "verify", code=0)
 
 
 def test_another_tenants_letters_and_messages_are_not_seen(desk: Desk, bus: Path) -> None:

@@ -116,14 +116,15 @@ def test_a_process_killed_in_the_middle_loses_nothing_and_tells_twice_only_under
 ) -> None:
     victims: list[subprocess.Popen[bytes]] = []
 
+    ready = threading.Event()
+
     def kill(at: int) -> None:
         if at == number:
+            assert ready.wait(PATIENCE_SECONDS)
             victims[0].send_signal(signal.SIGKILL)
             victims[0].wait(PATIENCE_SECONDS)
 
-    ready = threading.Event()
-    receiver.before = lambda at: (ready.wait(PATIENCE_SECONDS) and moment == "before" and kill(at)) and None
-    receiver.after = lambda at: (moment == "after" and kill(at)) and None
+    setattr(receiver, moment, kill)
     victims.append(start(url, receiver))
     ready.set()
     assert victims[0].wait(PATIENCE_SECONDS) == -signal.SIGKILL
