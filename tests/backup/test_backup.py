@@ -81,10 +81,12 @@ def test_writers_in_other_threads_are_not_stopped_by_a_copy(shelf: Shelf) -> Non
 
         writer = threading.Thread(target=write)
         writer.start()
-        for number in range(3):
-            bootstrap.backup(shelf.url, shelf.folder / f"copy{number}.db", silent)
-        stop.set()
-        writer.join()
+        try:
+            for number in range(3):
+                bootstrap.backup(shelf.url, shelf.folder / f"copy{number}.db", silent)
+        finally:
+            stop.set()
+            writer.join()
     assert failed == []
     for number in range(3):
         copy = bootstrap.store(f"sqlite:///{shelf.folder / f'copy{number}.db'}", read_only=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import apsw
 import pytest
 
-from readback import Outcome, bootstrap
+from readback import AsyncReadback, Outcome, bootstrap
+from readback.adapters.store_sqlite import open_sqlite_store
+from readback.domain.erasure import Erasing
+from readback.domain.errors import InputError
 from readback.domain.errors_erasure import ErasureError
 from readback.domain.events import open_envelope
+from readback.lifecycle import erase as eraser
 from tests.privacy.conftest import Book, Shelf, write_of
 
 WHY: Any = {"who": "human:dpo", "reason": "Ana asked for it."}
@@ -157,3 +163,137 @@ def test_what_is_at_work_is_not_erased_and_nothing_that_was_named_beside_it(shel
         assert rb.get(settled.id).erased
     assert b"lost" in shelf.files()
     assert shelf.audited().faults == []
+
+
+@pytest.mark.requirement("PRIVACY-bytes-gone", "PRIVACY-shared-kept")
+def test_what_many_share_goes_with_the_last_of_them_however_they_are_taken(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few at a time: what the first of them share with later ones stays until those are reached."""
+    monkeypatch.setattr(eraser, "ACTIONS_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(eraser, "APPENDS_AT_ONCE_MAX", 2)
+    shelf.fill({f"p{n}": f"shared-{n % 2}" for n in range(11)})
+    done: list[int] = []
+    with shelf.open() as rb:
+        store = rb._session.store
+        result = eraser.erase(store, Erasing("acme", "human:dpo", "x"), shelf.runtime.now_us(), progress=done.append)
+        assert (result.actions, result.shared, result.gone) == (11, 0, True)
+        assert done == [3, 6, 9, 11]
+        assert b"shared-" not in shelf.files()
+    assert shelf.audited().faults == []
+
+
+@pytest.mark.requirement("PRIVACY-shared-kept", "PRIVACY-audit")
+@pytest.mark.parametrize("when", ["looked around", "about to commit"])
+def test_an_action_that_comes_while_another_is_erased_keeps_what_it_refers_to(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    made = shelf.fill({"p": "said by both"})["p"]
+    with shelf.open() as rb, shelf.open() as other:
+        store = rb._session.store
+
+        def comes() -> None:
+            monkeypatch.undo()
+            other.run(shelf.write(page="p", text="said by both"), operation="other")
+
+        if when == "about to commit":
+            append = store.append
+
+            def appends(batch: Any) -> Any:
+                comes()
+                return append(batch)
+
+            monkeypatch.setattr(store, "append", appends)
+        else:
+            around = eraser._Piece.look_around
+
+            def looks(piece: Any) -> None:
+                around(piece)
+                comes()
+
+            monkeypatch.setattr(eraser._Piece, "look_around", looks)
+        rb.erase(made.id, **WHY)
+        assert rb.get(made.id).erased
+    assert b"said by both" in shelf.files()
+    assert shelf.audited().faults == []
+
+
+@pytest.mark.requirement("PRIVACY-audit", "PRIVACY-at-work-refused")
+def test_an_action_that_is_moved_on_while_it_is_erased_keeps_everything(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = shelf.fill({"p": "one of two", "q": "two of two"})
+    with shelf.open() as rb:
+        store = rb._session.store
+        append = store.append
+
+        def moved_on(batch: Any) -> Any:
+            monkeypatch.undo()
+            store.lease(made["p"].id, "somebody", shelf.runtime.now_us(), shelf.runtime.now_us() + 1)
+            return append(batch)
+
+        monkeypatch.setattr(store, "append", moved_on)
+        moment = _moment(shelf) + timedelta(seconds=1)
+        result = rb.erase(before=moment, **WHY)
+        assert (result.actions, result.at_work_total) == (1, 1)
+        assert result.at_work[0].why == "it was moved on just now"
+        assert not rb.get(made["p"].id).erased
+    assert b"one of two" in shelf.files()
+    assert b"two of two" not in shelf.files()
+    assert shelf.audited().faults == []
+
+
+@pytest.mark.requirement("PRIVACY-erase-by-age")
+def test_the_async_client_erases_too_and_a_dry_run_changes_nothing(shelf: Shelf) -> None:
+    made = shelf.fill({"p": "async words"})["p"]
+
+    async def go() -> None:
+        given: Any = {"tenant": "acme", "principal": "agent:ops", "runtime": shelf.runtime}
+        async with AsyncReadback.open(shelf.url, **given) as rb:
+            dry = await rb.erase(made.id, dry_run=True, **WHY)
+            assert (dry.dry_run, dry.actions, dry.pieces) == (True, 1, 4)
+            assert not (await rb.get(made.id)).erased
+            done = await rb.erase(made.id, **WHY)
+            assert (done.actions, done.pieces) == (1, 4)
+            assert (await rb.get(made.id)).erased
+
+    asyncio.run(go())
+    assert b"async words" not in shelf.files()
+
+
+@pytest.mark.requirement("PRIVACY-erase-by-age")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"before": datetime(2026, 1, 1)},  # noqa: DTZ001 - that is what is wrong with it
+        {"id_or_stamp": "x", "before": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"before": datetime(2026, 1, 1, tzinfo=UTC), "reason": " "},
+        {"before": datetime(2026, 1, 1, tzinfo=UTC), "reason": "x" * 5_000},
+        {"before": datetime(2026, 1, 1, tzinfo=UTC), "who": ""},
+    ],
+)
+def test_what_is_no_order_erases_nothing(shelf: Shelf, given: dict[str, Any]) -> None:
+    shelf.fill({"p": "words"})
+    with shelf.open() as rb, pytest.raises(InputError):
+        rb.erase(**{**WHY, **given})
+    assert b"words" in shelf.files()
+
+
+@pytest.mark.requirement("PRIVACY-bytes-gone")
+def test_a_reader_that_holds_on_to_old_pages_is_said_and_the_next_erasure_cleans_up(shelf: Shelf) -> None:
+    made = shelf.fill({"p": "held words"})["p"]
+    reader = apsw.Connection(str(shelf.path))
+    with shelf.open() as rb:
+        rb.run(
+            shelf.write(page="q", text="other"), operation="q"
+        )  # what the reader sees is in the log, not folded back
+        reader.execute("begin")
+        reader.execute("select count(*) from evidence").fetchall()
+        store = open_sqlite_store(shelf.path, busy_timeout_ms=50)
+        done = eraser.erase(store, Erasing("acme", "human:dpo", "x", (made.id,)), shelf.runtime.now_us())
+        store.close()
+        assert (done.actions, done.gone) == (1, False)
+        reader.close()
+        assert rb.erase(made.id, **WHY).gone
+        assert b"held words" not in shelf.files()

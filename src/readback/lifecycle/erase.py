@@ -49,10 +49,9 @@ def erase(
     Raises NotFoundError for a named action that the tenant does not have and ErasureError for one that is at work, and
     has erased nothing then; StoreError where the store fails, and what was erased by then is erased.
     """
-    result = Erased(dry_run=dry_run)
-    done = 0
+    result, kept, done = Erased(dry_run=dry_run), set[str](), 0
     for some in _in_pieces(_chosen(store, order, now_us, result)):  # 1
-        piece = _Piece(store, order, now_us, result)
+        piece = _Piece(store, order, now_us, result, kept)
         for held in some:
             piece.take(held)
         piece.look_around()  # 3
@@ -62,6 +61,7 @@ def erase(
             piece.erase()
         done += len(some)
         progress(done)
+    result.shared = len(kept)
     if not dry_run:
         result.gone = store.purge()  # 5
     return result
@@ -149,6 +149,8 @@ class _Piece:
     order: Erasing
     now_us: int
     result: Erased
+    kept: set[str]
+    """Payloads of what was erased up to here that stay for another action's sake; a later piece may end that."""
     candidates: list[_Candidate] = field(default_factory=list)
     looked_at: set[str] = field(default_factory=set)
     last: dict[str, str] = field(default_factory=dict)
@@ -208,6 +210,14 @@ class _Piece:
         found = {digest for one in opened for digest in payloads(one.event) if digest in self.last}
         return found - let_go_by(opened) if found else found
 
+    def _catch_up(self) -> None:
+        """What was appended since: so that the store has little to look at again inside its transaction."""
+        for stored in self.store.scan(self.as_of):
+            self.as_of = stored.seq
+            if stored.kind != EventKind.ERASED.value and stored.action_id not in self.looked_at:
+                opened = open_envelope(stored.envelope)
+                self.shared.update(digest for digest in payloads(opened.event) if digest in self.last)
+
     def count(self) -> None:
         """What `erase` would do."""
         for each in self._worth_it():
@@ -221,6 +231,7 @@ class _Piece:
         for each in self._worth_it():
             if len(waiting) == APPENDS_AT_ONCE_MAX or not among.isdisjoint(each.digests):
                 self._commit(waiting)
+                self._catch_up()
                 waiting, among = [], set()
             waiting.append((each, self._append(each)))
             among.update(each.digests)
@@ -239,9 +250,10 @@ class _Piece:
         return [digest for digest in each.digests if self.last[digest] == mine and digest not in self.shared]
 
     def _counted(self, each: _Candidate) -> None:
-        mine = each.record.id
-        self.result.pieces += len(self._goes(each))
-        self.result.shared += sum(1 for digest in each.digests if self.last[digest] == mine and digest in self.shared)
+        gone = self._goes(each)
+        self.result.pieces += len(gone)
+        self.kept.difference_update(gone)
+        self.kept.update(digest for digest in each.digests if digest in self.shared)
 
     def _append(self, each: _Candidate) -> Append:
         record, held = each.record, each.held
