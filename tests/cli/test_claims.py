@@ -26,15 +26,15 @@ def test_a_claim_that_stands_is_checked_with_exit_code_0_and_names_its_entries(d
 def test_what_was_accepted_and_not_verified_is_listed_and_checked_with_exit_code_1(desk: Desk) -> None:
     told = desk.ship("missing", order_id="o-99", how="lie", code=3)
     [found] = desk("claims", "list", "--json", code=0).json
-    assert (found["id"], found["status"], found["reason"]) == (f"{told['id']}:happened", "retracted", "unverified")
+    assert (found["id"], found["status"], found["reason"]) == (f"{told['id']}:happened", "contested", "unverified")
     assert (found["confidence"], found["recommended_action"]) == ("0.99", "investigate")
     assert desk("claims", "check", found["id"], "--json", code=1).json == found
-    assert desk("claims", "check", f"{told['id']}:holds", "--json", code=1).json["status"] == "retracted"
+    assert desk("claims", "check", f"{told['id']}:holds", "--json", code=1).json["status"] == "contested"
     listed = desk("claims", "list", code=0)
     assert "Next: readback claims check CLAIM" in listed.err
     assert "investigate" not in listed.out
     assert "Investigate the mismatch" in desk("claims", "check", found["id"], code=1).out
-    assert "Claim happened: It is retracted" in desk("explain", told["id"]).out
+    assert "Claim happened: It is contested" in desk("explain", told["id"]).out
 
 
 @pytest.mark.requirement("CLAIM-contested")

@@ -80,16 +80,15 @@ def changes_of(
         return ()
     if not path and own is not _C.CONTESTED:
         return ()
-    if action.state in ENDED_WITHOUT or result.verdict is Verdict.REFUTED:
-        return (Change(_K.HAPPENED, _C.RETRACTED, Reason.REFUTED if _is_final(action) else Reason.UNVERIFIED),)
-    reason = Reason.UNVERIFIED if result.why in _LOOKED else Reason.UNDETERMINED
+    refuted = result.verdict is Verdict.REFUTED
+    if action.state in ENDED_WITHOUT or (refuted and _is_final(action)):
+        return (Change(_K.HAPPENED, _C.RETRACTED, Reason.REFUTED),)
+    reason = Reason.UNVERIFIED if refuted or result.why in _LOOKED else Reason.UNDETERMINED
     return (Change(_K.HAPPENED, _C.CONTESTED, reason),) if path else ()
 
 
 def _is_final(action: Action) -> bool:
     """Nothing can change what refutes it: an effect is there, and is wrong, or there is none, and none can follow."""
-    if action.state in ENDED_WITHOUT:
-        return True
     return action.state is not _S.UNKNOWN and (action.judgement.effect_shown or action.judgement.dead)
 
 
