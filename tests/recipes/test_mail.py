@@ -294,6 +294,10 @@ def test_each_recipient_may_have_a_mailbox(post: Post, fresh: Fresh) -> None:
             told = rb.run(action(to=to, subject="Hello", text="."), operation=fresh("each"))
             assert told.verified
             assert shown(told, "mailbox") == to
+        stranger = rb.run(action(to=SHOP, subject="Hello", text="."), operation=fresh("stranger"))
+    assert stranger.attempts == 0  # nothing is sent that could not be looked for
+    with pytest.raises(ContractFieldError):
+        verified_mail(post.smtp, {ANA: post.box(), SHOP: post.box(SHOP, proves="submitted")}, sender=SHOP)
 
 
 @pytest.mark.requirement("RECIPE-mail")

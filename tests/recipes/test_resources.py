@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
+from readback.domain.errors import ContractFieldError
 from readback.recipes import Resource, ResourceAction, verified_create, verified_update
 from readback.sdk.systems import HttpExecutor, HttpSource
 from tests.recipes.api import Service, serving
@@ -77,7 +78,12 @@ def test_an_update_is_made_on_the_very_version_that_was_read(shop: Desktop, desk
     told = shop.update(desk, key)
     assert told.verified
     assert shop.service.conditions[-1] == '"1"'
-    assert shop.update(desk, fresh("nobody")).attempts <= 1
+    assert shop.update(desk, fresh("nobody")).attempts == 0
+    key = fresh("low")
+    shop.service.order(key, n=1, note="old")
+    assert shop.update(desk, key, side_effect="ephemeral_write", name="low").verified
+    with pytest.raises(ContractFieldError):
+        Resource("/orders", "/orders")
 
 
 @pytest.mark.requirement("RECIPE-resource")

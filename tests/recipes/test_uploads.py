@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
+from readback.adapters.source_s3 import CANDIDATES_MAX
 from readback.commands.demo.systems.s3 import Access, S3Server
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, UsageError
 from readback.domain.reading import Presence
@@ -206,6 +207,20 @@ def test_absence_is_believed_where_the_bucket_is_shown_and_not_else(s3: S3Server
         shelf.ping()
         assert shelf.head(context(), fresh("nothing")).presence is Presence.ABSENT
         assert gone.head(context(), "nothing").presence is Presence.NOT_VISIBLE
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_crowded_prefix_hides_no_version_of_the_key_itself(shop: Shop, desk: Desk, fresh: Fresh) -> None:
+    key = fresh("crowd")
+    for number in range(CANDIDATES_MAX + 1):
+        shop.server.put(BUCKET, f"{key}-{number:03}", b".")
+    assert shop.upload(desk, key, b"mine").verified
+    with pytest.raises(ReaderFailedError):
+        shop.shelf.find(context(), f"{key}-")
+    for _ in range(CANDIDATES_MAX + 1):
+        shop.server.put(BUCKET, key, b".")
+    with pytest.raises(ReaderFailedError):
+        shop.shelf.find(context(), key)
 
 
 def test_an_upload_that_was_refused_says_so_and_is_read_back(shop: Shop, desk: Desk, fresh: Fresh) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from readback import Attribution, Discrepancy, Outcome, Verdict
-from readback.domain.errors import ContractFieldError
-from readback.recipes import HttpReceipts, SqlReceipts, WebhookAction, verified_webhook
+from readback import Attribution, Context, Discrepancy, Outcome, Verdict
+from readback.domain.errors import ContractFieldError, UsageError
+from readback.recipes import HttpReceipts, SqlReceipts, WebhookAction, delivery_body, verified_webhook
 from readback.sdk.systems import HttpExecutor, HttpSource, SqlSource
 from tests.recipes.api import Service, serving
 from tests.recipes.conftest import Desk
@@ -146,3 +147,12 @@ def test_receipts_may_stand_in_a_table_of_ones_own(hook: Hook, desk: Desk, fresh
     desk.later(60, action)
     with desk.open() as rb:
         assert rb.get(told.id).verified
+
+
+def test_a_body_is_sent_byte_for_byte_or_made_of_a_value_and_not_both(hook: Hook) -> None:
+    ctx = Context("a", "acme", "agent:desk", "op", "x", "key", "rb-bytes")
+    body = delivery_body("rb-bytes", "order.paid", {"n": 1})
+    assert hook.sender.post(ctx, "/hook", content=body).status_code == 200
+    assert hook.service.deliveries[-1]["sha256"] == sha256(body).hexdigest()
+    with pytest.raises(UsageError):
+        hook.sender.post(ctx, "/hook", content=body, json={})

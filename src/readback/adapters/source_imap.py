@@ -109,6 +109,11 @@ class ImapSource:
         """What a message in these folders proves."""
         return self._proves
 
+    @property
+    def user(self) -> str:
+        """Whose mailbox it is."""
+        return self._user
+
     def by_stamp(self, ctx: Context, *, header: str = STAMP_HEADER) -> Reading:
         """The message that bears the context's stamp in this header, exactly.
 

@@ -99,7 +99,8 @@ class S3Source:
     def find(self, ctx: Context, prefix: str) -> list[Reading]:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
-        Raises ReaderFailedError where not everything could be looked at.
+        Under a crowded prefix only the object whose key it is, if that one's versions can all be seen. Raises
+        ReaderFailedError where not everything could be looked at.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
@@ -107,7 +108,11 @@ class S3Source:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {error}.") from error
         versions = listed.get("Versions", [])
         if listed.get("IsTruncated") or len(versions) > CANDIDATES_MAX:
-            raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
+            # The key itself comes first; where another one follows, all of its versions are here.
+            own = [each for each in versions if each["Key"] == prefix]
+            if not own or own[-1] is versions[-1]:
+                raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
+            versions = own
         found = [self._seen(str(each["Key"]), str(each["VersionId"]), stamp=ctx.stamp) for each in versions]
         unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
         if unseen is not None:

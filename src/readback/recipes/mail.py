@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Unpack
 
 from readback.domain.context import Context
+from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Reading
 from readback.recipes.choices import Choices, quoted
 from readback.sdk.action import ActionDefinition
@@ -49,14 +50,18 @@ def verified_mail(
     """An action that sends one text to one address, and is verified when the message is found by its stamp.
 
     `mailbox` proves what it says of itself: the recipient's own folders prove delivery, the sender's folder of sent
-    mail only submission; the outcome says which. A mapping has a mailbox for each recipient, all of one kind. The
-    looks are `SCHEDULE` after the answer, the last of them at the close of `WINDOW`, and go on ever more slowly until
-    `LATE_WINDOW` has passed: what was accepted and is not there is contested at the close of the former, and retracted
-    at the end of the latter. `choices` change what the contract says.
+    mail only submission; the outcome says which. A mapping has a mailbox for each recipient, all of one kind. Nothing
+    is sent to anybody whose mailbox is none of these. The looks are `SCHEDULE` after the answer, the last of them at
+    the close of `WINDOW`, and go on ever more slowly until `LATE_WINDOW` has passed: what was accepted and is not there
+    is contested at the close of the former, and retracted at the end of the latter. `choices` change what the contract
+    says.
     """
     boxes = mailbox if isinstance(mailbox, Mapping) else None
     one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
     delivered = one.proves == "delivered"
+    if boxes is not None and {each.proves for each in boxes.values()} != {one.proves}:
+        raise ContractFieldError("The mailboxes of one action prove the same.")
+    known = list(boxes) if boxes is not None else [one.user] if delivered else []
 
     def box(to: str) -> ImapSource:
         return one if boxes is None else boxes[to]
@@ -70,7 +75,7 @@ def verified_mail(
     def copies(ctx: Context, to: str, subject: str, text: str) -> list[Reading]:
         return box(to).find(ctx, header=header)
 
-    action = MailAction(mail, {**_contract(sender, one.proves), **choices})
+    action = MailAction(mail, {**_contract(sender, one.proves, known), **choices})
     action.read(source=one.name, consistency="strong", independence="other_system" if delivered else "other_client")(
         in_mailbox
     )
@@ -78,8 +83,9 @@ def verified_mail(
     return action
 
 
-def _contract(sender: str, proves: str) -> dict[str, object]:
+def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
     whose = "authoritative.mailbox" if proves == "delivered" else "requested.to in authoritative.to"
+    names = ", ".join(map(quoted, known))
     return {
         "name": "verified_mail",
         "kind": "send",
@@ -92,6 +98,7 @@ def _contract(sender: str, proves: str) -> dict[str, object]:
             "actor": "not_offered",
             "stamp": "authoritative.stamp",
         },
+        "require": {"known recipient": f"requested.to in [{names}]"} if known else {},
         "ensure": {
             "sender": f"authoritative.from == {quoted(sender)}",
             "recipient": "requested.to in authoritative.to",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from readback.canon import Json
 from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ReaderTypeError
+from readback.domain.errors import ContractFieldError, NotDispatchedError, ReaderTypeError
 from readback.domain.reading import Presence, Reading
 from readback.recipes.choices import Choices
 from readback.sdk.action import ActionDefinition
@@ -50,6 +50,10 @@ class Resource:
     tenant: str = ""
     find_by: str = "stamp"
     items: str = "items"
+
+    def __post_init__(self) -> None:
+        if "{key}" not in self.one or not self.every.startswith("/"):
+            raise ContractFieldError("A resource has a path with `{key}`, and a collection whose path begins with /.")
 
 
 def verified_create(
@@ -147,6 +151,8 @@ def _contract(resource: Resource, kind: str) -> dict[str, object]:
             "actor": "not_offered",
             "stamp": f"authoritative.resource.{resource.stamp}",
         },
+        # An update is made on what was read before; where nothing was, there is nothing to change.
+        "require": {"there": "before != null"} if kind == "set" else {},
         "ensure": {"as asked for": fields_as_asked},
     }
 

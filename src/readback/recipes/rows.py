@@ -128,11 +128,11 @@ def verified_row(
         return (database.execute_recorded if recorded else database.execute)(ctx, statement, given)
 
     def near(ctx: Context, row: str, values: dict[str, Any]) -> Reading:
-        """The replica where it has replayed the write; else the primary."""
+        """The replica where it has replayed the write, and shows it; else the primary."""
         token = _told(ctx, "commit_token")
         if replica is not None and token is not None:
             found = seen(replica, ctx, row, token)
-            if found.commit_token_honoured and found.presence is Presence.PRESENT:
+            if found.commit_token_honoured and found.presence is Presence.PRESENT and found.stamp == ctx.stamp:
                 return found
         return seen(primary, ctx, row)
 

@@ -65,7 +65,7 @@ class PostgresPair:
         """A connection to the primary, or to the standby."""
         import psycopg
 
-        return psycopg.connect(self.address(server), **options)
+        return psycopg.connect(self.address(server), **options)  # options win over the address
 
     def address(self, server: str = PRIMARY) -> str:
         """What libpq takes."""

@@ -106,6 +106,13 @@ class S3Server:
         finally:
             self._fault = fault
 
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Somebody else's object."""
+        self._own.put_object(Bucket=bucket, Key=key, Body=data)
+
+    def remove(self, bucket: str, key: str) -> None:
+        self._own.delete_object(Bucket=bucket, Key=key)
+
     def close(self) -> None:
         """Ends the server and its thread. May be called twice."""
         server, thread, self._server, self._thread = self._server, self._thread, None, None

@@ -1,0 +1,109 @@
+"""The sources of the recipes keep the rules of sources, against the real PostgreSQL and the real server of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from readback import Context
+from readback.commands.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
+from readback.commands.demo.systems.s3 import S3Server
+from readback.domain.reading import Reading
+from readback.sdk.systems import S3Source, SqlSource
+from readback.testing.conformance_source import SOURCE_RULES, Rule
+
+CTX = Context("a", "acme", "agent:desk", "op", "object/it", "key", "rb-1")
+NOWHERE = "5999"
+
+
+class Objects:
+    """A bucket with one object in it, or none."""
+
+    def __init__(self, server: S3Server, source: S3Source, *, read_bytes: bool) -> None:
+        self.server = server
+        self.source = source
+        self.read_bytes = read_bytes
+
+    def put(self, text: str) -> None:
+        self.server.put("plain", "it", text.encode())
+
+    def remove(self) -> None:
+        self.server.remove("plain", "it")
+
+    def read(self) -> Reading:
+        return self.source.head(CTX, "it", read_bytes=self.read_bytes)
+
+    def cut(self) -> None:
+        self.server.fault("down")
+
+    def mend(self) -> None:
+        self.server.honest()
+
+    def hide(self) -> bool:
+        self.server.fault("refused")
+        return True
+
+
+class Rows:
+    """A table with one row in it, or none, read from the primary or its standby."""
+
+    def __init__(self, pair: PostgresPair, server: str) -> None:
+        self.pair = pair
+        self.server = server
+        self.port, self.user = server, "postgres"
+        self.source = SqlSource("shelf", lambda: pair.connect(self.port, user=self.user))
+
+    def put(self, text: str) -> None:
+        self.pair.run(f"delete from shelf; insert into shelf values ('it', '{text}')")
+        self.pair.catch_up()
+
+    def remove(self) -> None:
+        self.pair.run("delete from shelf")
+        self.pair.catch_up()
+
+    def read(self) -> Reading:
+        return self.source.one("select * from shelf where id = %s", ["it"])
+
+    def cut(self) -> None:
+        self.port = NOWHERE
+
+    def mend(self) -> None:
+        self.port = self.server
+
+    def hide(self) -> bool:
+        self.user = "blind"
+        return True
+
+
+@pytest.fixture(scope="module")
+def source(s3_server: S3Server) -> Iterator[S3Source]:
+    with S3Source("shelf", "plain", **s3_server.access) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shelf(postgres_pair: PostgresPair) -> PostgresPair:
+    postgres_pair.run("create table shelf (id text, text text)")
+    postgres_pair.run("create role blind login")
+    return postgres_pair
+
+
+@pytest.mark.requirement("RECIPE-upload")
+@pytest.mark.parametrize("read_bytes", [False, True])
+@pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)
+def test_an_s3_source_keeps_the_rules_of_sources(
+    rule: Rule, s3: S3Server, source: S3Source, *, read_bytes: bool
+) -> None:
+    world = Objects(s3, source, read_bytes=read_bytes)
+    world.remove()
+    rule(world)
+
+
+@pytest.mark.requirement("RECIPE-row")
+@pytest.mark.parametrize("server", [PRIMARY, STANDBY])
+@pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)
+def test_an_sql_source_on_postgresql_keeps_the_rules_of_sources(rule: Rule, shelf: PostgresPair, server: str) -> None:
+    world = Rows(shelf, server)
+    world.remove()
+    rule(world)
