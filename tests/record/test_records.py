@@ -138,6 +138,15 @@ def test_a_pointer_to_what_was_erased_says_so(desk: Desk) -> None:
     assert after["trace"]["replay_bundle_id"] != each["trace"]["replay_bundle_id"], "it has one entry more"
 
 
+def test_show_says_the_same_as_the_record(desk: Desk) -> None:
+    desk.ship("verified", code=0)
+    desk.ship("missing", "--wait", "0", order_id="o-99", how="lie", code=3)
+    desk.run("wipe", "--operation", "held", order_id="o-17", code=4)
+    for each in lines(desk("ledger", "export", code=0).out):
+        shown = desk("show", each["action_id"], "--json").json["status"]
+        assert shown == {name: each[name]["status"] for name in ("execution", "verification", "reconciliation")}
+
+
 def test_a_file_is_whole_or_as_it_was(desk: Desk) -> None:
     desk.ship("op", code=0)
     Path("records.jsonl").write_text("before", encoding="utf-8")

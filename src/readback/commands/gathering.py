@@ -16,9 +16,9 @@ from readback.domain.erasure import ERASED
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
+from readback.domain.record_status import execution_status, reconciliation_status, verification_status
 from readback.domain.recovery import RecoveryTable
 from readback.domain.saga_outcome import SagaOutcome
-from readback.domain.state import status
 from readback.domain.verdict import Level
 from readback.ports.store import LedgerStore, StoredEvent
 from readback.sdk.driver_steps import Parked
@@ -75,7 +75,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
         "readings": [_reading(each, one) for each, one in zip(stored, opened, strict=True) if _is_reading(one)],
         "discrepancy": _discrepancy(outcome.discrepancy),
         "decision": _decision(action, session.engine.table),
-        "status": _status(outcome),
+        "status": _status(action),
         "level": {"number": int(outcome.level), "means": LEVELS[outcome.level]},
         "key": _key(store, action),
         "context": {name: first.get(name) for name in ("schema", "wrapper", "break_glass")} | action.context,
@@ -159,13 +159,11 @@ def _decision(action: Action, table: RecoveryTable) -> Json:
     }
 
 
-def _status(outcome: Outcome) -> dict[str, Json]:
-    attempted = outcome.attempts > 0 and (outcome.observation is None or outcome.observation.dispatched)
-    row = status(outcome.state, attempted=attempted)
+def _status(action: Action) -> dict[str, Json]:
     return {
-        "execution": row.execution.value,
-        "verification": row.verification.value,
-        "reconciliation": row.reconciliation.value,
+        "execution": execution_status(action).value,
+        "verification": verification_status(action).value,
+        "reconciliation": reconciliation_status(action).value,
     }
 
 
