@@ -50,6 +50,8 @@ class Settings:
     """The file of the operator's own recovery table; "" for the default one."""
     table_pin: str = ""
     """The SHA-256 that this file has to have, where the user's own file pins it."""
+    contract_pins: tuple[tuple[str, str], ...] = ()
+    """Contract files by absolute path, with the SHA-256 that the user's own file pins."""
     subscribers: tuple[Subscriber, ...] = ()
     """Who is told what the ledger says, by `[subscribers.NAME]`; only from files."""
     fallback: Subscriber | None = None
@@ -98,7 +100,17 @@ def settings(
     filed, pins = _filed()
     given = {name: value for name, value in said.items() if value is not None}
     found = replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
-    return replace(found, table_pin=pins.get(str(Path(found.recovery_table).absolute()), ""))
+    pinned = {str(Path(name).absolute()) for name in found.contracts if is_contract_file(name)} & pins.keys()
+    return replace(
+        found,
+        table_pin=pins.get(str(Path(found.recovery_table).absolute()), ""),
+        contract_pins=tuple((path, pins[path]) for path in sorted(pinned)),
+    )
+
+
+def is_contract_file(named: str) -> bool:
+    """Whether this names a contract file, and not a Python module."""
+    return named.endswith((".yaml", ".yml")) or "/" in named
 
 
 def secret_at(reference: str) -> bytes:
@@ -147,6 +159,13 @@ def _filed() -> tuple[Settings, dict[str, str]]:
             f"The recovery table {table}, which {here} names, is not pinned.",
             remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
         )
+    named = local.get("contracts")
+    loose = [one for one in named if is_contract_file(one) and one not in pins] if isinstance(named, tuple) else []
+    if loose:
+        raise SettingsError(
+            f"The contract file {loose[0]}, which {here} names, is not pinned.",
+            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
+        )
     return replace(Settings(), **found | local), pins  # type: ignore[arg-type]
 
 
@@ -182,7 +201,7 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     table = dict(given)
     listed_approvers, limits, seal = table.pop(APPROVERS, None), table.pop(LIMITS, None), table.pop(SEAL, None)
     told, fallback = table.pop(SUBSCRIBERS, None), table.pop(FALLBACK, None)
-    known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin"}
+    known = {field.name for field in fields(Settings)} - {"ignored_file", "table_pin", "contract_pins"}
     for name, value in table.items():
         if name not in known:
             raise SettingsError(
@@ -212,6 +231,10 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     for name in ("recovery_table", "signing_key_file"):
         if found.get(name):
             found[name] = str((path.parent / str(found[name])).absolute())  # beside its file
+    named = found.get("contracts")
+    if isinstance(named, tuple):
+        beside = [str((path.parent / one).absolute()) if is_contract_file(one) else one for one in named]
+        found["contracts"] = tuple(beside)
     return found
 
 

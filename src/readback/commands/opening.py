@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from readback import bootstrap
 from readback.canon import ReadbackError
 from readback.commands.terminal import note, safe
-from readback.config import LOCAL_FILE, USER_FILE, Settings, user_folder
+from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, user_folder
 from readback.domain.errors import UsageError
 from readback.sdk.session import Session
 from readback.sdk.tables import table_in_force
@@ -23,6 +23,7 @@ from readback.sdk.tables import table_in_force
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
     from readback.sdk.action import ActionDefinition
+    from readback.sdk.files import FileAction
 
 
 def settings_of(
@@ -97,33 +98,41 @@ def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str =
 
 
 def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
-    """The contracts of the modules that are named, all compiled and checked before anything runs.
+    """The contracts of the modules and files that are named, all compiled and checked before anything runs.
 
-    None where no module is named and none is `needed`. Raises UsageError, and ContractError with all faults.
+    None where none is named and none is `needed`. Raises UsageError, and ContractError with all faults.
     """
     if not settings.contracts:
         if not needed:
             return None
         raise UsageError(
             "No contracts are named.",
-            remedy="Pass --contracts package.module, or set READBACK_CONTRACTS.",
+            remedy="Pass --contracts package.module or --contracts FILE, or set READBACK_CONTRACTS.",
         )
-    from readback.contracts.registry import registry_of
+    from readback.contracts.registry import Registry, registry_of
 
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # last, so that no file in the working folder stands in for an installed package
-    registry = registry_of(settings.contracts)
+    files = [name for name in settings.contracts if is_contract_file(name)]
+    modules = [name for name in settings.contracts if name not in files]
+    registry = registry_of(modules) if modules else Registry()
+    if files:
+        from readback.sdk.files import contract_files
+
+        for found in contract_files(*files, pins=dict(settings.contract_pins)).values():
+            registry.add(found)
     registry.load()
     return registry
 
 
-def action_named(registry: Registry, name: str) -> ActionDefinition[Any]:
+def action_named(registry: Registry, name: str) -> ActionDefinition[Any] | FileAction:
     """The action with this contract name. Raises NotFoundError."""
     from readback.sdk.action import ActionDefinition
+    from readback.sdk.files import FileAction
 
     found = registry.get(name)
-    if not isinstance(found, ActionDefinition):
+    if not isinstance(found, ActionDefinition | FileAction):
         raise UsageError(f"The contract {name!r} cannot be run from the command line.", remedy="Run it from Python.")
     return found
 

@@ -32,8 +32,8 @@ def contracts(command: F) -> F:
         "modules",
         metavar="MODULE",
         multiple=True,
-        help="A Python module with actions, as package.module; may be repeated (READBACK_CONTRACTS, apart by commas). "
-        "The working folder is searched after everything that is installed.",
+        help="A Python module with actions, as package.module, or a contract file (.yaml); may be repeated "
+        "(READBACK_CONTRACTS, apart by commas). For modules the working folder is searched after everything installed.",
     )(command)
 
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import readback.bootstrap as bootstrap
+from readback.canon import Json
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.assembly import Loaded, load_files
 from readback.contracts.files.contract import FileContract
 from readback.contracts.problems import did_you_mean
 from readback.contracts.twins import Twin
 from readback.domain.contract import Contract
-from readback.domain.errors import NotFoundError, UsageError
+from readback.domain.errors import ArgumentError, NotFoundError, TemplateError, UsageError
 from readback.lifecycle.plan import Plan
 from readback.sdk.fittings import BuiltInFittings
 from readback.sdk.proposal import Proposal
@@ -26,8 +26,6 @@ from readback.sdk.proposal import Proposal
 if TYPE_CHECKING:
     from readback.ports.fittings import Fittings
     from readback.sdk.evaluation import Evaluated
-
-SUFFIXES: Final = (".yaml", ".yml")
 
 
 class FileAction:
@@ -37,6 +35,8 @@ class FileAction:
         self.written = written
         """What stands in the file, compiled."""
         self._compensation = compensation
+        self.unverified: Callable[..., object] = self._no_function
+        """There is no bare function of a contract in a file: calling this raises UsageError."""
         self.__name__ = written.name
         self.__doc__ = written.description or None
 
@@ -48,7 +48,8 @@ class FileAction:
                 remedy="Give the contract an `execute` where it is no tool of a server.",
             )
         bound, requested = self.arguments.bind((), arguments)
-        return Proposal(self, bound, requested, proposed_in=sys._getframe(1))  # noqa: SLF001 - for the warning
+        here = sys._getframe(1)  # noqa: SLF001 - for the warning
+        return Proposal(self, bound, requested, proposed_in=here, operation=self._operation(requested))
 
     @property
     def name(self) -> str:
@@ -80,11 +81,6 @@ class FileAction:
         """Where it may be drilled: its `twin`, arguments that only ever mean a safe target."""
         return Twin(None, self.written.twin) if self.written.twin else None
 
-    @property
-    def unverified(self) -> Callable[..., object]:
-        """There is no bare function of a contract in a file: what acts is reached through it alone."""
-        raise UsageError(f"{self.name!r} stands in a contract file, and has no bare function to call.")
-
     def load(self) -> Plan:
         """The plan; it was compiled with its file."""
         return self.plan
@@ -95,9 +91,14 @@ class FileAction:
 
         return judge(self.plan, {"requested": requested, **states})
 
-    def operation_of(self, proposal: Proposal) -> str:
-        """The operation that the contract gives this proposal; "" where it gives none. Raises TemplateError."""
-        return self.written.operation_for(proposal.requested)
+    def _no_function(self, *given: object, **named: object) -> object:
+        raise UsageError(f"{self.name!r} stands in a contract file, and has no bare function to call.")
+
+    def _operation(self, requested: Mapping[str, Json]) -> str:
+        try:
+            return self.written.operation_for(requested)
+        except TemplateError as error:
+            raise ArgumentError(f"The operation of {self.name!r} cannot be named: {error.message}") from error
 
     def __repr__(self) -> str:
         return f"<action {self.name} of {self.written.home.file}>"
@@ -161,8 +162,3 @@ def loaded_files(
 ) -> Loaded:
     """The same with its faults, for whoever tells them. Raises SettingsError for a file that cannot be read."""
     return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInFittings(), pins=pins, tools=tools)
-
-
-def is_file(named: str) -> bool:
-    """Whether this names a contract file, and not a module."""
-    return named.endswith(SUFFIXES) or os.sep in named or Path(named).suffix in SUFFIXES

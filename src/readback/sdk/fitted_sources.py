@@ -153,14 +153,14 @@ def headers_of(settled: Settled, given: Given) -> dict[str, str]:
     return {**settled.get("headers", {}), **(rendered if isinstance(rendered, dict) else {})}
 
 
-def _http(settled: Settled, headers: Mapping[str, str]) -> Any:
+def _http(settled: Settled, headers: Mapping[str, str], *, canary: bool = True) -> Any:
     return bootstrap.HttpSource(
         settled.name,
         settled.get("url"),
         hosts=settled.get("hosts"),
         headers=dict(headers),
         timeout_s=settled.timeout_s,
-        canary=settled.get("canary"),
+        canary=settled.get("canary") if canary else None,
         as_of_header=settled.get("as_of_header"),
     )
 
@@ -190,7 +190,8 @@ def _lookup_http(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 
 def _ping_http(settled: Settled) -> None:
-    with _http(settled, settled.get("headers", {})) as http:
+    # The canary is shown to the headers of a call, which are not known here; a reading asks for it.
+    with _http(settled, settled.get("headers", {}), canary=False) as http:
         http.ping()
 
 

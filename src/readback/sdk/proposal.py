@@ -44,7 +44,8 @@ class Proposal:
     """
 
     __slots__ = (
-        "__weakref__", "_file", "_line", "_used", "arguments", "definition", "intended", "requested", "step",
+        "__weakref__", "_file", "_line", "_used", "arguments", "definition", "intended", "operation", "requested",
+        "step",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class Proposal:
         step: str = "",
         intended: Mapping[str, Json] | None = None,
         proposed_in: FrameType | None = None,
+        operation: str = "",
     ) -> None:
         self._used = False
         self.definition = definition
@@ -63,6 +65,8 @@ class Proposal:
         self.requested = requested
         self.step = step
         self.intended = intended
+        self.operation = operation
+        """What its contract calls this intent, where whoever runs it does not say."""
         self._file = "" if proposed_in is None else proposed_in.f_code.co_filename
         self._line = 0 if proposed_in is None else proposed_in.f_lineno
 
@@ -78,7 +82,10 @@ class Proposal:
         """
         goal = self.intended if intended is None else _goal(intended)
         self.mark_run()
-        planned = Proposal(self.definition, self.arguments, self.requested, step=step or self.step, intended=goal)
+        step = step or self.step
+        planned = Proposal(
+            self.definition, self.arguments, self.requested, step=step, intended=goal, operation=self.operation
+        )
         planned._file, planned._line = self._file, self._line
         return planned
 

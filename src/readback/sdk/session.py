@@ -171,6 +171,7 @@ class Session:
                 f"run takes a proposal, not {type(proposal).__name__}.",
                 remedy="Call the decorated action to propose it, and pass what that returns.",
             )
+        operation = operation or proposal.operation or operation
         if operation is not None:
             check_id("operation", operation, ProposalError)
         if len(proposal.arguments) != len(proposal.requested):

@@ -13,7 +13,7 @@ from pathlib import Path
 from re import compile as pattern
 from typing import Final
 
-from readback.canon import sha256_hex
+from readback.canon import Json, sha256_hex
 from readback.contracts.files import embed
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
@@ -71,7 +71,7 @@ def line_of(file: str, fault: Fault) -> str:
     return f"{file}:{fault.place.line}:{fault.place.column}: {path}{fault.said}{remedy}"
 
 
-def described(file: str, fault: Fault) -> dict[str, object]:
+def described(file: str, fault: Fault) -> dict[str, Json]:
     """The same as data."""
     return {
         "file": file,
@@ -140,7 +140,7 @@ def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, 
     for name in [*entries]:
         assembly.compile(name)
     faults = [(draft.home.file, fault) for draft in drafts for fault in _in_order(draft.findings.faults)]
-    return Loaded(assembly.made, tuple(draft.home for draft in drafts), tuple(faults))
+    return Loaded(assembly.in_order(), tuple(draft.home for draft in drafts), tuple(faults))
 
 
 def _in_order(faults: list[Fault]) -> list[Fault]:
@@ -285,6 +285,10 @@ class _Assembly:
         self._engine, self._fittings, self._tools = engine, fittings, tools
         self._begun: set[str] = set()
         self.made: dict[str, FileContract] = {}
+
+    def in_order(self) -> dict[str, FileContract]:
+        """All that could be compiled, in the order of the files; one that stands inside another comes last."""
+        return {name: self.made[name] for name in self._entries if name in self.made}
 
     def compile(self, name: str) -> FileContract | None:
         """None where it has faults, or is being compiled just now."""

@@ -1,0 +1,191 @@
+"""`readback contracts`: contract files checked, listed and shown, and their JSON Schema.
+
+Nothing is executed and no ledger is opened. `check` also asks each reader for a target that does not exist.
+"""
+
+from __future__ import annotations
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.opening import settings_of
+from readback.commands.terminal import note, print_json, safe
+from readback.config import Settings, is_contract_file
+from readback.contracts.files.assembly import Loaded, described, line_of
+from readback.contracts.files.contract import GATEWAY, FileContract
+from readback.domain.contract import describe
+from readback.domain.errors import NotFoundError, UsageError
+from readback.sdk.files import loaded_files
+from readback.sdk.probing import Probe, probed
+
+EXIT_REFUSED = 5
+EXIT_FAULT = 1
+LINE_MAX_CHARACTERS = 900
+
+
+@click.group("contracts")
+def contracts() -> None:
+    """Check, list or show the contracts of files.
+
+    A contract file says in YAML what decorators say in Python; `docs/contract-files.md` has its keys.
+    """
+
+
+@contracts.command("check", short_help="Are these files sound, and can their readers read?")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--offline", is_flag=True, help="Reach no system: check the files alone.")
+@click.option("--tenant", metavar="ID", help="For whom the readers are asked (READBACK_TENANT; else default).")
+@options.as_json
+def check(files: tuple[str, ...], offline: bool, tenant: str | None, as_json: bool) -> int:
+    """Name every fault of the files with its line and column; then ask each reader for a target that does not exist.
+
+    Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened.
+
+    \b
+    Exit code 0: sound; 1: a reader cannot read; 5: the files are not used.
+    """
+    settings = settings_of(tenant=tenant, modules=files)
+    loaded = _loaded(settings)
+    probes: list[Probe] = []
+    if not loaded.faults and not offline:
+        probes = [
+            each for one in loaded.contracts.values() for each in probed(one, settings.tenant, settings.principal)
+        ]
+    code = EXIT_REFUSED if loaded.faults else EXIT_FAULT if any(not each.sound for each in probes) else 0
+    if as_json:
+        print_json(_checked(loaded, probes, code))
+        return code
+    for file, fault in loaded.faults:
+        print(safe(line_of(file, fault), LINE_MAX_CHARACTERS))
+    if loaded.faults:
+        many = f"{len(loaded.faults)} {'fault' if len(loaded.faults) == 1 else 'faults'}"
+        note(f"{many}: nothing of these files is used.")
+        return code
+    for home in loaded.homes:
+        count = sum(1 for each in loaded.contracts.values() if each.home.file == home.file)
+        print(f"{safe(home.file)}: {count} {'contract' if count == 1 else 'contracts'}, sound. sha256 {home.sha256}")
+    for each in probes:
+        word = "ok" if each.sound else "fault"
+        print(safe(f"{word}: {each.contract}: {each.reader}: {each.said}", LINE_MAX_CHARACTERS))
+    for said in _notes(loaded):
+        note(said)
+    return code
+
+
+@contracts.command("list", short_help="The contracts of the files.")
+@options.contracts
+@options.as_json
+def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
+    """The contracts of the files, with their kind, class, version and hash, and the SHA-256 of each file."""
+    loaded = _loaded(settings_of(modules=modules)).sound()
+    if as_json:
+        print_json({"files": _files(loaded), "contracts": [_listed(each) for each in loaded.contracts.values()]})
+        return 0
+    for each in loaded.contracts.values():
+        terms = each.plan.contract
+        said = f"{terms.kind.value}  {terms.side_effect.value}  version {safe(terms.version)}  {terms.hash[:12]}"
+        print(f"{safe(each.name)}  {said}  {safe(each.home.file)}:{each.place.line}")
+    for home in loaded.homes:
+        note(f"{safe(home.file)}  sha256 {home.sha256}")
+    return 0
+
+
+@contracts.command("show", short_help="One contract, as it was understood.")
+@click.argument("name")
+@options.contracts
+@options.as_json
+def show(name: str, modules: tuple[str, ...], as_json: bool) -> int:
+    """One contract as it was understood: every key with its value, the class's defaults among them.
+
+    Credentials are shown as the references that they are.
+    """
+    loaded = _loaded(settings_of(modules=modules)).sound()
+    found = loaded.contracts.get(name)
+    if found is None:
+        raise NotFoundError(
+            f"There is no contract {name!r}.", remedy=f"There are: {', '.join(loaded.contracts) or 'none'}."
+        )
+    terms = describe(found.plan.contract)
+    if as_json:
+        print_json({"contract": terms, "hash": found.plan.contract.hash, **found.as_json()})
+        return 0
+    from readback.canon import payload_bytes
+
+    for key, value in {**terms, **found.as_json()}.items():
+        shown = value if isinstance(value, str) else payload_bytes(value).decode()
+        if shown not in ("", "[]", "{}", "null"):
+            print(safe(f"{key}: {shown}", LINE_MAX_CHARACTERS))
+    print(f"hash: {found.plan.contract.hash}")
+    return 0
+
+
+@contracts.command("schema", short_help="The JSON Schema of contract files.")
+@options.as_json
+def schema(as_json: bool) -> int:
+    """The JSON Schema of contract files, for editors.
+
+    An editor with a YAML language server takes it from a line at the top of a file:
+
+    \b
+    # yaml-language-server: $schema=contracts.schema.json
+    """
+    from readback.contracts.files.schema import published_schema
+
+    click.echo(published_schema(), nl=False)
+    return 0
+
+
+def _loaded(settings: Settings) -> Loaded:
+    files = [name for name in settings.contracts if is_contract_file(name)]
+    if not files:
+        raise UsageError("No contract file is named.", remedy="Name one: a file that ends in .yaml or .yml.")
+    return loaded_files(files, pins=dict(settings.contract_pins))
+
+
+def _notes(loaded: Loaded) -> list[str]:
+    said = []
+    uncalled = [each.name for each in loaded.contracts.values() if each.uncallable]
+    if uncalled:
+        said.append(f"Not callable from here: {safe(', '.join(uncalled))}: {GATEWAY}.")
+    unknown = [each.name for each in loaded.contracts.values() if not each.arguments_known]
+    if unknown:
+        named = safe(", ".join(unknown))
+        said.append(f"Not checked against the tool's own arguments, which only its server knows: {named}.")
+    return said
+
+
+def _checked(loaded: Loaded, probes: list[Probe], code: int) -> dict[str, Json]:
+    readers: list[Json] = [
+        {"contract": p.contract, "reader": p.reader, "sound": p.sound, "found": p.word, "said": p.said} for p in probes
+    ]
+    faults: list[Json] = [described(file, fault) for file, fault in loaded.faults]
+    names: list[Json] = [*loaded.contracts] if not loaded.faults else []
+    notes: list[Json] = [*_notes(loaded)]
+    return {
+        "files": _files(loaded),
+        "contracts": names,
+        "faults": faults,
+        "readers": readers,
+        "notes": notes,
+        "exit_code": code,
+    }
+
+
+def _files(loaded: Loaded) -> list[Json]:
+    return [{"file": home.file, "sha256": home.sha256} for home in loaded.homes]
+
+
+def _listed(each: FileContract) -> Json:
+    terms = each.plan.contract
+    return {
+        "name": each.name,
+        "kind": terms.kind.value,
+        "side_effect": terms.side_effect.value,
+        "version": terms.version,
+        "hash": terms.hash,
+        "file": each.home.file,
+        "line": each.place.line,
+        "callable": not each.uncallable,
+        "description": each.description,
+    }
