@@ -13,7 +13,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from readback.domain.errors import InputError, PayloadConflictError, StoreError, UnknownOutcomeError
+from readback.domain.errors import (
+    EnvelopeProfileError,
+    InputError,
+    PayloadConflictError,
+    StoreError,
+    UnknownOutcomeError,
+)
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.limits import Limits
@@ -102,7 +108,7 @@ class Engine:
             return (yield from self._attempted(run))
         except UnknownOutcomeError:
             raise
-        except StoreError as error:  # nobody may read it as "nothing was done"
+        except (StoreError, EnvelopeProfileError) as error:  # nobody may read it as "nothing was done"
             raise unrecorded(run, error) from error
 
     def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Existing | None:
