@@ -272,7 +272,7 @@ def test_a_large_message_is_shown_without_its_hash(
 def test_a_search_that_brings_too_many_was_no_whole_look(
     systems: Systems, inbox: ImapSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_imap, "CANDIDATES_MAX", 2)
+    monkeypatch.setattr(inbox, "_candidates", 2)
     for n in range(3):
         _deliver(systems, f"i-15-{n}", f"{HEADER}: xi-15x\n\n".encode())
     assert inbox.by_stamp(_ctx("i-15"), header=HEADER).presence is Presence.NOT_VISIBLE
