@@ -110,7 +110,7 @@ def settings(
 
 def is_contract_file(named: str) -> bool:
     """Whether this names a contract file, and not a Python module."""
-    return named.endswith((".yaml", ".yml")) or "/" in named
+    return named.endswith((".yaml", ".yml"))
 
 
 def secret_at(reference: str) -> bytes:
