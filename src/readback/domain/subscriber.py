@@ -11,7 +11,7 @@ events = ["incident.opened", "claim.retracted"]
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
@@ -49,11 +49,11 @@ class Subscriber:
     name: str
     webhook: str = ""
     secret: str = ""
-    command: tuple[str, ...] = ()
+    command: Sequence[str] = ()
     file: str = ""
     tell: Callable[[Message], Any] | None = None
-    events: tuple[str, ...] = ()
-    tenants: tuple[str, ...] = ()
+    events: Sequence[str] = ()
+    tenants: Sequence[str] = ()
     naming: str = Naming.DOTTED.value
     from_start: bool = False
     attempts: int = 8
