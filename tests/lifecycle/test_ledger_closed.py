@@ -92,6 +92,10 @@ class Flipped(MemoryStore):
         for stored in super().scan(after_seq):
             yield self._seen(stored)
 
+    def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        held = [next(super(Flipped, self).scan(seq - 1)) for seq, _, _ in super().entries(after_seq, limit)]
+        return [(seen.seq, seen.envelope, seen.leaf) for seen in map(self._seen, held)]
+
     def events(self, action_id: str) -> list[StoredEvent]:
         return [self._seen(stored) for stored in super().events(action_id)]
 
