@@ -93,6 +93,12 @@ def test_what_stays_unknown_says_whether_more_time_could_have_told(why: Why, sai
     assert verification_status(at(State.UNKNOWN, Verdict.UNDETERMINED, why)) is said
 
 
+@pytest.mark.requirement("LEDGER-record-honest")
+def test_what_is_kept_as_unknown_has_not_failed_while_an_effect_may_still_land() -> None:
+    assert verification_status(at(State.UNKNOWN, Verdict.REFUTED)) is VerificationStatus.TIMEOUT
+    assert execution_status(at(State.UNKNOWN, Verdict.REFUTED)) is ExecutionStatus.UNKNOWN
+
+
 def test_what_waits_is_pending_and_what_a_crash_left_is_to_be_verified_still() -> None:
     assert verification_status(at(State.PENDING, Verdict.UNDETERMINED)) is VerificationStatus.PENDING
     assert verification_status(at(State.UNKNOWN, Verdict.NOT_CHECKED)) is VerificationStatus.PENDING

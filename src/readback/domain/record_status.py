@@ -93,7 +93,8 @@ _YES, _NO, _WAIT, _LATE, _CANNOT, _NEVER, _NOT_YET = (
 )
 _VERIFICATION_ROWS: Final = {
     # state: verified, refuted, undetermined, not checked. A verdict beside a state before the attempt is of an
-    # attempt before that one, and says nothing of it.
+    # attempt before that one, and says nothing of it. What is kept as unknown is not decided, whatever was seen: an
+    # effect may still land.
     _S.PROPOSED: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),
     _S.VALIDATED: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),
     _S.EXECUTING: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),
@@ -105,7 +106,7 @@ _VERIFICATION_ROWS: Final = {
     _S.RECONCILIATION_FAILED: (_YES, _NO, _CANNOT, _CANNOT),
     _S.FAILED: (_YES, _NO, _CANNOT, _CANNOT),
     _S.VERIFICATION_TIMEOUT: (_YES, _NO, _LATE, _LATE),
-    _S.UNKNOWN: (_YES, _NO, _CANNOT, _WAIT),
+    _S.UNKNOWN: (_LATE, _LATE, _CANNOT, _WAIT),
     _S.COMPENSATING: (_YES, _NO, _CANNOT, _CANNOT),
     _S.COMPENSATED: (_YES, _NO, _CANNOT, _CANNOT),
     _S.COMPENSATION_FAILED: (_YES, _NO, _CANNOT, _CANNOT),
