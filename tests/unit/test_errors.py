@@ -24,6 +24,7 @@ from readback.domain.errors import (
     UnknownOutcomeError,
     VerifierError,
 )
+from readback.domain.errors_anchor import AnchorError
 from readback.domain.errors_drill import DrillError
 from readback.ledger.fault import LogError
 
@@ -78,6 +79,7 @@ def test_no_error_ends_as_success() -> None:
 def test_every_error_hangs_on_one_branch() -> None:
     branches = {
         CanonError,
+        AnchorError,
         DrillError,
         LogError,
         InputError,

@@ -26,7 +26,9 @@
     ├── NotVerifiedError (by state)     asked for by `raise_unless_verified`
     ├── DrillError (5, 1, 3)            of drills alone; see `errors_drill`
     ├── LogError (1)                    what is to prove something, and does not; see ledger.fault
-    │   └── LogFormatError (2), LogProofError, LogSignatureError
+    │   ├── LogFormatError (2), LogSignatureError
+    │   └── LogProofError: LogCutError, LogForkError, LogOriginError, LogRewrittenError
+    ├── AnchorError (6)                 of a place for checkpoints; no action ever fails by it; see errors_anchor
     └── InvariantError (6)              ours: a bug, stopped before it could become a false report
 
 Who uses it: every room. The number is the command line's exit code. `code` is stable between releases.

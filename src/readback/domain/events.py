@@ -59,6 +59,10 @@ class EventKind(StrEnum):
     SAGA_ENDED = "saga_ended"
 
 
+_KINDS = {kind.value: kind for kind in EventKind}
+_STATES = {state.value: state for state in State}
+
+
 @swift
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -121,15 +125,25 @@ def opened_of(raw: Json) -> Opened:
             odd = ", ".join(sorted(raw.keys() ^ ENVELOPE_FIELDS))
             raise StoreCorruptError(f"A ledger entry has a field too many or too few: {odd}.")
         event = Event(
-            EventKind(_text(raw["kind"])),
+            _kind(_text(raw["kind"])),
             _integer(raw["at"]),
-            tuple([State(_text(s)) for s in _list(raw["path"])]),
+            tuple([_state(_text(s)) for s in _list(raw["path"])]),
             _dict(raw["data"]),
             _texts(_dict(raw["refs"])),
         )
         return Opened(event, _text(raw["action"]), _text(raw["tenant"]), _integer(raw["version"]), _text(raw["prev"]))
     except (ValueError, TypeError) as wrong:
         raise StoreCorruptError(f"A ledger entry cannot be read: {wrong}.") from wrong
+
+
+def _kind(value: str) -> EventKind:
+    found = _KINDS.get(value)
+    return EventKind(value) if found is None else found  # which says what is wrong
+
+
+def _state(value: str) -> State:
+    found = _STATES.get(value)
+    return State(value) if found is None else found
 
 
 def _text(value: Json) -> str:

@@ -19,6 +19,7 @@ from readback.canon import Json
 from readback.commands.bench import workload
 from readback.commands.bench.evidence import evidence
 from readback.commands.bench.floor import Floor
+from readback.commands.bench.sealing import sealing
 from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
@@ -225,6 +226,8 @@ def everything(progress: Progress) -> dict[str, Json]:
         many = in_flight(folder, 256)
         wait = waiting(folder, progress)
         proofs = evidence(folder, progress)
+        progress("sealing")
+        cost = sealing(folder)
         progress("start-up")
         return {
             "sequential_over_floor": one["over_floor"],
@@ -235,12 +238,14 @@ def everything(progress: Progress) -> dict[str, Json]:
             "proof_of_a_million_ms": proofs["proof_ms"],
             "proof_of_a_million_bytes": proofs["proof_bytes"],
             "verify_per_s": proofs["verify_per_s"],
+            "sealing_cost": cost["cost"],
             "raw": {
                 "sequential": one,
                 "inflight_16": few,
                 "inflight_256": many,
                 "waiting": wait,
                 "evidence": proofs,
+                "sealing": cost,
                 "start_up": start_up(),
             },
         }
