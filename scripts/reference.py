@@ -24,7 +24,7 @@ from readback import recipes
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors, errors_claim, errors_drill, errors_erasure, errors_record
+from readback.domain import errors, errors_claim, errors_drill, errors_erasure, errors_files, errors_record
 from readback.domain.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
 from readback.domain.idempotency import KeyStatus
@@ -117,7 +117,7 @@ def _names() -> Iterator[str]:
         "Errors are in `readback.domain.errors`, those of drills in "
         f"`{errors_drill.__name__}`, those of claims in `{errors_claim.__name__}`, "
         f"those of erasing and restoring in `{errors_erasure.__name__}`, those of records and bundles in "
-        f"`{errors_record.__name__}`, those of evidence "
+        f"`{errors_record.__name__}`, those of contract files in `{errors_files.__name__}`, those of evidence "
         f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
         "`readback.testing`."
