@@ -20,6 +20,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Why
 from readback.domain.watch import CHANGES_MAX, Over
 from readback.lifecycle import review
+from readback.lifecycle.outbox import messages_of
 from readback.lifecycle.review import Order
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import look, open_to, resolve, sound
@@ -343,3 +344,37 @@ def test_nobody_decides_about_what_he_did_himself(house: House) -> None:
     with pytest.raises(ReviewError) as refused:
         house.driver.drive(review.resolve(house.engine, own, TENANT, house.plans.get))
     assert refused.value.code == "review.self"
+
+
+@pytest.mark.requirement("WATCH-claim", "WATCH-bounded")
+def test_subscribers_are_told_what_fell_and_came_back_and_nothing_of_quiet_looks(house: House) -> None:
+    told = watched(house)
+    before = len(house.events(told.id))
+    on(house, 2)
+    change(house, status="lost")
+    on(house, 4)
+    change(house, status="shipped")
+    on(house, 6)
+    history = house.store.events(told.id)
+    names = [one.name.value for at in range(before, len(history)) for one in messages_of("log", history[: at + 1])]
+    assert names == ["review.required", "claim.contested", "claim.retracted", "claim.reinstated"]
+
+
+@pytest.mark.requirement("WATCH-faults", "WATCH-undetermined")
+def test_a_reader_that_asks_for_what_was_redacted_is_not_at_fault(house: House) -> None:
+    told = watched(house, {**DAILY, "ensure": ["shipped"]}, ensure=SHIPPED, redact=["requested.status"])
+
+    def eyes(ctx: Context, args: Args) -> Reading:
+        return house.shop.show(args) if args["status"] else Reading.absent()
+
+    house.shop.eyes = eyes
+    on(house, 5)
+    assert (house.get(told.id).standing, state_of(house, told.id).failing > 0) == (True, True)
+    assert house.store.counts(TENANT) == []
+    house.shop.eyes = None
+    change(house, status="lost")
+    on(house, 8)
+    assert claim_events(house, told.id) == FALLEN, "a reader that does not ask for it can tell"
+
+
+SHIPPED = {"shipped": "authoritative.status == 'shipped'", "status": "authoritative.status == requested.status"}

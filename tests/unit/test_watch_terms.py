@@ -99,6 +99,16 @@ def test_what_nobody_can_read_or_what_only_reads_is_not_watched() -> None:
 
 
 @pytest.mark.requirement("WATCH-terms")
+def test_what_cannot_be_judged_later_is_not_watched() -> None:
+    ensure = {"item": "authoritative.item == requested.item", "status": "authoritative.status == 'shipped'"}
+    hidden: dict[str, Any] = {"ensure": ensure, "redact": ["requested.item"], "target": "item/1"}
+    with pytest.raises(ContractError, match=r"'item' asks for 'requested\.item', which is redacted"):
+        contract("1h", **hidden)
+    assert contract({"after": "1h", "ensure": ["status"]}, **hidden).watch == WatchTerms(HOUR, ensure=("status",))
+    assert contract("1h", **{**hidden, "redact": ["authoritative.item"]}).watch == WatchTerms(HOUR)
+
+
+@pytest.mark.requirement("WATCH-terms")
 def test_the_hash_covers_what_is_watched_and_is_as_it_was_where_nothing_is() -> None:
     hashes = {
         contract(said).hash

@@ -56,7 +56,8 @@ def compile_contract(
     terms = tuple(_terms(each, problems) for each in readers)
     _check_arguments(read, readers, parts, problems)
     _check_class(read, terms, readers, parts, target, problems)
-    depths.check_watch(read, tuple(check.postcondition.name for check in ensure), problems)
+    asked = {each.postcondition.name: each.predicate.paths if each.predicate else () for each in ensure}
+    depths.check_watch(read, asked, frozenset(_hidden_everywhere(read.redact)), problems)
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
     return Plan(

@@ -8,6 +8,7 @@ Source: the action verification specification, "Verification Depth"; the rules o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from readback.contracts.options import Options
 from readback.contracts.problems import Problems, did_you_mean
@@ -131,8 +132,12 @@ def check_times(options: Options, times: Mapping[str, int], problems: Problems) 
         problems.add("polls", ContractFieldError("Together they are longer than the deadline allows to look."))
 
 
-def check_watch(options: Options, names: tuple[str, ...], problems: Problems) -> None:
-    """What is watched after success can be read, and was changed. `names`: the contract's postconditions."""
+def check_watch(
+    options: Options, asked: Mapping[str, tuple[str, ...]], hidden: frozenset[str], problems: Problems
+) -> None:
+    """What is watched after success can be read and judged later, and was changed. `asked`: the contract's
+    postconditions with the paths that each asks for; `hidden`: paths that are kept as redacted only.
+    """
     if options.watch is None:
         return
     if options.unverifiable:
@@ -140,9 +145,14 @@ def check_watch(options: Options, names: tuple[str, ...], problems: Problems) ->
     if options.kind is Kind.READ:
         problems.add("watch", ContractFieldError("A read leaves nothing behind that could hold later."))
     for name in options.watch.ensure:
-        if name not in names:
-            reason = f"There is no postcondition {name!r:.60}.{did_you_mean(name, names)}"
+        if name not in asked:
+            reason = f"There is no postcondition {name!r:.60}.{did_you_mean(name, asked)}"
             problems.add("watch.ensure", ContractFieldError(reason))
+    for name in options.watch.ensure or asked:
+        for path in asked.get(name, ()):
+            if not path.startswith("authoritative") and _covered(path, hidden):
+                reason = f"{name!r:.60} asks for {path!r:.80}, which is redacted and not known later; name others."
+                problems.add("watch", ContractFieldError(reason))
 
 
 def check_secrets(options: Options, named: frozenset[str], problems: Problems) -> None:
@@ -160,5 +170,5 @@ def check_secrets(options: Options, named: frozenset[str], problems: Problems) -
             problems.add("tell", ContractFieldError(f"{path!r} is redacted, and would be told."))
 
 
-def _covered(path: str, hidden: set[str]) -> bool:
+def _covered(path: str, hidden: AbstractSet[str]) -> bool:
     return any(path == h or path.startswith(f"{h}.") or h.startswith(f"{path}.") for h in hidden)
