@@ -69,18 +69,6 @@ def test_others_find_every_checkpoint_of_the_cadence_sound(at_hand: Made, desk: 
         assert verify("grown", "export", "head") == f"OK {head.size} {at_hand.size}"
 
 
-@pytest.mark.requirement("LEDGER-others-check", "LEDGER-sealed")
-def test_others_find_every_checkpoint_of_the_cadence_sound(at_hand: Made, desk: Desk, verify: Verify) -> None:
-    """Each was signed when a process ended; each begins with the one before, and the export with all of them."""
-    store = bootstrap.store(f"sqlite:///{desk.ledger}", read_only=True)
-    heads = list(store.checkpoints())
-    store.close()
-    assert len(heads) > 50
-    for head in heads[:: len(heads) // 7]:
-        Path("head").write_bytes(head.note)
-        assert verify("grown", "export", "head") == f"OK {head.size} {at_hand.size}"
-
-
 @pytest.mark.requirement("LEDGER-others-check")
 def test_others_find_a_flipped_byte(at_hand: Made, verify: Verify) -> None:
     place = Path("export/tile/entries/000")

@@ -14,7 +14,7 @@ from readback import Observation, ObservationStatus, Outcome, Readback, Reading,
 from readback.canon import EnvelopeProfileError, ReadbackError, ValueTooLargeError, envelope_bytes
 from readback.canon.fault import CanonError
 from readback.canon.limits import ENVELOPE_MAX_BYTES
-from readback.domain.errors import InputError, StoreError
+from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State
 from readback.lifecycle.audit import audit
@@ -266,3 +266,33 @@ def test_an_operation_that_cannot_be_written_down_is_refused_and_nothing_is_reco
         assert not isinstance(refused.value, StoreError)
         assert (store.last_seq(), desk.calls) == (0, 0)
         assert rb.run(proposal, operation="one that can").verified
+
+
+@pytest.mark.requirement("INPUT-entry-profile", "TRUTH-words-append-failed")
+@pytest.mark.parametrize("kind", [EventKind.OBSERVED, EventKind.JUDGED])
+def test_an_entry_behind_the_effect_that_cannot_be_written_is_said_as_unknown_and_found_later(
+    kind: EventKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over the limit, say: whoever called must not read that as "nothing was done"."""
+    from readback.lifecycle import run as runs
+
+    def seals(event: Event, *place: Any) -> Any:
+        if event.kind is kind:
+            raise EnvelopeProfileError("The envelope has 70000 bytes, over 65535.")
+        return seal(event, *place)
+
+    desk, runtime, url = Desk(), VirtualRuntime(owner="process/1"), f"sqlite:///{tmp_path / 'readback.db'}"
+    ship = ship_of(desk)
+    with monkeypatch.context() as patch, opened(bootstrap.store(url), runtime) as rb:
+        patch.setattr(runs, "seal", seals)
+        with pytest.raises(UnknownOutcomeError) as raised:
+            rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+        outcome = raised.value.outcome
+        assert isinstance(outcome, Outcome)
+        assert (outcome.state, outcome.verified, outcome.may_repeat) == (State.UNKNOWN, False, False)
+    assert "UNKNOWN OUTCOME" in capsys.readouterr().err
+    assert desk.order()["status"] == "shipped"
+    runtime.declare_gone("process/1")
+    with opened(bootstrap.store(url), runtime.sibling("process/2"), actions=[ship]) as rb:
+        assert [(each.id, each.verified) for each in rb.resume()] == [(outcome.id, True)]
+    assert desk.calls == 1

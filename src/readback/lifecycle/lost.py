@@ -1,20 +1,20 @@
 """What it means that a record could not be made: nothing happened, or anything may have.
 
-Called by the engine where an append raised.
+Called by the engine where an append raised, or an entry could not be written at all.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.domain.errors import StoreError, UnknownOutcomeError
+from readback.domain.errors import ReadbackError, UnknownOutcomeError
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.run import Run
 
 
-def unrecorded(run: Run, error: StoreError) -> StoreError:
+def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
     """Before an attempt is durable nothing happened; after it, nobody may read the error as "nothing was done"."""
     if run.durable_version == 0 or run.action.attempts == 0:
         return error
