@@ -67,7 +67,7 @@ class JudgedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a whole bundle. `state`: where its entries leave the action. `notes`: what is other than recorded."""
+    """What came of a whole bundle. `state`: where its entries leave the action. `notes`: what was not as recorded."""
 
     bundle_id: str
     action_id: str
