@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
     "replay": ("readback.commands.replay:replay", "Judge a bundle again: does the same follow today?"),
     "table": ("readback.commands.table:table", "Show or check a recovery table."),
+    "init": ("readback.commands.init:init", "A contract file to begin with."),
     "contracts": ("readback.commands.contracts:contracts", "Check, list or show contract files."),
     "drill": ("readback.commands.drill:drill", "Is a contract's claim true? On a safe twin."),
     "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),

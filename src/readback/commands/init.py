@@ -1,0 +1,67 @@
+"""`readback init`: a commented contract file to begin with, and the small systems that it acts on.
+
+What it writes is sound and runs as it stands. Nothing that is there is touched: where a name is taken, nothing is
+written at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import UsageError
+
+CONTRACTS: Final = "contracts.yaml"
+NOTES: Final = "notes"
+DATABASE: Final = "stock.db"
+TRY: Final = (
+    "readback contracts check contracts.yaml",
+    "readback run write_note --contracts contracts.yaml --arg name=first.txt --arg text=hello",
+    "readback run set_stock --contracts contracts.yaml --arg sku=mug --arg count=12",
+)
+
+
+@click.command("init")
+@click.argument("folder", required=False, default=".", type=click.Path(path_type=Path))
+@options.as_json
+def init(folder: Path, as_json: bool) -> int:
+    """Write a commented contract file into FOLDER (here), with a folder of notes and a small database to try it on.
+
+    The contracts run as they stand. Nothing that is there is touched: where a name is taken, nothing is written.
+    """
+    text = (files("readback.contracts.files") / "start.yaml").read_text(encoding="utf-8")
+    made = [folder / CONTRACTS, folder / NOTES, folder / DATABASE]
+    for path in made:
+        if path.exists() or path.is_symlink():
+            raise UsageError(f"{path} is there already.", remedy="Name another folder; nothing was written.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / NOTES).mkdir()
+        _database(folder / DATABASE)
+        with open(folder / CONTRACTS, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error}.", remedy="Name another folder.") from error
+    if as_json:
+        listed: list[Json] = [str(path) for path in made]
+        print_json({"written": listed, "next": [*TRY]})
+        return 0
+    print("\n".join(safe(str(path)) for path in made))
+    for command in TRY:
+        note(f"Next: {command}")
+    return 0
+
+
+def _database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as stock:
+        stock.execute("create table stock (sku text primary key, count integer not null, version integer not null)")
+        stock.execute("insert into stock values ('mug', 10, 1), ('lamp', 3, 1)")
+        stock.commit()
