@@ -171,8 +171,15 @@ def test_what_a_reading_contests_is_put_before_a_person(before: str, after: str)
     action = at(S.REVIEW_REQUIRED)
     action.review = before
     data: dict[str, Json] = {
-        **{"claim": "happened", "reason": "late_effect", "confidence": "0.99", "recommended": "investigate"},
-        **{"who": "", "note": "", "signed_by": "", "dependants": [], "more": 0},
+        "claim": "happened",
+        "reason": "late_effect",
+        "confidence": "0.99",
+        "recommended": "investigate",
+        "who": "",
+        "note": "",
+        "signed_by": "",
+        "dependants": [],
+        "more": 0,
     }
     action.apply(Event(K.CLAIM_CONTESTED, 100, (), data), "ff")
     assert (action.contested, action.review) == (True, after)

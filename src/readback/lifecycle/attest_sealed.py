@@ -1,7 +1,7 @@
 """Proofs and exports out of the sealed log: what is asked for is read, however long the log is.
 
-Called by the commands that hand evidence to others. The tiles are not believed: a proof is checked before it leaves, and
-each entry that is exported has to have the hash that stands in its tile.
+Called by the commands that hand evidence to others. The tiles are not believed: a proof is checked before it leaves,
+and each entry that is exported has to have the hash that stands in its tile.
 """
 
 from __future__ import annotations
