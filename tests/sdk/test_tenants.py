@@ -300,6 +300,8 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "due": lambda store, world: store.due(world.runtime.now_us() + 10**12, 100, OTHER),
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, _first(world, store).contract_hash),
+    "bodies": lambda store, world: store.bodies(OTHER, [_first(world, store).contract_hash]),
+    "keys": lambda store, world: store.keys(OTHER, [_first(world, store).key_hash]),
     "erased": lambda store, world: store.erased(OTHER, _first(world, store).contract_hash),
     "relies": lambda store, world: store.relies(OTHER, f"{world.ids['verified']}:holds", world.ids["upon"]),
     "dependants": lambda store, world: store.dependants(OTHER, f"{world.ids['verified']}:happened", 10),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
 from readback.ports.store import LedgerStore
-from readback.testing.store_samples import NOON_US, sample_append
+from readback.testing.store_samples import NOON_US, TENANT, sample_append, sample_creation, sample_evidence
 
 
 def _head(size: int, note: bytes = b"note") -> SealedHead:
@@ -70,3 +72,21 @@ class LogConformance:
         assert self.store.entries(0, 2) == whole[:2]
         assert self.store.entries(2, 9) == whole[2:]
         assert self.store.entries(len(whole), 9) == []
+
+    def test_what_is_asked_for_together_is_what_is_asked_for_one_by_one(self) -> None:
+        store, shared = self.store, sample_evidence(b"shared")
+        own = [sample_evidence(b"body %d" % number) for number in range(70)]
+        for number, body in enumerate(own):
+            name = f"a{number:02}"
+            store.append([replace(sample_creation(name, key_hash=f"key of {name}"), evidence=(body, shared))])
+        store.append([sample_append("a07", 1)])
+        found = list(store.histories())
+        assert [each for each, _ in found] == list(store.projections())
+        assert [events for _, events in found] == [store.events(each.projection.action_id) for each, _ in found]
+        digests = [each.digest for each in (*own, shared)]
+        bodies = store.bodies(TENANT, [*digests, "00" * 32, "not a digest"])
+        assert bodies == {each.digest: (each.media, each.body) for each in (*own, shared)}
+        assert store.bodies("globex", digests) == {}
+        names = [f"key of a{number:02}" for number in range(70)]
+        assert store.keys(TENANT, [*names, "of nobody"]) == {name: store.key(TENANT, name) for name in names}
+        assert store.keys("globex", names) == {}
