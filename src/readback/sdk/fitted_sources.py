@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -221,6 +222,33 @@ def _find_imap(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
     return list(_imap(settled).find(ctx, **settled.some("header")))
 
 
+# --- stores of objects ---
+
+
+def _s3(settled: Settled) -> Any:
+    if find_spec("boto3") is None:
+        raise SettingsError("A store of objects needs an extra.", remedy="Run: pip install 'readback[s3]'.")
+    access = settled.some("endpoint", "region", "access_key", "secret_key")
+    return bootstrap.S3Source(settled.name, settled.get("bucket"), timeout_s=settled.timeout_s, **access)
+
+
+def _read_s3(settled: Settled, ctx: Context, given: Given) -> Reading:
+    with _s3(settled) as store:
+        found = store.head(ctx, str(given["key"]), read_bytes=settled.get("bytes", False))
+    assert isinstance(found, Reading)
+    return found
+
+
+def _find_s3(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
+    with _s3(settled) as store:
+        return list(store.find(ctx, str(given["prefix"])))
+
+
+def _ping_s3(settled: Settled) -> None:
+    with _s3(settled) as store:
+        store.ping()
+
+
 # --- repositories ---
 
 
@@ -281,6 +309,7 @@ SOURCES: Final[Mapping[str, Row]] = {
     "sql": Row(_read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql),
     "http": Row(_read_http, _ping_http, _find_http, _lookup_http),
     "imap": Row(_read_imap, lambda settled: _imap(settled).ping(), _find_imap),
+    "s3": Row(_read_s3, _ping_s3, _find_s3),
     "git": Row(_read_git, lambda settled: _git(settled).ping()),
     "command": Row(
         _read_command, lambda settled: _command(settled).ping(settled.get("argv")), _find_command, _lookup_command

@@ -196,6 +196,25 @@ SOURCES: Final = (
         ("host", "port"),
     ),
     SourceKind(
+        "s3",
+        "An object of an S3 store by its head: size, SHA-256, version, metadata (extra `s3`).",
+        (
+            Key("bucket", Shape.FIXED, "The bucket.", required=True),
+            Key("endpoint", Shape.FIXED, "Where the store is, if it is not Amazon's."),
+            Key("region", Shape.FIXED, "Its region."),
+            Key("access_key", Shape.FIXED, "Whose access; boto3's usual places where it is left away."),
+            Key("secret_key", Shape.SECRET, "Where the secret of that access is."),
+            Key("key", Shape.TEXT, "The object's key.", required=True, uses=("read",)),
+            Key("bytes", Shape.FLAG, "Read the object's bytes, and hash them.", uses=("read",)),
+            Key("prefix", Shape.TEXT, "Where every version is looked at.", required=True, uses=("find",)),
+        ),
+        ("read", "find"),
+        Consistency.STRONG,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("endpoint", "bucket"),
+    ),
+    SourceKind(
         "git",
         "What a repository's own plumbing says: a commit on a branch, a blob, the index, HEAD, or a remote's ref.",
         (
