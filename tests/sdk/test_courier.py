@@ -95,6 +95,47 @@ def test_closing_takes_no_longer_for_ten_sinks_that_hang_than_for_one(
     assert all(sink.stopped for sink in sinks)
 
 
+@pytest.mark.requirement("CLAIM-events")
+def test_waking_a_lane_whose_thread_is_just_ending_waits_for_nothing_but_its_end(
+    store: LedgerStore, runtime: VirtualRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last round says that it has ended; whoever wakes the lane right then joins the thread with the bell held."""
+    sink, ended, go_on = ListSink(), threading.Event(), threading.Event()
+    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    [lane] = courier._lanes
+    rounds = lane._round
+
+    def held_at_its_end() -> bool:
+        more = rounds()
+        if not more and not ended.is_set():
+            ended.set()
+            assert go_on.wait(PATIENT_S)
+        return more
+
+    monkeypatch.setattr(lane, "_round", held_at_its_end)
+    run_some(store, runtime, "1")
+    lane.wake()
+    assert ended.wait(PATIENT_S)
+    run_some(store, runtime, "2")
+    first, joined = lane._thread, threading.Event()
+    assert first is not None
+    join = first.join
+
+    def asked_to_join(timeout: float | None = None) -> None:
+        joined.set()
+        join(timeout)
+
+    monkeypatch.setattr(first, "join", asked_to_join)
+    waking = threading.Thread(target=lane.wake, daemon=True)
+    waking.start()
+    assert joined.wait(PATIENT_S), "it holds the bell now"
+    go_on.set()
+    waking.join(PATIENT_S / 6)
+    assert not waking.is_alive(), "nobody waits for ever"
+    courier.close()
+    assert len(sink.taken) == 2
+
+
 def test_a_closed_courier_tells_nothing_more_and_may_be_closed_again(
     store: LedgerStore, runtime: VirtualRuntime
 ) -> None:

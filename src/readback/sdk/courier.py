@@ -80,13 +80,15 @@ class _Lane:
         return thread is None or not thread.is_alive()
 
     def _work(self) -> None:
+        # Whoever wakes the lane joins a thread that has ended while he holds the bell: once it has said that it is not
+        # running, it must not ask for the bell again.
         try:
             while self._round():
                 pass
-        finally:
+        except BaseException:
             with self._bell:
-                self._running = False
-                self._bell.notify_all()
+                self._ended()
+            raise
 
     def _round(self) -> bool:
         with self._bell:
@@ -94,9 +96,14 @@ class _Lane:
         again_us = self._look()
         with self._bell:
             if not self._goes_on(again_us):
-                self._running = False  # here, so that whoever wakes it from now on finds out that it has ended
+                self._ended()  # here, so that whoever wakes it from now on finds out that it has ended
                 return False
             return True
+
+    def _ended(self) -> None:
+        """Said once, with the bell, as the last thing that the thread does with it."""
+        self._running = False
+        self._bell.notify_all()
 
     def _goes_on(self, again_us: int | None) -> bool:
         """Whether to look again, after having waited for it. Called with the bell."""
