@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from readback.domain.errors_anchor import AnchorError
 from readback.ports.anchor import Anchor
+from readback.testing.conformance_store_work import raised_by
 
 
 class AnchorConformance:
@@ -55,9 +54,8 @@ class AnchorConformance:
 
     def test_a_place_that_is_not_to_be_had_is_an_anchor_error(self) -> None:
         dead = self.dead()
-        with pytest.raises(AnchorError) as failed:
-            self._take(dead, 0)
-        assert failed.value.code.startswith("anchor.")
+        failed = raised_by(lambda: self._take(dead, 0))
+        assert isinstance(failed, AnchorError)
+        assert failed.code.startswith("anchor.")
         if dead.shows:
-            with pytest.raises(AnchorError):
-                dead.last()
+            assert isinstance(raised_by(dead.last), AnchorError)
