@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from readback.domain.approval import Approver, Decision
 from readback.domain.belief import Belief, believe
@@ -23,13 +23,12 @@ from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.store import Freeze, Incident, LedgerStore
 from readback.sdk import approving, claiming, erasing, reviewing
-from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.claiming import Upon
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.proposal import Proposal
+from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.sealing import SealLike
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep
@@ -62,7 +61,7 @@ class Readback:
         parent_span: str = "",
         budget: Mapping[str, object] | None = None,
         break_glass: str = "",
-        actions: Iterable[ActionDefinition[Any]] = (),
+        actions: Iterable[Definition] = (),
         runtime: Runtime | None = None,
         store: LedgerStore | None = None,
         recovery_table: TableLike | None = None,

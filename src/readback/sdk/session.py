@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from unicodedata import category, normalize
 
 from readback.bootstrap import fallback
@@ -44,10 +44,9 @@ from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
-from readback.sdk.action import ActionDefinition
 from readback.sdk.approving import approvals_of
 from readback.sdk.courier import Courier
-from readback.sdk.proposal import Proposal
+from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.sealer import Sealer
 from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
 from readback.sdk.step import SagaStep
@@ -97,7 +96,7 @@ class Session:
         parent_span: str = "",
         budget: Mapping[str, object] | None,
         break_glass: str,
-        actions: Iterable[ActionDefinition[Any]],
+        actions: Iterable[Definition],
         runtime: Runtime | None,
         store: LedgerStore | None,
         recovery_table: TableLike | None = None,
