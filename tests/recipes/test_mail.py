@@ -18,6 +18,7 @@ from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Presence
 from readback.domain.state import State
 from readback.recipes import CANDIDATES, MailAction, timings_of, verified_mail
+from readback.recipes.mail import subject_as_asked, text_as_asked
 from readback.sdk.systems import ImapSource, SmtpExecutor
 from tests.recipes.conftest import Desk
 
@@ -112,6 +113,35 @@ def test_a_mail_that_arrived_is_verified_at_the_first_look(post: Post, fresh: Fr
     assert told.attribution is Attribution.OURS
     assert len(post.looks(told)) == 1
     assert not post.events(told, EventKind.CLAIM_CONTESTED, EventKind.CLAIM_RETRACTED)
+
+
+@pytest.mark.requirement("RECIPE-mail")
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("ends with a line feed", "It left.\n\n"),
+        ("lines of another system", "It left.\r\nIt is there."),
+        ("Grüße an alle Freunde, " * 8, "Es ging ab."),
+        ("x" * 300, "It left."),
+        (" blanks  around ", "  It left. "),
+        ("a long line", "word " * 600),
+    ],
+)
+def test_what_mail_does_to_blanks_and_line_ends_is_no_other_mail(
+    post: Post, fresh: Fresh, subject: str, text: str
+) -> None:
+    with post.desk.open() as rb:
+        told = rb.run(post.action()(to=ANA, subject=subject, text=text), operation=fresh("mail"))
+    assert told.verified, (told.discrepancy, told.authoritative)
+
+
+@pytest.mark.requirement("RECIPE-mail")
+@pytest.mark.parametrize("field", ["subject", "body_sha256"])
+@pytest.mark.parametrize("shown", ["something else", None])
+def test_another_text_or_subject_is_no_success_and_an_unknown_one_no_failure(field: str, shown: str | None) -> None:
+    asked: dict[str, Any] = {"subject": "s", "text": "t"}
+    check = subject_as_asked if field == "subject" else text_as_asked
+    assert check(asked, {field: shown}) is (False if shown else None)
 
 
 @pytest.mark.requirement("RECIPE-mail", "CLAIM-backoff")

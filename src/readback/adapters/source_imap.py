@@ -240,7 +240,7 @@ class ImapSource:
             "mailbox": self._user,
             "from": ", ".join(_addresses_in(message, "From")),
             "to": [*_addresses_in(message, "To")],
-            "subject": str(message.get("Subject", "")),
+            "subject": str(message.get("Subject", "")).lstrip(),  # a long one is folded, and begins with the fold
             "stamp": stamp,
             "message_id": str(message.get("Message-ID", "")),
             "size": size,

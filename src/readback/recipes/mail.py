@@ -9,8 +9,11 @@ Source: "The Verification Ledger Pattern"; the schedule and the number of candid
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Unpack
 
+from readback.canon import Json
+from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Reading
@@ -102,11 +105,26 @@ def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
         "ensure": {
             "sender": f"authoritative.from == {quoted(sender)}",
             "recipient": "requested.to in authoritative.to",
-            "subject": "authoritative.subject == requested.subject",
-            "text": "authoritative.body_sha256 == sha256(requested.text)",
+            "subject": subject_as_asked,
+            "text": text_as_asked,
         },
         "proves": proves,
         "polls": SCHEDULE,
         "within": WINDOW,
         "late_window": LATE_WINDOW,
     }
+
+
+@postcondition(version="1", name="subject as asked for")
+def subject_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
+    """The subject is that one. A header is folded on its way, so that one blank is as good as several."""
+    shown = authoritative.get("subject")
+    return shown.split() == str(requested["subject"]).split() if isinstance(shown, str) else None
+
+
+@postcondition(version="1", name="text as asked for")
+def text_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
+    """The digest of the text is that one. Lines end on their way as mail ends them, and so does the last of them."""
+    shown = authoritative.get("body_sha256")
+    lines = str(requested["text"]).replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+    return shown == sha256(lines.encode()).hexdigest() if isinstance(shown, str) else None
