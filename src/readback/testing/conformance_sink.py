@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
+from readback.canon import ReadbackError
 from readback.domain.message import EventName, Message
 from readback.ports.sink import Sink
 
@@ -57,8 +56,7 @@ class SinkConformance:
     def test_it_says_where_it_was_not_taken_and_takes_it_when_the_receiver_does(self) -> None:
         sink = self.make_sink()
         self.refuse()
-        with pytest.raises(Exception, match=r"."):
-            sink.deliver(sample_message())
+        assert _refuses(sink)
         assert self.received() == []
         self.allow()
         sink.deliver(sample_message())
@@ -72,6 +70,14 @@ class SinkConformance:
         for each in stops:
             each.join()
         sink.stop()
-        with pytest.raises(Exception, match=r"."):
-            sink.deliver(sample_message())
+        assert _refuses(sink)
         assert self.received() == []
+
+
+def _refuses(sink: Sink) -> bool:
+    """Whether it raises something that says why."""
+    try:
+        sink.deliver(sample_message())
+    except (ReadbackError, RuntimeError, OSError, ValueError) as error:
+        return bool(str(error))
+    return False
