@@ -98,6 +98,7 @@ def test_a_belief_is_plain_data_by_fixed_names() -> None:
                 "told": {"status": "shipped"},
                 "unchanged": False,
                 "changed_by": fact.changed_by,
+                "fallen": [],
                 "ledger_entry": "a/2",
                 "trace": "t-a",
             }

@@ -26,6 +26,7 @@ from readback.domain.errors import (
 )
 from readback.domain.errors_anchor import AnchorError
 from readback.domain.errors_drill import DrillError
+from readback.domain.errors_record import ErasedEvidenceError
 from readback.ledger.fault import LogError
 
 
@@ -80,6 +81,7 @@ def test_every_error_hangs_on_one_branch() -> None:
     branches = {
         CanonError,
         AnchorError,
+        ErasedEvidenceError,
         DrillError,
         LogError,
         InputError,

@@ -59,9 +59,7 @@ def working(
 
     `new`: a ledger is made where there is none. Whoever goes on with something raises StoreError there instead.
     """
-    if not new:
-        bootstrap.store(settings.url, read_only=True).close()
-    session = _session(settings, read_only=False, run=run, trace=trace)
+    session = _session(settings, read_only=False, run=run, trace=trace, new=new)
     try:
         if registry is not None:
             for plan in registry.load().values():
@@ -71,8 +69,10 @@ def working(
         session.close()
 
 
-def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str = "") -> Session:
+def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str = "", new: bool = True) -> Session:
     table = table_in_force(None, settings)  # a table that is refused leaves no ledger behind
+    if not new:
+        bootstrap.store(settings.url, read_only=True).close()
     store = bootstrap.store(settings.url, read_only=read_only)
     try:
         return Session.open(
