@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from readback.domain.claim import ClaimKind, ClaimStatus
-from readback.domain.errors_claim import NOT_STANDING
+from readback.domain.errors_claim import NOT_STANDING, ClaimError
 from readback.domain.outcome import Outcome
 from readback.domain.state import State
 from readback.testing.driver_virtual import Vanishes
@@ -95,6 +95,31 @@ def test_a_reversal_that_failed_retracts_nothing(trip: Trip) -> None:
     hotel = step(trip, told.id, "hotel")
     assert status(trip, hotel.id) == (C.STANDING, C.STANDING)
     assert said(trip.events(hotel.id)) == []
+
+
+@pytest.mark.requirement("CLAIM-reversed", "CLAIM-person")
+def test_what_a_person_retracted_while_it_was_taken_back_is_never_reinstated() -> None:
+    """His word came before the reversal was verified; from then on it is taken back, whatever he says."""
+    trip = Trip(keyed=True)
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    for life in range(1, 200):
+        with contextlib.suppress(Vanishes):
+            trip.work(vanish_at=life)
+        trip.die()
+        if trip.get(told.id).steps["flight"].compensation is not None:
+            break
+    flight = step(trip, told.id, "flight")
+    assert status(trip, flight.id) == (C.STANDING, C.STANDING), "the reversal has only begun"
+    person(trip, flight.id, C.RETRACTED, K.HOLDS)
+    trip.work()
+    undo = trip.get(told.id).steps["flight"].compensation
+    assert undo is not None
+    assert undo.verified
+    assert said(trip.events(flight.id))[-2:] == [("holds", "contested", "reversed"), ("holds", "retracted", "reversed")]
+    with pytest.raises(ClaimError, match="taken back"):
+        person(trip, flight.id, C.REINSTATED, K.HOLDS)
+    trip.check()
 
 
 @pytest.mark.requirement("CLAIM-reversed")

@@ -143,6 +143,16 @@ def test_what_was_said_with_the_same_reason_is_not_said_again_and_with_another_i
     assert say(action, Change(K.HOLDS, C.RETRACTED, R.PERSON)) == []
 
 
+@pytest.mark.requirement("CLAIM-reversed")
+@pytest.mark.parametrize("reason", [R.DRIFTED, R.PERSON])
+def test_what_fell_already_and_is_taken_back_falls_anew_and_once(reason: Reason) -> None:
+    action, reversed_ = verified(), Change(K.HOLDS, C.RETRACTED, R.REVERSED)
+    say(action, Change(K.HOLDS, C.RETRACTED, reason))
+    assert say(action, reversed_) == [Change(K.HOLDS, C.CONTESTED, R.REVERSED), reversed_]
+    assert say(action, reversed_) == []
+    assert say(action, Change(K.HOLDS, C.RETRACTED, reason)) == []
+
+
 def test_what_stands_is_not_reinstated() -> None:
     action = verified()
     assert say(action, Change(K.HOLDS, C.REINSTATED, R.RESTORED)) == []

@@ -146,16 +146,25 @@ def enter_claims(entries: Entries, changes: Iterable[Change], now_us: int, word:
 
 
 def stages(action: Action, change: Change) -> tuple[Change, ...]:
-    """The change as it is recorded: contested before retracted; none where it was said, or cannot follow."""
+    """The change as it is recorded: contested before retracted; none where it was said, or cannot follow.
+
+    What fell already falls anew where it is taken back: from then on nobody's word and no look can let it stand again.
+    """
     before = own_status(action.claims, change.kind, made=action.claimed_us > 0)
     said = said_of(action.claims, change.kind)
     if change.status is _C.RETRACTED and before is not _C.CONTESTED:
-        if before is _C.RETRACTED:
+        if before is _C.RETRACTED and (change.reason is not Reason.REVERSED or is_reversed(action)):
             return ()
         return (Change(change.kind, _C.CONTESTED, change.reason), change)
     if change.status is before and said is not None and said.reason is change.reason:
         return ()
     return (change,) if may_follow(before, change.status) else ()
+
+
+def is_reversed(action: Action) -> bool:
+    """What was said last of what it left is that it was taken back."""
+    said = said_of(action.claims, _K.HOLDS)
+    return said is not None and said.reason is Reason.REVERSED
 
 
 def dependants(action: Action, kind: ClaimKind) -> Generator[Step, Answer, tuple[tuple[str, ...], int]]:

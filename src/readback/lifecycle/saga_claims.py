@@ -14,7 +14,7 @@ from readback.domain.action import Action
 from readback.domain.claim import ClaimKind, ClaimStatus, own_status
 from readback.domain.saga import Saga
 from readback.domain.state import State
-from readback.lifecycle.claim import REVERSED, enter_claims
+from readback.lifecycle.claim import REVERSED, enter_claims, is_reversed
 from readback.lifecycle.entries import Entries
 from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
 from readback.ports.store import Appended
@@ -35,9 +35,9 @@ def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -
 
 
 def _claims(action: Action) -> bool:
-    """That it holds is claimed still, or contested."""
+    """That it holds was claimed, and it is not said so far that it was taken back: also where it fell otherwise."""
     status = own_status(action.claims, ClaimKind.HOLDS, made=action.claimed_us > 0)
-    return status not in (ClaimStatus.NONE, ClaimStatus.RETRACTED)
+    return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
 
 
 def _retract(effect: Action) -> Generator[Step, Answer, bool]:
