@@ -44,12 +44,12 @@ __all__ = [
     "create_approver_key",
     "create_log_key",
     "fallback",
+    "is_rotating",
     "keep_file",
     "kept_file",
     "links",
     "log_key",
     "new_tiles",
-    "operator_sink",
     "next_log_key",
     "operator_sink",
     "predicate_engine",
@@ -278,6 +278,13 @@ def take_over(path: Path, beside: Path) -> None:
     from readback.adapters.signer_log import take_over
 
     take_over(path, beside)
+
+
+def is_rotating(path: Path) -> bool:
+    """Whether the log's key in this file is being followed by another one, or was about to be."""
+    from readback.adapters.signer_log import NEXT_SUFFIX
+
+    return path.with_name(path.name + NEXT_SUFFIX).exists()
 
 
 def rotations_of(path: Path) -> Path:

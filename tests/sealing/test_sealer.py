@@ -14,6 +14,7 @@ from readback.domain.errors import SettingsError, StoreError
 from readback.domain.verdict import Level
 from readback.lifecycle.attest import Authority, key_of
 from readback.lifecycle.audit import audit
+from readback.lifecycle.rotate import following, state
 from readback.lifecycle.seal import sealed
 from readback.sdk.sealer import Sealer
 from tests.sealing.given import Log
@@ -121,7 +122,101 @@ def test_what_it_cannot_seal_it_says_once_and_goes_on_when_it_can(log: Log, caps
     assert [head.size for head in log.store.checkpoints()] == [4, 5]
 
 
+@pytest.mark.requirement("LEDGER-sealed", "L21")
+def test_an_end_that_was_heard_of_and_is_gone_is_said_and_not_looked_for_for_ever(
+    log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.append(4)
+    one = sealer(log, 1)
+    one.hear(4)
+    assert one.flush()
+    one.hear(9)  # five more were durable, and were cut off to where it is sealed
+    assert one.flush()
+    assert one.fault is not None
+    assert one.fault.code == "log.cut"
+    assert "the log was not sealed: log.cut" in capsys.readouterr().err
+    one.close()
+    assert not any(thread.name == "readback-sealer" for thread in threading.enumerate())
+
+
+@pytest.mark.requirement("LEDGER-sealed", "L21")
+@pytest.mark.parametrize(("kept", "code"), [(3, "log.cut"), (4, "log.fork"), (5, "log.rewritten")])
+def test_a_log_that_was_put_back_behind_what_was_signed_here_is_not_signed(log: Log, kept: int, code: str) -> None:
+    log.append(3)
+    log.seal()
+    log.append(1)
+    one = sealer(log, 1)
+    one.hear(4)
+    assert one.flush()
+    log.cut(1)  # an older copy of the file: the last checkpoint is gone with what it covered
+    del log.store._sealed().heads[4]
+    log.append(kept - 3, "another history")
+    one.hear(5)
+    one.close()
+    assert one.fault is not None
+    assert one.fault.code == code
+    assert [head.size for head in log.store.checkpoints()] == [3]
+
+
+def test_close_seals_an_entry_that_came_as_the_thread_ended(log: Log) -> None:
+    log.append(4)
+    one = sealer(log, 1)
+    one.hear(4)
+    assert one.flush()
+    log.append(1)
+    one._seen = 5  # heard while the thread was leaving: nobody was woken
+    one.close()
+    assert [head.size for head in log.store.checkpoints()] == [4, 5]
+
+
+def test_what_breaks_the_thread_does_not_end_the_sealing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, broken = sealer(log, 1), [True]
+    seal = one._seal
+
+    def breaks() -> bool:
+        if broken.pop():
+            raise SystemExit
+        return seal()
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(one, "_seal", breaks)
+    log.append(1)
+    one.hear(1)
+    assert one.flush()
+    broken.extend([False] * 9)
+    one.close()
+    assert [head.size for head in log.store.checkpoints()] == [1]
+
+
 # --- through the clients ---
+
+
+@pytest.mark.requirement("LEDGER-key-rotated", "LEDGER-sealed")
+def test_a_process_that_goes_on_takes_up_the_key_that_followed(key: Path) -> None:
+    with opened() as rb:
+        first = rb.run(stamp_note(text="a")).id
+        assert rb._session.sealer is not None
+        assert rb._session.sealer.flush()
+        following_key, beside = bootstrap.next_log_key(key, "example.com/ledger")
+        rb.run(stamp_note(text="b"))  # while a rotation goes on, nothing is signed
+        assert rb._session.sealer.flush()
+        assert rb._session.sealer.fault is not None
+        assert rb._session.sealer.fault.code == "settings.signing-key"
+        statement = state(rb._session.store, bootstrap.log_key(key), following_key, 1)
+        bootstrap.keep_file(bootstrap.rotations_of(key), statement)
+        bootstrap.take_over(key, beside)
+        last = rb.run(stamp_note(text="c")).id
+        assert rb._session.sealer.flush()
+        assert [rb.get(each).level for each in (first, last)] == [Level.AUDIT_CONFIRMED] * 2
+    signer = bootstrap.log_key(key)
+    assert signer.raw_key == following_key.raw_key
+    store = bootstrap.store("sqlite:///ledger.db", read_only=True)
+    try:
+        authority = following(key_of(signer), bootstrap.verify_signature, statement)
+        assert audit(store, authority=authority).ok
+        assert sealed(store, authority).size == store.last_seq()
+    finally:
+        store.close()
 
 
 @pytest.mark.requirement("LEDGER-sealed")

@@ -107,7 +107,9 @@ def seal(
         last.edge.grow(leaves)
         tiles = last.edge.changed()
         found = Checkpoint(signer.name, last.size, last.edge.root())
-        goes_on_from(before, found, overlaid(log, tiles))  # 5
+        known = last.signed.checkpoint if last.signed is not None else None
+        others = [each for each in before if each != known]  # from what was signed last, the edge has gone on
+        goes_on_from(others, found, overlaid(log, tiles))  # 5
         if not leaves:
             return last.signed
         signed = sign_checkpoint(found, authority.key, signer.sign)  # 6

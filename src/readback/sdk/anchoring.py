@@ -31,7 +31,7 @@ class Anchoring:
     """The anchors of one opened ledger."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime, authority: Authority, anchors: Sequence[Anchor]) -> None:
-        self._store, self._runtime, self._authority, self._anchors = store, runtime, authority, tuple(anchors)
+        self._store, self._runtime, self.authority, self._anchors = store, runtime, authority, tuple(anchors)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wanted = self._closed = False
@@ -93,7 +93,7 @@ class Anchoring:
 
     def _refusal(self, anchor: Anchor, now_us: int) -> ReadbackError | None:
         try:
-            hand_over(self._store, anchor, self._authority, now_us)
+            hand_over(self._store, anchor, self.authority, now_us)
         except StoreError:
             raise
         except ReadbackError as error:

@@ -2,18 +2,21 @@
 
 Told of each append by the drivers (`hear`, which only counts), and of a process's end (`close`). Everything else it
 takes from the store, so that what was missed is sealed by whoever comes next, and several processes may seal one log:
-the store keeps one of two that come at once. A log that does not go on from its last checkpoint is not signed; that is
-said once, and the actions go on.
+the store keeps one of two that come at once. A log that does not go on from its last checkpoint, or from the last one
+that was signed here, or that has not what was heard of, is not signed; that is said once, and the actions go on.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from readback.canon import ReadbackError
 from readback.domain.cadence import Cadence
+from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint
+from readback.ledger.fault import LogCutError
 from readback.lifecycle.attest import Authority
 from readback.lifecycle.seal import seal
 from readback.ports.runtime import Runtime
@@ -23,6 +26,9 @@ from readback.sdk.anchoring import Anchoring
 
 CLOSE_SECONDS: Final = 5.0
 """How long closing waits for the last checkpoint; what it leaves is sealed by the next process."""
+
+Renewed: TypeAlias = Callable[[LogSigner], tuple[LogSigner, Authority] | None]
+"""The log's key and whose heads count, where not this key is in place by now. Raises where none may sign now."""
 
 
 class Sealer:
@@ -36,13 +42,16 @@ class Sealer:
         authority: Authority,
         cadence: Cadence,
         anchoring: Anchoring | None = None,
+        renewed: Renewed | None = None,
     ) -> None:
         self._store, self._runtime, self._signer, self.authority = store, runtime, signer, authority
-        self._cadence, self._anchoring = cadence, anchoring
+        self._cadence, self._anchoring, self._renewed = cadence, anchoring, renewed
         self._changed = threading.Condition()
         self._seen = self._sealed = self._wanted = 0
         self._thread: threading.Thread | None = None
         self._closed = self._now = False
+        self._last: Checkpoint | None = None
+        """What was signed here last: whatever the store says by now, nothing else is gone on from."""
         self.fault: ReadbackError | None = None
         """Why nothing was sealed the last time; None where something was."""
 
@@ -62,6 +71,7 @@ class Sealer:
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
         """Seals what was heard of now, and waits for it; false where that takes longer than `patience_s`."""
         with self._changed:
+            self._start_if_behind()  # a thread may have ended just as the last entry came
             self._now = True
             thread = self._thread
             self._changed.notify_all()
@@ -72,6 +82,7 @@ class Sealer:
     def close(self) -> None:
         """Seals what was heard of, and hands it to the anchors, both within a limit."""
         with self._changed:
+            self._start_if_behind()
             self._closed = True
         self.flush()
         if self._anchoring is not None:
@@ -82,17 +93,28 @@ class Sealer:
             if self._thread is not None:
                 self._changed.notify_all()
                 return
-            if self._closed:
-                return
-            self._wanted = self._seen + self._cadence.entries
-            self._thread = threading.Thread(target=self._work, name="readback-sealer", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # no more threads, or the interpreter is ending: the next process seals it
-                self._thread = None
+            self._start_if_behind()
+
+    def _start_if_behind(self) -> None:
+        if self._thread is not None or self._closed or self._seen <= self._sealed:
+            return
+        self._wanted = self._seen + self._cadence.entries
+        self._thread = threading.Thread(target=self._work, name="readback-sealer", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # no more threads, or the interpreter is ending: the next process seals it
+            self._thread = None
 
     def _work(self) -> None:
         """Until everything that was heard of is sealed, or something is in the way of that."""
+        try:
+            self._seal_on()
+        finally:
+            with self._changed:
+                if self._thread is threading.current_thread():  # it was broken off: the next entry has one of its own
+                    self._thread = None
+
+    def _seal_on(self) -> None:
         while True:
             with self._changed:
                 if not self._is_due():
@@ -109,16 +131,32 @@ class Sealer:
 
     def _seal(self) -> bool:
         try:
-            signed = seal(self._store, self._signer, self.authority, self._runtime.now_us())
+            signed = self._signed()
         except ReadbackError as error:
             self._say(error)
             return False
         self.fault = None
-        if signed is not None:
-            self._sealed = signed.checkpoint.size
+        self._last, self._sealed = signed.checkpoint, signed.checkpoint.size
+        if self._anchoring is not None:
+            self._anchoring.offer()
+        return True
+
+    def _signed(self) -> SignedCheckpoint:
+        self._renew()
+        seen, before = self._seen, [self._last] if self._last is not None else []
+        signed = seal(self._store, self._signer, self.authority, self._runtime.now_us(), before)
+        size = signed.checkpoint.size if signed is not None else 0
+        if signed is None or (size < seen and size <= self._sealed):
+            raise LogCutError(f"Entry {seen} was appended, and nothing follows entry {size}: the end was cut off.")
+        return signed
+
+    def _renew(self) -> None:
+        """Takes up the key that is in place now: one that was followed by another signs nothing more."""
+        found = self._renewed(self._signer) if self._renewed is not None else None
+        if found is not None:
+            self._signer, self.authority = found
             if self._anchoring is not None:
-                self._anchoring.offer()
-        return signed is not None
+                self._anchoring.authority = self.authority
 
     def _say(self, error: ReadbackError) -> None:
         known, self.fault = self.fault, error

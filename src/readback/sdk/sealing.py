@@ -5,12 +5,12 @@ Called by the session. Without a key of the log nothing is sealed; whose checkpo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from readback.bootstrap import anchor, kept_file, log_key, rotations_of, verify_signature
+from readback.bootstrap import anchor, is_rotating, kept_file, log_key, rotations_of, verify_signature
 from readback.config import Settings
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
@@ -40,13 +40,32 @@ class Terms:
     signer: LogSigner | None = None
     cadence: Cadence = SEAL_DEFAULT
     anchors: tuple[Anchor, ...] = ()
+    key_file: str = ""
+    log_keys: tuple[str, ...] = ()
+
+    def renewed(self, signer: LogSigner) -> tuple[LogSigner, Authority] | None:
+        """What is in force where the key file holds another key by now; None where it is that one still.
+
+        Raises SettingsError while a rotation goes on: what the old key signs after the statement counts for nobody.
+        """
+        if is_rotating(Path(self.key_file)):
+            raise SettingsError(
+                "The log's key is being followed by another one, and nothing is sealed meanwhile.",
+                remedy="If that was broken off, run `readback ledger keys rotate` again.",
+                code="settings.signing-key",
+            )
+        found = log_key(Path(self.key_file))
+        if found.raw_key == signer.raw_key and found.name == signer.name:
+            return None
+        return found, _authority(found, self.key_file, self.log_keys)
 
     def sealer(self, store: LedgerStore, runtime: Runtime) -> Sealer | None:
         """What seals this ledger; None where nothing is to."""
         if self.signer is None or self.authority is None or self.cadence.off:
             return None
         anchoring = Anchoring(store, runtime, self.authority, self.anchors) if self.anchors else None
-        return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring)
+        renewed = self.renewed if self.key_file else None
+        return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring, renewed)
 
 
 NOT_SEALED: Final = Terms()
@@ -67,14 +86,18 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
             remedy="Make one with `readback ledger keys create --key-file FILE`, and set READBACK_SIGNING_KEY_FILE.",
             code="settings.signing-key",
         )
-    former = tuple(parse_key(each) for each in settings.log_keys)
+    log_keys = tuple(settings.log_keys)
     if not key_file:
+        former = tuple(parse_key(each) for each in log_keys)
         return Terms(Authority(former[0], verify_signature, former[1:]) if former else None)
     signer = log_key(Path(key_file))
-    rotations = kept_file(rotations_of(Path(key_file)), ROTATIONS_MAX_BYTES)
-    authority = following(key_of(signer), verify_signature, rotations, former)
     anchors = () if cadence.off else tuple(anchor(url, cadence.secret) for url in cadence.anchors)
-    return Terms(authority, signer, cadence, anchors)
+    return Terms(_authority(signer, key_file, log_keys), signer, cadence, anchors, key_file, log_keys)
+
+
+def _authority(signer: LogSigner, key_file: str, log_keys: Sequence[str]) -> Authority:
+    rotations = kept_file(rotations_of(Path(key_file)), ROTATIONS_MAX_BYTES)
+    return following(key_of(signer), verify_signature, rotations, [parse_key(each) for each in log_keys])
 
 
 def confirmed(outcome: Outcome, store: LedgerStore, authority: Authority | None) -> Outcome:

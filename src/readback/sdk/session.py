@@ -238,7 +238,8 @@ class Session:
         """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
         work = saga_attend.look if self.is_saga(action_id) else attend.look
         outcome = yield from work(action_id, self.scope.tenant if tenant is None else tenant, replayed=replayed)
-        return confirmed(outcome, self.store, self.sealing.authority)
+        authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
+        return confirmed(outcome, self.store, authority)
 
     def stop(self, action_id: str) -> Generator[Step, Answer, None]:
         """Asks for it to be stopped."""
