@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -140,6 +142,14 @@ class TestHttp(_Conformance):
         self.kept.text = b"somebody else's"
         with pytest.raises(AnchorRefusedError, match="412"):
             self._take(anchor, 1)
+
+    def test_what_somebody_put_into_an_empty_place_meanwhile_is_not_overwritten(self) -> None:
+        anchor = self.anchor()
+        assert anchor.last() is None
+        self.kept.text = b"somebody else's"
+        with pytest.raises(AnchorRefusedError, match="412"):
+            self._take(anchor, 0)
+        assert self.kept.text == b"somebody else's"
 
     def test_what_is_too_large_is_no_checkpoint(self) -> None:
         self.kept.text = b"x" * 300_000
@@ -286,6 +296,41 @@ def test_what_is_handed_over_is_remembered_and_what_it_shows_is_compared(kept: t
     held = compare(log.store, anchor, log.authority)
     assert isinstance(held.checkpoint, Checkpoint)
     assert held.size == held.checkpoint.size == 300
+
+
+@pytest.mark.requirement("LEDGER-anchored")
+def test_a_witness_is_never_called_compared_where_the_checkpoints_were_taken_away(log: Log) -> None:
+    witness = Witness(log.authority.key)
+    log.append(8)
+    log.seal()
+    with serving(witness) as url:
+        anchor = bootstrap.anchor(f"witness+{url}/prefix#{quote(str(witness.key))}")
+        hand_over(log.store, anchor, log.authority, 1)
+        log.store._sealed().heads.clear()
+        log.store._sealed().tiles.clear()
+        log.cut(5)
+        with pytest.raises(AnchorRefusedError, match="nothing is sealed"):
+            compare(log.store, anchor, log.authority)
+
+
+def test_two_clients_of_one_process_write_to_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "head"
+    one, other = bootstrap.anchor(f"file://{place}"), bootstrap.anchor(f"file://{place}")
+    real, notes = os.replace, [b"the other one's, which is longer\n"]
+
+    def meanwhile(source: Path, target: Path) -> None:
+        if notes:
+            thread = threading.Thread(target=other.take, args=(notes.pop(), 2, lambda old: []))
+            thread.start()
+            thread.join()
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    one.take(b"ours\n", 1, lambda old: [])
+    assert place.read_bytes() == b"ours\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["head"]
 
 
 def test_of_nothing_nothing_is_handed_over(log: Log, tmp_path: Path) -> None:

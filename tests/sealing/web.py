@@ -24,7 +24,7 @@ Answer = tuple[int, bytes, dict[str, str]]
 
 @dataclass
 class Place:
-    """Keeps a text by PUT, and gives it by GET; it names versions, and minds If-Match."""
+    """Keeps a text by PUT, and gives it by GET; it names versions, and minds If-Match and If-None-Match."""
 
     text: bytes | None = None
     status: int = 0
@@ -40,7 +40,7 @@ class Place:
         tag = f'"{sha256(self.text or b"").hexdigest()[:12]}"'
         if method == "GET":
             return (404, b"", {}) if self.text is None else (200, self.text, {"ETag": tag})
-        if headers.get("if-match", tag) != tag:
+        if headers.get("if-match", tag) != tag or (headers.get("if-none-match") == "*" and self.text is not None):
             return 412, b"", {}
         self.text, self.puts = body, self.puts + 1
         return 204, b"", {}

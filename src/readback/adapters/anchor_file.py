@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from threading import get_ident
 from urllib.parse import unquote, urlsplit
 
 from readback.domain.errors import SettingsError
@@ -57,7 +58,9 @@ class FileAnchor:
             raise AnchorError(f"{self._place} cannot be read: {error.strerror}.") from error
 
     def take(self, note: bytes, size: int, proof: Proof) -> bytes:
-        beside = self._place.with_name(f"{self._place.name}.{os.getpid()}.being-written")
+        # Of this call alone: several clients of one process may hand over at once.
+        own = f"{self._place.name}.{os.getpid()}.{get_ident()}.being-written"
+        beside = self._place.with_name(own)
         try:
             with open(beside, "wb") as file:
                 file.write(note)

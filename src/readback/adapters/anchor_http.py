@@ -1,7 +1,8 @@
 """An anchor behind HTTP: the last checkpoint is put under a URL, and got from there.
 
 Chosen by bootstrap for `https:` URLs (`http:` on this machine alone). It follows no redirect, believes no answer but a
-status and a bounded body, and replaces only what it read before where the server names versions (ETag).
+status and a bounded body, and replaces only what it read before where the server names versions (ETag), and nothing
+where it found nothing.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ def http_anchor(url: str, token: str = "") -> HttpAnchor:
 class HttpAnchor:
     """Keeps `Anchor`. `token`: sent as a bearer token where it is not empty."""
 
-    __slots__ = ("_etag", "_headers", "_timeout_s", "_url", "name")
+    __slots__ = ("_empty", "_etag", "_headers", "_timeout_s", "_url", "name")
 
     def __init__(self, name: str, url: str, token: str = "", *, timeout_s: float = TIMEOUT_SECONDS) -> None:
         self.name = name
         self._url, self._timeout_s = url, timeout_s
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._etag = ""
+        self._empty = False
 
     @property
     def shows(self) -> bool:
@@ -51,17 +53,19 @@ class HttpAnchor:
     def last(self) -> bytes | None:
         status, body, etag = self._ask("GET")
         self._etag = etag if status == 200 else ""
-        if status in (404, 410):
+        self._empty = status in (404, 410)
+        if self._empty:
             return None
         if status != 200:
             raise _refused(self.name, status)
         return body
 
     def take(self, note: bytes, size: int, proof: Proof) -> bytes:
-        only_if = {"If-Match": self._etag} if self._etag else {}
+        only_if = {"If-Match": self._etag} if self._etag else {"If-None-Match": "*"} if self._empty else {}
         status, _, _ = self._ask("PUT", note, {"Content-Type": "text/plain; charset=utf-8", **only_if})
         if not 200 <= status < 300:
             raise _refused(self.name, status)
+        self._etag, self._empty = "", False
         return b""
 
     def _ask(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from readback.domain.errors_anchor import AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.ledger.frontier import StoredTiles
 from readback.ledger.proof import consistency_proof
@@ -56,14 +57,18 @@ def seen(anchor: Anchor, authority: Authority) -> Checkpoint | None:
 def compare(log: SealedLog, anchor: Anchor, authority: Authority) -> Compared:
     """What the anchor holds. One that shows nothing is asked whether our last checkpoint goes on from what it saw.
 
-    Raises AnchorError, LogError.
+    Raises AnchorError, LogError. A log of which nothing is sealed shows such a one nothing, and is not called compared:
+    whoever cuts a log may take its checkpoints along.
     """
     if anchor.shows:
         kept = seen(anchor, authority)
         return Compared(anchor.name, 0 if kept is None else kept.size, kept)
     head = log.checkpoint()
     if head is None:
-        return Compared(anchor.name, 0)
+        raise AnchorRefusedError(
+            f"The anchor {anchor.name} cannot be asked about a log of which nothing is sealed.",
+            remedy="If it was sealed before, its checkpoints were taken away: compare the file with a backup.",
+        )
     anchor.take(head.note, head.size, _proof(log, head.size))
     return Compared(anchor.name, head.size, opened(head, authority).checkpoint)
 
