@@ -110,6 +110,8 @@ UNBOUND: dict[str, Callable[[object], None]] = {
     "policy": lambda a: setattr(a, "judgement", replace(a.judgement, table="")),  # type: ignore[attr-defined]
     "verdict": lambda a: setattr(a, "judgement", replace(a.judgement, verdict="refuted")),  # type: ignore[attr-defined]
     "break glass": lambda a: setattr(a, "break_glass", "the office burns"),
+    "another action": lambda a: setattr(a, "id", "01m0000000000000000000000"),
+    "critical without an approval": lambda a: setattr(a, "side_effect", "critical_mutation"),
     "approval": lambda a: setattr(a, "approval", _asked()),
     "half an approval": lambda a: setattr(a, "approval", _asked(used=True)),
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 from readback.canon.fault import CanonError
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.fault import LogError
@@ -29,7 +30,7 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
     events = store.events(action_id)
     try:
         action = fold(events)
-        if action is None or not _is_bound(action):
+        if action is None or action.id != action_id or not _is_bound(action):
             return False
         head = store.checkpoint()
         if head is None or events[-1].seq > head.size:
@@ -48,7 +49,9 @@ def _is_bound(action: Action) -> bool:
     named = (action.contract_hash, action.contract_version, action.key_hash, action.request_hash, judgement.table)
     if not all(named) or action.contract_ref != action.contract_hash or action.break_glass:
         return False
-    return approval is None or (approval.used and approval.complete and bool(approval.policy and approval.payload))
+    if approval is None:  # what takes an effect back stands on the approval of that effect
+        return action.side_effect != SideEffect.CRITICAL_MUTATION or bool(action.context.get("reverses"))
+    return approval.used and approval.complete and bool(approval.policy and approval.payload)
 
 
 def _are_covered(events: list[StoredEvent], covering: Checkpoint, read: Read) -> bool:
