@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from hashlib import sha256
 from hmac import digest
 from pathlib import Path
@@ -254,6 +255,36 @@ def test_a_receiver_that_dribbles_its_answer_is_held_to_the_limit_as_a_whole() -
         finally:
             over.set()
             thread.join()
+
+
+def test_a_webhook_that_lets_nobody_in_is_broken_off_by_stop() -> None:
+    """Its packets are dropped, as a firewall does: nothing is refused, and nothing is ever connected."""
+    import socket
+
+    with ExitStack() as opened:
+        server = opened.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):  # more than it takes without accepting any
+            filling = opened.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(server.getsockname())
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        sink, said = WebhookSink(url, SECRET, now_us=lambda: 1, timeout_s=PATIENT_S), []
+
+        def deliver() -> None:
+            with pytest.raises(SinkError) as refused:
+                sink.deliver(MESSAGE)
+            said.append(refused.value)
+
+        thread = threading.Thread(target=deliver)
+        thread.start()
+        while sink._socket is None and thread.is_alive():
+            threading.Event().wait(0.001)
+        assert thread.is_alive(), "it can be shut before it is connected"
+        sink.stop()
+        thread.join()
+        assert len(said) == 1
 
 
 def test_a_webhook_that_hangs_is_broken_off_by_stop(web: Web) -> None:

@@ -2,7 +2,8 @@
 
 Chosen by bootstrap for a subscriber with `webhook` and `secret`. It follows no redirect, uses no proxy, sends no
 credential but the signature, and takes any 2xx for "taken". The answer's body is not read. The socket is its own, so
-that it can be shut from another thread: a receiver that dribbles its answer is held to the limit all the same.
+that it can be shut from another thread: a receiver that dribbles its answer, or never lets us in, is held to the limit
+all the same. Only the look-up of a name takes as long as the system's resolver lets it.
 
 ``webhook-signature: v1,base64(HMAC-SHA256(secret, webhook-id + "." + webhook-timestamp + "." + body))``, the timestamp
 in seconds, so that an old message cannot be sent again as a new one. See https://www.standardwebhooks.com.
@@ -15,14 +16,17 @@ import binascii
 import hmac
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
+from errno import EINPROGRESS
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
-from socket import SHUT_RDWR, create_connection, socket
-from typing import Final
+from os import strerror
+from selectors import EVENT_WRITE, DefaultSelector
+from socket import SHUT_RDWR, SO_ERROR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from readback.canon import envelope_bytes
@@ -40,6 +44,7 @@ RETRY_AFTER_MAX_US: Final = 24 * 3600 * 1_000_000
 NEVER: Final = frozenset({400, 413, 415, 422})
 """Answers that say that this message will never be taken. All others may be temporary, and it is tried again."""
 US: Final = 1_000_000
+_Address: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
 class WebhookSink:
@@ -93,23 +98,25 @@ class WebhookSink:
 
     @contextmanager
     def _bounded(self) -> Iterator[HTTPConnection]:
-        """A connection that is held to the limit of time as a whole, not only between two bytes."""
-        plain = create_connection((self._host, self._port), self._timeout_s)
-        tls = self._tls
-        # Registered before the handshake, which takes as long as the other side likes.
-        made = plain if tls is None else tls.wrap_socket(plain, False, False, server_hostname=self._host)
+        """A connection that is held to the limit of time as a whole, from the first packet on."""
         late = threading.Event()
 
         def end() -> None:
             late.set()
-            _shut(made)
+            with self._lock:
+                _shut(self._socket)
 
+        where = getaddrinfo(self._host, self._port, type=SOCK_STREAM)
         watch = threading.Timer(self._timeout_s, end)
         watch.daemon = True
+        watch.start()
         try:
-            self._register(made)
-            watch.start()
-            if isinstance(made, ssl.SSLSocket):
+            made = self._connected(where, late)
+            tls = self._tls
+            if tls is not None:
+                # Registered before the handshake, which takes as long as the other side likes.
+                made = tls.wrap_socket(made, False, False, server_hostname=self._host)
+                self._register(made, late)
                 made.do_handshake()
             kind = HTTPConnection if tls is None else HTTPSConnection
             connection = kind(self._host, self._port)
@@ -120,16 +127,40 @@ class WebhookSink:
                 raise TimeoutError  # an answer that was cut short reads like a whole one
         finally:
             watch.cancel()
-            if watch.ident is not None:
-                watch.join()
-            self._register(None)
-            made.close()
+            watch.join()
+            with self._lock:
+                made_last, self._socket = self._socket, None
+            if made_last is not None:
+                made_last.close()
 
-    def _register(self, made: socket | None) -> None:
+    def _connected(self, where: Sequence[_Address], late: threading.Event) -> socket:
+        """To the first address that takes it. Begun before it is registered: only then shutting it ends the wait."""
+        fault: OSError = OSError("the name has no address")
+        for family, kind, protocol, _, address in where:
+            made = socket(family, kind, protocol)
+            try:
+                made.setblocking(False)
+                begun = made.connect_ex(address)
+                self._register(made, late)
+                if begun not in (0, EINPROGRESS):
+                    raise OSError(begun, strerror(begun))
+                _await(made, self._timeout_s)
+                self._register(made, late)
+                made.settimeout(self._timeout_s)
+                return made
+            except OSError as error:
+                made.close()
+                fault = error
+                if late.is_set() or self._stopped:
+                    break
+        raise fault
+
+    def _register(self, made: socket, late: threading.Event) -> None:
+        """From now on it can be shut from another thread. Raises where that was asked for already."""
         with self._lock:
             self._socket = made
-            if self._stopped:
-                _shut(made)
+            if late.is_set() or self._stopped:
+                raise TimeoutError
 
     def _headers(self, message_id: str, body: bytes) -> dict[str, str]:
         at = str(self._now_us() // US)
@@ -176,6 +207,17 @@ def signature(key: bytes, message_id: str, at: str, body: bytes) -> str:
     """What stands in the signature header for a body sent at a time (in seconds)."""
     signed = hmac.new(key, f"{message_id}.{at}.".encode() + body, sha256).digest()
     return "v1," + base64.b64encode(signed).decode()
+
+
+def _await(made: socket, timeout_s: float) -> None:
+    """Returns once it is connected. Raises OSError where it is refused, shut, or too late."""
+    with DefaultSelector() as waiting:
+        waiting.register(made, EVENT_WRITE)
+        if not waiting.select(timeout_s):
+            raise TimeoutError
+    fault = made.getsockopt(SOL_SOCKET, SO_ERROR)
+    if fault:
+        raise OSError(fault, strerror(fault))
 
 
 def _shut(found: socket | None) -> None:
