@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -186,6 +187,25 @@ def test_l26_a_service_that_shows_nothing_is_not_believed_to_hold_nothing(
         told = rb.run(proposal, operation=key)
     assert told.verdict is not Verdict.VERIFIED
     assert told.verdict is not Verdict.REFUTED
+
+
+@pytest.mark.requirement("RECIPE-resource")
+@pytest.mark.parametrize("name", ["id", "stamp", "tenant"])
+def test_what_says_which_resource_it_is_and_whose_is_no_field_to_change(
+    shop: Desktop, desk: Desk, fresh: Fresh, name: str
+) -> None:
+    key = fresh("moved")
+    shop.service.order(key, n=1)
+    before = json.dumps(shop.service.orders)
+    with desk.open() as rb:
+        changed = rb.run(shop.update_action()(key=key, fields={name: "globex"}), operation=key)
+        made = rb.run(shop.create_action()(key=fresh("new"), fields={name: "globex"}), operation=fresh("new"))
+    assert (changed.attempts, made.attempts) == (0, 0)
+    assert json.dumps(shop.service.orders) == before
+    with desk.open() as rb:
+        assert rb.run(
+            shop.create_action()(key=fresh("own"), fields={"tenant": "acme"}), operation=fresh("own")
+        ).verified
 
 
 def test_another_tenants_resource_is_not_ours(shop: Desktop, desk: Desk, fresh: Fresh) -> None:

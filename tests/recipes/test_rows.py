@@ -17,6 +17,7 @@ from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageE
 from readback.domain.reading import Presence
 from readback.domain.side_effect import Consistency
 from readback.recipes import RowAction, Table, verified_row
+from readback.recipes.rows import written_as_asked
 from readback.sdk.systems import SqlExecutor, SqlSource
 from tests.recipes.conftest import Desk
 
@@ -354,6 +355,21 @@ def test_any_other_database_is_written_and_read_the_same_way(tmp_path: Path, des
 def test_a_name_that_is_none_is_refused(odd: dict[str, Any]) -> None:
     with pytest.raises(ContractFieldError):
         Table(**{"name": "price", "key": "sku", "columns": ("amount",), **odd})
+
+
+@pytest.mark.requirement("RECIPE-row")
+@pytest.mark.parametrize(
+    ("asked", "shown", "same"),
+    [
+        (7, 7, True), (7, "7.00", True), (7.5, "7.50", True), (-7, "-7", True), (10, "1E+1", True), ("7", "7", True),
+        ("7", 7, False), (10, "1_0", False), (7, " 7", False), (7, "\N{ARABIC-INDIC DIGIT SEVEN}", False), (7, "", False), (1, True, False),
+        (True, 1, False), (7, None, False), (None, None, True), (7, "NaN", False),
+    ],
+)  # fmt: skip
+def test_a_number_is_the_same_in_every_scale_and_is_no_text_that_merely_may_be_read_as_one(
+    asked: Any, shown: Any, same: bool
+) -> None:
+    assert written_as_asked({"values": {"n": asked}}, {"n": shown}) is same
 
 
 def test_the_standby_takes_no_writes(office: Office) -> None:

@@ -17,7 +17,7 @@ from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, NotDispatchedError, ReaderTypeError
 from readback.domain.reading import Presence, Reading
-from readback.recipes.choices import Choices
+from readback.recipes.choices import Choices, quoted
 from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
@@ -151,10 +151,20 @@ def _contract(resource: Resource, kind: str) -> dict[str, object]:
             "actor": "not_offered",
             "stamp": f"authoritative.resource.{resource.stamp}",
         },
-        # An update is made on what was read before; where nothing was, there is nothing to change.
-        "require": {"there": "before != null"} if kind == "set" else {},
+        "require": _required(resource, kind),
         "ensure": {"as asked for": fields_as_asked},
     }
+
+
+def _required(resource: Resource, kind: str) -> dict[str, str]:
+    """What says which resource it is, and whose, is no field: it would be moved to another key or tenant."""
+    key, stamp, tenant = (quoted(name) for name in (resource.key, resource.stamp, resource.tenant))
+    found = {"only fields": f"[{key}, {stamp}].all(name, !(name in requested.fields))"}
+    if resource.tenant:
+        found["own tenant"] = f"!({tenant} in requested.fields) || requested.fields[{tenant}] == scope.tenant"
+    if kind == "set":  # an update is made on what was read before; where nothing was, there is nothing to change
+        found["there"] = "before != null"
+    return found
 
 
 @postcondition(version="1", name="fields as asked for")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from readback.sdk.systems import SqlExecutor, SqlSource
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_EXACT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""An exact number as databases write it; Python's own reading takes blanks, underscores and other digits too."""
 
 
 class RowAction(ActionDefinition[[str, dict[str, Any]]]):
@@ -178,7 +180,9 @@ def _contract(table: Table, kind: str) -> dict[str, object]:
 
 @postcondition(version="1", name="written as asked for")
 def written_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """Every value that was asked for is there. A number is the same in every scale: 7 and 7.00, never 7 and "7"."""
+    """Every value that was asked for is there. A number is the same in every scale, 7 and 7.00, and a text that was
+    asked for is never a number. (An exact number is read as its text, so that a column of texts may hold one.)
+    """
     values = requested["values"]
     assert isinstance(values, dict)
     if not set(values) <= set(authoritative):
@@ -190,6 +194,8 @@ def _same(asked: Json, shown: Json) -> bool:
     if isinstance(asked, bool) or not isinstance(asked, int | float):
         return type(asked) is type(shown) and asked == shown
     if isinstance(shown, bool) or not isinstance(shown, int | float | str):
+        return False
+    if isinstance(shown, str) and _EXACT.fullmatch(shown) is None:
         return False
     try:  # a database's exact numbers are read as their text
         return Decimal(str(asked)) == Decimal(str(shown))
