@@ -42,7 +42,7 @@ def test_what_a_command_does_is_told_before_it_ends(desk: Desk, bus: Path) -> No
     [event] = lines(bus)
     assert (event["type"], event["subject"]) == ("readback.action.reconciled", told["id"])
     [row] = desk("events", "list", "--json", code=0).json
-    assert (row["name"], row["where"], row["behind"], row["dead"]) == ("bus", str(bus), 0, 0)
+    assert (row["name"], row["where"], row["waiting"], row["dead"]) == ("bus", str(bus), 0, 0)
     assert "bus" in desk("events", "list", code=0).out
 
 

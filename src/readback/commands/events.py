@@ -201,7 +201,7 @@ def _position(one: Position) -> dict[str, Json]:
         "name": one.name,
         "where": one.where,
         "after_seq": cursor.after_seq if cursor else None,
-        "behind": one.behind,
+        "waiting": one.waiting,
         "tried": cursor.tried if cursor else 0,
         "since_us": cursor.since_us if cursor else 0,
         "next_us": cursor.next_us if cursor else 0,
@@ -233,13 +233,14 @@ def _draw_positions(found: list[Position]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("name", "where", "told up to", "behind", "tried", "next", "dead", "said"):
+    for name in ("name", "where", "told up to", "waiting", "tried", "next", "dead", "said"):
         table.add_column(name, overflow="fold", no_wrap=name == "name")
     for one in found:
         cursor, row = one.cursor, _position(one)
         place = "not told yet" if cursor is None else f"entry {cursor.after_seq}"
         later = moment(cursor.next_us)[:SECONDS] if cursor is not None and cursor.tried else "-"
-        told = (place, str(one.behind), str(row["tried"]), later, str(one.letters))
+        waiting = "?" if one.waiting is None else f"{one.waiting}{'+' if one.waiting == outgoing.WAITING_MAX else ''}"
+        told = (place, waiting, str(row["tried"]), later, str(one.letters))
         table.add_row(Text(safe(one.name)), Text(safe(one.where, 60)), *told, Text(safe(row["said"], 80)))
     console().print(table)
 

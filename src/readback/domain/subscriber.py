@@ -107,6 +107,10 @@ class Subscriber:
         return message.name in self.names and (not self.tenants or message.tenant in self.tenants)
 
 
+STAND_IN: Final = Subscriber(OPERATOR, file=FALLBACK, events=(EventName.INCIDENT_OPENED.value,))
+"""What the file beside the ledger is told."""
+
+
 def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, ...]:
     """What a program hands in, held to its own tenant. Raises SettingsError.
 

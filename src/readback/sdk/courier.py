@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.domain.errors import StoreError
 from readback.domain.message import EventName
-from readback.domain.subscriber import FALLBACK, OPERATOR, Subscriber
+from readback.domain.subscriber import OPERATOR, STAND_IN, Subscriber
 from readback.lifecycle.outbox import TELLING
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
@@ -208,8 +208,7 @@ def deliveries_of(
     ]
     told = any(EventName.INCIDENT_OPENED in subscriber.names for subscriber, _ in sinks)
     if operator is not None and not told:
-        stand_in = Subscriber(OPERATOR, file=FALLBACK, events=(EventName.INCIDENT_OPENED.value,))
-        found.append(Delivery(store, runtime, stand_in, OPERATOR, operator, fallback, before_open_incidents))
+        found.append(Delivery(store, runtime, STAND_IN, OPERATOR, operator, fallback, before_open_incidents))
     return found
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from readback.bootstrap import Settings
 from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.message import EventName, Message
-from readback.domain.subscriber import OPERATOR, Subscriber
+from readback.domain.subscriber import OPERATOR, STAND_IN, Subscriber
 from readback.lifecycle.outbox import TELLING, log_of, messages_at
 from readback.ports.outbox import Cursor, DeadLetter
 from readback.ports.store import LedgerStore, StoredEvent
@@ -21,18 +22,21 @@ from readback.sdk.session import Session
 
 LETTERS_MAX: Final = 10_000
 PIECE: Final = 256
+WAITING_MAX: Final = 1_000
+"""So many messages are counted; more are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How a subscriber stands. `cursor`: None where it was never told anything; `behind`: entries, told or not, that
-    lie behind its position; `where`: "" where the settings do not know it.
+    """How a subscriber stands. `cursor`: None where it was never told anything; `waiting`: messages it is still to be
+    told, counted up to WAITING_MAX, and None where only a program knows which it hears; `where`: "" where the settings
+    do not know it.
     """
 
     name: str
     where: str
     cursor: Cursor | None
-    behind: int
+    waiting: int | None
     letters: int
 
 
@@ -49,18 +53,24 @@ def positions(session: Session, settings: Settings) -> list[Position]:
     store, tenant = session.store, session.scope.tenant
     known = {each.name: each for each in settings.subscribers}
     cursors = {one.name: one for one in store.cursors() if _seen(one.name, tenant)}
-    last_seq = store.last_seq()
     letters = store.letters(limit=LETTERS_MAX)
     return [
         Position(
             name,
             _where(known.get(name), name),
             cursors.get(name),
-            last_seq - cursors[name].after_seq if name in cursors else 0,
+            _waiting(store, cursors.get(name), known.get(name) or (STAND_IN if name == OPERATOR else None)),
             sum(1 for one in letters if one.subscriber == name),
         )
         for name in sorted({*known, *cursors})
     ]
+
+
+def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber | None) -> int | None:
+    if cursor is None or subscriber is None:
+        return 0 if cursor is None else None
+    heard = (one for one in _messages(store, cursor.after_seq) if subscriber.hears(one))
+    return sum(1 for _ in islice(heard, WAITING_MAX))
 
 
 def dead_letters(session: Session, subscriber: str = "") -> list[Dead]:
@@ -105,13 +115,15 @@ def begin(session: Session, name: str, after_seq: int) -> Cursor:
 
 def told(session: Session, after_seq: int, names: frozenset[EventName]) -> Iterator[Message]:
     """This tenant's messages behind a place in the log, in order."""
-    store, tenant = session.store, session.scope.tenant
+    tenant = session.scope.tenant
+    return (one for one in _messages(session.store, after_seq) if one.tenant == tenant and one.name in names)
+
+
+def _messages(store: LedgerStore, after_seq: int) -> Iterator[Message]:
     log = log_of(store)
     while piece := store.pick(after_seq, TELLING, PIECE):
         for stored in piece:
-            for message in messages_at(store, log, stored):
-                if message.tenant == tenant and message.name in names:
-                    yield message
+            yield from messages_at(store, log, stored)
         after_seq = piece[-1].seq
 
 
