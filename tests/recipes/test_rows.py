@@ -362,8 +362,9 @@ def test_a_name_that_is_none_is_refused(odd: dict[str, Any]) -> None:
     ("asked", "shown", "same"),
     [
         (7, 7, True), (7, "7.00", True), (7.5, "7.50", True), (-7, "-7", True), (10, "1E+1", True), ("7", "7", True),
-        ("7", 7, False), (10, "1_0", False), (7, " 7", False), (7, "\N{ARABIC-INDIC DIGIT SEVEN}", False), (7, "", False), (1, True, False),
-        (True, 1, False), (7, None, False), (None, None, True), (7, "NaN", False),
+        ("7", 7, False), (10, "1_0", False), (7, " 7", False), (7, "", False), (1, True, False),
+        (7, "\N{ARABIC-INDIC DIGIT SEVEN}", False), (True, 1, False), (7, None, False), (None, None, True),
+        (7, "NaN", False),
     ],
 )  # fmt: skip
 def test_a_number_is_the_same_in_every_scale_and_is_no_text_that_merely_may_be_read_as_one(
