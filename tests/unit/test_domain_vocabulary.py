@@ -6,6 +6,7 @@ from enum import Enum
 
 import pytest
 
+from readback.domain.claim import Advice, ClaimKind, ClaimStatus, Reason
 from readback.domain.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
@@ -24,7 +25,7 @@ from readback.domain.verdict import Attribution, Level, Verdict, Why
 SMALL: tuple[type[Enum], ...] = (
     *(Noop, Discrepancy, EventKind, Finding, KeyDecision, Resolution, Kind, ObservationStatus, Truth),
     *(Presence, Role, Fault, RecoveryAction, Reversal, SideEffect, Consistency, Independence, ReviewTrigger),
-    *(UnverifiedClaim, State, ReportKey, Verdict, Why, Attribution),
+    *(UnverifiedClaim, State, ReportKey, Verdict, Why, Attribution, ClaimKind, ClaimStatus, Reason, Advice),
 )
 CAPITAL: tuple[type[Enum], ...] = (KeyStatus, ExecutionStatus, VerificationStatus, ReconciliationStatus)
 
