@@ -12,13 +12,27 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from readback import bootstrap
 from readback.domain.errors import ApprovalError, SettingsError
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
-from readback.ledger.fault import LogError, LogFormatError, LogSignatureError
+from readback.ledger.fault import (
+    LogCutError,
+    LogError,
+    LogForkError,
+    LogFormatError,
+    LogRewrittenError,
+    LogSignatureError,
+)
 from readback.ledger.note import VerifierKey
 from readback.ledger.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
-from readback.lifecycle.rotate import following
+from readback.lifecycle import seal as sealing
+from readback.lifecycle.attest import Authority, key_of
+from readback.lifecycle.audit import audit
+from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.rotate import following, state
+from readback.lifecycle.seal import seal, seal_all
 from readback.sdk.approving import ApproverKey
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
+from tests.sealing.given import NAME as LOG_NAME
+from tests.sealing.given import Log, Signer
 
 NAME = "example.com/ledger"
 check = bootstrap.verify_signature
@@ -248,3 +262,66 @@ def test_an_approvers_key_that_others_may_read_is_refused(tmp_path: Path, mode: 
         ApproverKey.open(path, "a long passphrase")
     path.chmod(0o600)
     assert ApproverKey.open(path, "a long passphrase").public_key
+
+
+@pytest.mark.requirement("LEDGER-key-rotated", "L21")
+def test_whoever_has_the_old_key_shows_no_other_history_of_the_sizes_that_it_signed() -> None:
+    log, present = Log(), Signer(LOG_NAME, b"\x09" * 32)
+    log.append(9)
+    log.seal()
+    trusted = following(key_of(present), check, state(log.store, log.signer, present, 1, log.authority))
+    assert audit_codes(log, trusted) == set()
+    forged = Log()  # of the same key, shorter than what was stated
+    forged.append(7, "forged")
+    forged.seal()
+    assert audit_codes(forged, trusted) == {"log.cut"}
+    with pytest.raises(LogCutError):
+        seal(forged.store, present, trusted, 1)
+    forged.append(2, "forged")
+    forged.seal()
+    assert audit_codes(forged, trusted) == {"log.rewritten"}
+    forged.append(2, "forged")
+    with pytest.raises(LogRewrittenError):
+        seal(forged.store, present, trusted, 1)
+    log.append(2)
+    signed = seal(log.store, present, trusted, 1)
+    assert signed is not None
+    assert signed.checkpoint.size == 11
+    assert audit_codes(log, trusted) == set()
+
+
+def audit_codes(log: Log, trusted: Authority) -> set[str]:
+    """What is wrong with a log whose key was rotated, as `ledger verify` finds it."""
+    found = audit(log.store, heads=Heads(trusted.stated), authority=trusted).faults
+    return {fault.code for fault in found if fault.code.startswith("log.")}
+
+
+@pytest.mark.requirement("LEDGER-key-rotated", "LEDGER-sealed")
+def test_nothing_is_stated_over_a_log_that_does_not_go_on_from_what_the_old_key_signed() -> None:
+    log, present = Log(), Signer(LOG_NAME, b"\x09" * 32)
+    log.append(5)
+    log.seal()
+    log.append(3)
+    state(log.store, log.signer, present, 1, log.authority)
+    head = log.store.checkpoint()
+    assert head is not None
+    assert head.size == 8  # by the old key, to the end: its last head and the statement are of the same log
+    log.cut(3)
+    log.append(3, "another history")
+    with pytest.raises(LogRewrittenError):
+        state(log.store, log.signer, present, 1, log.authority)
+
+
+def test_a_long_backlog_is_compared_as_a_whole_with_heads_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing, "ENTRIES_A_CHECKPOINT_MAX", 4)
+    log, forged = Log(), Log()
+    log.append(9)
+    forged.append(9, "forged")
+    kept = seal_all(log.store, log.signer, log.authority, 1).checkpoint
+    assert kept.size == 9
+    unsealed = Log()
+    unsealed.append(9)
+    assert seal_all(unsealed.store, log.signer, log.authority, 1, [kept]).checkpoint == kept
+    with pytest.raises(LogForkError):
+        seal_all(forged.store, log.signer, log.authority, 1, [kept])
+    assert forged.store.checkpoint() is None

@@ -11,6 +11,7 @@ import pytest
 
 from readback import Readback, bootstrap
 from readback.domain.verdict import Level
+from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.lifecycle import confirm
 from readback.lifecycle.attest import Authority, key_of
 from readback.lifecycle.confirm import is_confirmed
@@ -67,6 +68,19 @@ def test_trust_4_is_given_only_to_what_is_covered_and_by_the_key_that_signed(mad
     assert not made.confirms("01m0000000000000000000000")
     assert not made.confirms(by=authority(Signer(NAME, b"\1" * 32)))
     assert not made.confirms(by=authority(Signer("example.com/another", b"\1" * 32)))
+
+
+@pytest.mark.requirement("TRUST-4", "LEDGER-key-rotated")
+@pytest.mark.parametrize("more", [0, 1])
+def test_trust_4_is_not_given_by_a_key_of_before_over_another_log_than_it_handed_on(made: Sealed, more: int) -> None:
+    store = made.store()
+    head = store.checkpoint()
+    store.close()
+    assert head is not None
+    honest = open_checkpoint(head.note, made.authority.keys, made.authority.check).checkpoint
+    assert made.confirms(by=replace(made.authority, stated=(honest,)))
+    other = Checkpoint(NAME, honest.size + more, b"\1" * 32)
+    assert not made.confirms(by=replace(made.authority, stated=(other,)))
 
 
 SPOILED = {

@@ -66,6 +66,7 @@ def verify(
     asked = bool(kept or places or key is not None or settings.signing_key_file)
     authority = trusted(key) if asked else None
     outside = [kept_checkpoint(place, authority).checkpoint for place in kept] if authority is not None else []
+    outside += authority.stated if authority is not None else ()
     known = approvals_of(settings.approvers) if settings.approvers else None
     store = bootstrap.store(settings.url, read_only=True)
     try:

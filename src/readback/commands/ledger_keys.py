@@ -161,8 +161,9 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
     checkpoints. Whoever knows the old verifier key follows it to the new one;
     heads that the old key signed up to now count for ever, later ones never.
 
-    Stop or restart whoever signs with the old key: workers and clients open the key once. What was broken off is gone
-    on with when this is run again. Exit code 6: an entry of the ledger is damaged, and nothing was rotated.
+    Workers and clients seal nothing while this goes on, and take up the new key with their next checkpoint. What was
+    broken off is gone on with when this is run again. Exit code 1: the log does not go on from its last checkpoint; 6:
+    an entry of the ledger is damaged; nothing was rotated then.
     """
     path = key_path(key_file)
     old, place = bootstrap.log_key(path), bootstrap.rotations_of(path)
@@ -170,10 +171,12 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
     before = bootstrap.kept_file(place, ROTATIONS_MAX_BYTES) or b""
     stated = parse_rotations(before, bootstrap.verify_signature)
     if not stated or stated[-1].new != key_of(new):
-        store = bootstrap.store(settings_of(url).url, read_only=True)
+        bootstrap.store(settings_of(url).url, read_only=True).close()  # one that is not there is not made
+        store = bootstrap.store(settings_of(url).url)
         try:
             with counted("reading the ledger", enabled=not as_json) as step:
-                statement = state(store, old, new, bootstrap.runtime().now_us(), step)
+                authority = authority_of(old, str(path))
+                statement = state(store, old, new, bootstrap.runtime().now_us(), authority, step)
         finally:
             store.close()
         # A crash after this line leaves a new key that is introduced and not in place: the next run puts it there.

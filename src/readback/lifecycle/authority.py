@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.note import Check, VerifierKey
 
 
@@ -15,6 +16,10 @@ class Authority:
     check: Check
     former: tuple[VerifierKey, ...] = ()
     """Keys that signed before this one: what they signed counts still."""
+    stated: tuple[Checkpoint, ...] = ()
+    """Up to where each key of before signed, as both keys said at its rotation. The log has to go on from these, so
+    that whoever has an old key cannot show another history of the sizes that it signed.
+    """
 
     @property
     def keys(self) -> tuple[VerifierKey, ...]:

@@ -21,7 +21,7 @@ from readback.ledger.proof import check_inclusion, inclusion_proof
 from readback.ledger.tree import Read
 from readback.lifecycle.authority import Authority
 from readback.lifecycle.resume import fold
-from readback.lifecycle.seal import opened
+from readback.lifecycle.seal import goes_on_from, opened
 from readback.ports.store import LedgerStore, StoredEvent
 
 
@@ -36,6 +36,7 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
         if head is None or events[-1].seq > head.size:
             return False
         covering = opened(head, authority).checkpoint
+        goes_on_from(authority.stated, covering, store.tile)
         return _are_covered(events, covering, StoredTiles(covering.size, store.tile).read)
     except (LogError, StoreCorruptError, CanonError):
         return False

@@ -12,13 +12,21 @@ from readback.ledger.note import Check, VerifierKey
 from readback.ledger.rotation import Rotation, parse_rotations, sign_rotation, spans, within
 from readback.lifecycle.attest import Authority, Progress, head, key_of
 from readback.lifecycle.audit import nobody
+from readback.lifecycle.seal import seal_all
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore
 
 
-def state(store: LedgerStore, old: LogSigner, new: LogSigner, at_us: int, progress: Progress = nobody) -> bytes:
-    """The statement that `new` follows `old` from the present size of the log on. Raises as `attest.head` does."""
-    found = head(store, old, progress=progress).checkpoint
+def state(
+    store: LedgerStore, old: LogSigner, new: LogSigner, at_us: int, authority: Authority, progress: Progress = nobody
+) -> bytes:
+    """The statement that `new` follows `old` from the present size of the log on. `authority`: whose heads count up to
+    now. A log that is sealed is sealed to its end by the old key first, and has to go on from what it had signed.
+
+    Raises StoreCorruptError, LogError: then nothing is stated.
+    """
+    before = [seal_all(store, old, authority, at_us).checkpoint] if store.checkpoint() is not None else []
+    found = head(store, old, before, progress).checkpoint
     return sign_rotation(Rotation(found, key_of(old), key_of(new), at_us), old.sign, new.sign)
 
 
@@ -30,6 +38,7 @@ def following(key: VerifierKey, check: Check, rotations: bytes | None, former: I
     """
     if not rotations:
         return Authority(key, check, tuple(former))
-    known = spans(key, parse_rotations(rotations, check))
+    statements = parse_rotations(rotations, check)
+    known = spans(key, statements)
     others = dict.fromkeys((*(each.key for each in known if each.key != key), *former))
-    return Authority(key, within(check, known), tuple(others))
+    return Authority(key, within(check, known), tuple(others), tuple(each.head for each in statements))

@@ -102,13 +102,15 @@ def seal(
     """
     last = sealed(log, authority)
     for _ in range(RACES_MAX):
-        after = last.size
-        leaves = new_leaves(log, after)
+        after, known = last.size, last.signed.checkpoint if last.signed is not None else None
+        stated = [each for each in authority.stated if each.size >= after]
+        others = [each for each in (*before, *stated) if each != known]  # from what was signed last it goes on anyway
+        # No head is signed before the log has been compared with all of them, however long its backlog is.
+        most = max((ENTRIES_A_CHECKPOINT_MAX, *(each.size - after for each in others)))
+        leaves = new_leaves(log, after, most)
         last.edge.grow(leaves)
         tiles = last.edge.changed()
         found = Checkpoint(signer.name, last.size, last.edge.root())
-        known = last.signed.checkpoint if last.signed is not None else None
-        others = [each for each in before if each != known]  # from what was signed last, the edge has gone on
         goes_on_from(others, found, overlaid(log, tiles))  # 5
         if not leaves:
             return last.signed
@@ -136,10 +138,10 @@ def seal_all(
     return signed
 
 
-def new_leaves(log: SealedLog, after: int) -> list[bytes]:
-    """The leaf hashes of the entries after these, each recomputed. Raises StoreCorruptError."""  # 4
+def new_leaves(log: SealedLog, after: int, most: int) -> list[bytes]:
+    """The leaf hashes of the next entries, some `most` of them, each recomputed. Raises StoreCorruptError."""  # 4
     leaves: list[bytes] = []
-    while len(leaves) < ENTRIES_A_CHECKPOINT_MAX and (piece := log.entries(after + len(leaves), PIECE_ENTRIES)):
+    while len(leaves) < most and (piece := log.entries(after + len(leaves), PIECE_ENTRIES)):
         for expected, (seq, envelope, leaf) in enumerate(piece, after + len(leaves) + 1):
             if seq != expected:
                 raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {seq} stands there.")
