@@ -18,7 +18,6 @@ from readback.domain.events import EventKind
 from readback.domain.message import TEXTS, URGENT, EventName, Message, Naming
 from readback.lifecycle.outbox import BY_KIND, BY_STATE, SILENT, TELLING, log_of, messages_at, messages_of
 from readback.ports.store import LedgerStore
-from readback.testing.conformance_sink import sample_message
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.cli.conftest import CONTRACTS, Desk
 
@@ -177,15 +176,6 @@ def test_the_tables_are_total() -> None:
     assert set(URGENT) < set(EventName)
     assert len({name.underscored for name in EventName}) == len(EventName)
     assert set(BY_STATE.values()) | set(BY_KIND.values()) < set(EventName)
-
-
-@pytest.mark.parametrize("at_us", [-1, 0, 1, 1_767_225_600_123_456, 2**62])
-def test_a_time_is_always_one(at_us: int) -> None:
-    from dataclasses import replace
-
-    message = replace(sample_message(), at_us=at_us)
-    assert datetime.fromisoformat(message.time).tzinfo is not None
-    assert json.loads(envelope_bytes(message.as_json()))["time"] == message.time
 
 
 def test_a_log_without_entries_has_no_name(tmp_path: Path) -> None:

@@ -299,6 +299,11 @@ def test_a_wrong_target_is_critical_in_every_class() -> None:
     assert {severity_of(F.WRONG_TARGET, side_effect) for side_effect in SideEffect} == {Severity.CRITICAL}
 
 
+def test_a_finding_that_adds_nothing_leaves_an_incident_as_severe_as_its_class() -> None:
+    for finding in set(Finding) - set(AT_LEAST):
+        assert {each: severity_of(finding, each) for each in SideEffect} == BY_CLASS
+
+
 def test_a_verifier_that_keeps_failing_is_its_sources_incident_and_everything_else_its_actions() -> None:
     assert cause_of(F.VERIFIER_ERROR, "a1", ("orders", "audit")) == "source:orders"
     assert cause_of(F.VERIFIER_ERROR, "a1") == "action:a1:verifier_error"
