@@ -161,9 +161,9 @@ class Action:
         self.head = head
         if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
             self.updated_us = event.at_us
-        if self.erased and event.refs:
-            self.erased = let_go(self.erased, event)
         try:
+            if self.erased and event.refs:
+                self.erased = let_go(self.erased, event)
             _APPLY[event.kind](self, event)
         except KeyError as missing:
             raise StoreCorruptError(f"A {event.kind} entry of action {self.id} lacks {missing}.") from missing
