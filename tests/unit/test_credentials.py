@@ -66,3 +66,10 @@ def test_a_line_is_cut_after_what_it_holds_of_credentials_is_out() -> None:
     assert one_line("password=hunter2", 40) == "password=[redacted]"
     assert one_line(" https://a:b@c ", 40) == "https://[redacted]@c"
     assert one_line("password=" + "x" * 305 + " end more", 40) == "password=[redacted] end m…"
+
+
+@pytest.mark.requirement("PRIVACY-secrets")
+def test_a_text_that_fits_is_not_said_to_be_cut_for_what_was_left_out_of_it() -> None:
+    text = "password=0123456789ab"
+    assert one_line(text, len(text)) == "password=[redacted]"
+    assert one_line(text, len(text) + 1) == "password=[redacted]"
