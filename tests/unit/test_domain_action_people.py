@@ -154,6 +154,17 @@ def test_a_denial_ends_the_waiting() -> None:
     assert (action.judgement.detail, action.reconciled_us, action.due_us) == ("No.", 101, None)
 
 
+@pytest.mark.parametrize(("attempts", "row"), [(0, ""), (1, "REC-07")])
+@pytest.mark.parametrize(("review", "after"), [("approval", ""), ("look", "look")])
+def test_the_end_of_the_waiting_leaves_another_review_and_what_an_attempt_before_was_judged(
+    attempts: int, row: str, review: str, after: str
+) -> None:
+    action = at(S.VALIDATED, asking(**ROW))
+    action.attempts, action.review = attempts, review
+    action.apply(attempt(attempts + 1), "ff")
+    assert (action.hold, action.review, action.judgement.row) == ("", after, row)
+
+
 @pytest.mark.parametrize("kind", [K.APPROVED, K.DENIED], ids=lambda kind: kind.value)
 def test_nobody_answers_where_nobody_was_asked(kind: EventKind) -> None:
     for held in (None, Asked("ap-0", "n", "p", "q", 900, 800, 1)):
