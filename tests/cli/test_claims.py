@@ -101,3 +101,22 @@ def test_a_saga_is_told_to_name_its_steps(desk: Desk) -> None:
     store.close()
     answer = desk("claims", "check", saga, "--tenant", "acme", "--json", code=2).json
     assert "saga" in answer["error"]["message"]
+
+
+@pytest.mark.requirement("CLAIM-relied-on")
+def test_a_claim_that_stands_upon_one_that_fell_is_told_to_be_no_ground_for_a_plan(desk: Desk) -> None:
+    from readback import bootstrap
+    from tests.lifecycle.trip import Trip
+
+    desk.ship("fine", code=0)
+    store = bootstrap.store(f"sqlite:///{desk.ledger}")
+    steps = Trip(store=store, runtime=desk.runtime).run(operation="verified").steps
+    store.close()
+    flight, car = steps["flight"].outcome, steps["car"].outcome
+    assert flight is not None
+    assert car is not None
+    assert "planned upon" not in desk("claims", "check", car.id, "--tenant", "acme", code=0).err
+    desk("claims", "retract", flight.id, "--tenant", "acme", *WHO, code=0)
+    told = desk("claims", "check", car.id, "--tenant", "acme", code=0)
+    assert "It stands." in told.out
+    assert f"What it was planned upon stands no more ({flight.id}:holds)" in told.err

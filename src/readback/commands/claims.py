@@ -14,11 +14,14 @@ from readback.commands.terminal import console, moment, note, print_json, safe
 from readback.domain.claim import Claim, ClaimStatus, claim_bytes
 from readback.domain.claim_words import of_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
-from readback.lifecycle import claim_person
+from readback.lifecycle import claim_person, rely
+from readback.lifecycle.resume import fold
 from readback.sdk import claiming
 from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.session import Session
 
 LISTED: Final = 50
+FALLEN_SHOWN: Final = 8
 EXIT_OF: Final = {
     ClaimStatus.STANDING: EXIT_VERIFIED,
     ClaimStatus.REINSTATED: EXIT_VERIFIED,
@@ -70,11 +73,28 @@ def check(claim: str, url: str | None, tenant: str | None, principal: str | None
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = claiming.claim(session, claim)
+        fallen = _fallen(session, found)
     if as_json:
         print_json(found.as_json())
     else:
         _tell(found)
+    if fallen:
+        named = ", ".join(safe(each) for each in fallen[:FALLEN_SHOWN])
+        note(f"What it was planned upon stands no more ({named}); nothing is executed that is planned upon it now.")
     return EXIT_OF[found.status]
+
+
+def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
+    """Which claims fell that its action was planned upon: it stands by itself, and is no ground for a plan."""
+    action = fold(session.store.events(found.action_id))
+    assert action is not None
+    driver = SyncDriver(session.store, session.runtime)
+    try:
+        answer = driver.drive(rely.fallen(action.tenant, rely.upon(action)))
+        assert isinstance(answer, tuple)  # nothing of it waits
+        return answer
+    finally:
+        driver.close()
 
 
 def _said(
