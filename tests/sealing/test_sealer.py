@@ -196,10 +196,10 @@ def test_a_process_that_goes_on_takes_up_the_key_that_followed(key: Path) -> Non
     with opened() as rb:
         first = rb.run(stamp_note(text="a")).id
         assert rb._session.sealer is not None
-        assert rb._session.sealer.flush()
+        assert rb._session.sealer.flush(60.0)
         following_key, beside = bootstrap.next_log_key(key, "example.com/ledger")
         rb.run(stamp_note(text="b"))  # while a rotation goes on, nothing is signed
-        assert rb._session.sealer.flush()
+        assert rb._session.sealer.flush(60.0)
         assert rb._session.sealer.fault is not None
         assert rb._session.sealer.fault.code == "settings.signing-key"
         assert rb._session.sealing.authority is not None
@@ -207,7 +207,7 @@ def test_a_process_that_goes_on_takes_up_the_key_that_followed(key: Path) -> Non
         bootstrap.keep_file(bootstrap.rotations_of(key), statement)
         bootstrap.take_over(key, beside)
         last = rb.run(stamp_note(text="c")).id
-        assert rb._session.sealer.flush()
+        assert rb._session.sealer.flush(60.0)
         assert [rb.get(each).level for each in (first, last)] == [Level.AUDIT_CONFIRMED] * 2
     signer = bootstrap.log_key(key)
     assert signer.raw_key == following_key.raw_key
