@@ -9,7 +9,7 @@ import pytest
 
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.observation import ObservationStatus, normalise, one_line
-from readback.domain.observation_signs import http_sign
+from readback.domain.observation_signs import DETAIL_MAX_CHARACTERS, http_sign, signs_of
 
 O = ObservationStatus  # noqa: E741
 NOTHING = (O.SUCCESS, "returned.value")
@@ -51,6 +51,12 @@ def within(levels: int, value: object) -> object:
 )
 def test_text_from_outside_is_one_line_of_single_spaces_up_to_its_limit(text: str, limit: int, expected: str) -> None:
     assert one_line(text, limit) == expected
+
+
+def test_a_line_holds_two_hundred_and_forty_characters_unless_it_is_told_otherwise() -> None:
+    assert DETAIL_MAX_CHARACTERS == 240
+    assert one_line("x" * 240) == "x" * 240
+    assert one_line("x" * 241) == "x" * 239 + "…"
 
 
 # --- statuses of HTTP ---
@@ -329,7 +335,9 @@ def test_a_block_is_one_level_below_what_holds_it() -> None:
 def test_a_block_over_the_limit_is_not_parsed() -> None:
     fits = '{"ok": false}'.ljust(EVIDENCE_MAX_BYTES - 200)
     assert said({"content": [block(fits)]}) == (O.ERROR, "flag.ok-false")
-    assert normalise({"content": [block('{"ok": false}' + " " * EVIDENCE_MAX_BYTES)]}, 1).status is O.MALFORMED
+    over = {"content": [block('{"ok": false}' + " " * EVIDENCE_MAX_BYTES)]}
+    assert normalise(over, 1).status is O.MALFORMED
+    assert signs_of(over) == []
 
 
 # --- text that leads with an error ---

@@ -82,13 +82,12 @@ EXECUTION: Final = MappingProxyType(
 """Every state with every knowledge of its effect. ROLLED_BACK: what was staged was dropped, and never visible."""
 
 _VERDICTS: Final = (Verdict.VERIFIED, Verdict.REFUTED, Verdict.UNDETERMINED, Verdict.NOT_CHECKED)
-_YES, _NO, _WAIT, _LATE, _CANNOT, _NEVER, _NOT_YET = (
+_YES, _NO, _WAIT, _LATE, _CANNOT, _NOT_YET = (
     _V.VERIFIED,
     _V.FAILED,
     _V.PENDING,
     _V.TIMEOUT,
     _V.UNVERIFIABLE,
-    _V.NOT_REQUIRED,
     _V.NOT_STARTED,
 )
 _VERIFICATION_ROWS: Final = {
