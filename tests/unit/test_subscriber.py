@@ -15,6 +15,7 @@ from readback.domain.subscriber import (
     FALLBACK,
     GIVE_UP_MAX_S,
     OPERATOR,
+    STAND_IN,
     SUBSCRIBERS_MAX,
     TIMEOUT_MAX_S,
     Subscriber,
@@ -186,6 +187,10 @@ def test_the_names_of_those_who_stand_in_are_taken() -> None:
     for name in (OPERATOR, FALLBACK):
         with pytest.raises(SettingsError, match=f"'{name}' is taken"):
             checked((Subscriber("app", file="f"), Subscriber(name, file="f")))
+
+
+def test_where_nobody_is_told_of_incidents_a_file_is_and_of_nothing_else() -> None:
+    assert Subscriber("operator", file="fallback", events=["incident.opened"]) == STAND_IN
 
 
 def test_there_are_at_most_64() -> None:
