@@ -73,3 +73,11 @@ def test_a_text_that_fits_is_not_said_to_be_cut_for_what_was_left_out_of_it() ->
     text = "password=0123456789ab"
     assert one_line(text, len(text)) == "password=[redacted]"
     assert one_line(text, len(text) + 1) == "password=[redacted]"
+
+
+@pytest.mark.requirement("PRIVACY-secrets")
+def test_what_is_left_out_neither_makes_a_line_too_long_nor_cut() -> None:
+    assert one_line("password=x", 10) == "password=…"
+    assert one_line("password=x", 19) == "password=[redacted]"
+    assert one_line("password=hunter2\n", 40) == "password=[redacted]"
+    assert one_line("password=x\n", 18) == "password=[redacte…"

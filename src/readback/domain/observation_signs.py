@@ -55,11 +55,16 @@ def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
     that stand in it as such: in an address, or after their name.
     """
     if len(text) <= limit and text.isprintable() and "  " not in text:
-        return without_credentials(text.strip())
-    head = without_credentials(text[: 8 * limit])[: 4 * limit]
+        clean = without_credentials(text.strip())
+        if len(clean) <= limit:
+            return clean
+    seen = text[: 8 * limit]
+    clean = without_credentials(seen)
+    head = clean[: 4 * limit]
     plain = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in head)
     line = " ".join(plain.split())
-    return line if len(line) <= limit and len(head) == len(text) else line[: limit - 1] + "…"
+    whole = len(seen) == len(text) and len(head) == len(clean)
+    return line if len(line) <= limit and whole else line[: limit - 1] + "…"
 
 
 def without_credentials(text: str) -> str:
