@@ -35,8 +35,8 @@ async def _sealing(folder: Path) -> dict[str, Json]:
     bare, sealed = [], []
     async with _client(folder, "bare", False) as off, _client(folder, "sealed", seal) as on:
         for part in range(SLICES + 1):
-            bare.append(await _slice(off, part))
-            sealed.append(await _slice(on, part))
+            bare.append(await _slice(off, f"bare-{part}"))
+            sealed.append(await _slice(on, f"sealed-{part}"))
     lost = [1 - without.busy / with_it.busy for without, with_it in zip(bare[1:], sealed[1:], strict=True)]
     late = [1 - without.wall / with_it.wall for without, with_it in zip(bare[1:], sealed[1:], strict=True)]
     store = bootstrap.store(f"sqlite:///{folder / 'sealed.db'}", read_only=True)
@@ -63,7 +63,8 @@ class _Took(NamedTuple):
     busy: float
 
 
-async def _slice(rb: AsyncReadback, part: int) -> _Took:
+async def _slice(rb: AsyncReadback, part: str) -> _Took:
+    """`part`: of orders of its own, since one that is shipped already is judged by what it was before, too."""
     names = iter(range(ACTIONS))
 
     async def one_after_another() -> None:
