@@ -39,7 +39,7 @@ def capture(folder: Path, name: str) -> list[Append]:
     """
     store = _Recording(open_store(f"sqlite:///{folder / f'capture-{name}.db'}"))
     with Readback.open(tenant=workload.TENANT, principal=workload.PRINCIPAL, store=store.as_store()) as rb:
-        rb.run(workload.ship_sync(order_id="o-0", carrier="dhl"), operation="capture").raise_unless_verified()
+        rb.run(workload.ship_sync(order_id=f"o-{name}", carrier="dhl"), operation="capture").raise_unless_verified()
     return [
         replace(a, evidence=tuple(e for e in a.evidence if e.digest != a.projection.contract_hash))
         for a in store.appends
@@ -85,7 +85,7 @@ def _client(folder: Path, name: str) -> Readback:
 
 def _run_each(rb: Readback, part: int) -> None:
     for i in range(SEQUENTIAL_ACTIONS):
-        name = f"{part}-{i}"
+        name = f"1-{part}-{i}"
         outcome = rb.run(workload.ship_sync(order_id=name, carrier="dhl"), operation=name)
         if not outcome.verified:
             outcome.raise_unless_verified()
@@ -130,7 +130,7 @@ async def _run_wide(rb: AsyncReadback, part: int, width: int) -> None:
 
     async def one_after_another() -> None:
         for i in names:
-            name = f"{part}-{i}"
+            name = f"{width}-{part}-{i}"
             outcome = await rb.run(workload.ship_async(order_id=name, carrier="dhl"), operation=name)
             if not outcome.verified:
                 outcome.raise_unless_verified()
