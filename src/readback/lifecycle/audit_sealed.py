@@ -47,6 +47,8 @@ class SealedAudit:
 
     def read(self, leaf: bytes) -> None:
         """One more entry, by its leaf hash, which audit compares with its bytes."""
+        if not self._until:
+            return  # behind what was sealed: nothing is kept of it, however much there is
         self._leaves.append(leaf)
         if len(self._leaves) == self._until:
             self._flush()
