@@ -49,15 +49,18 @@ demo: $(DEMO)
 
 test: $(SETUP)
 	@scripts/reference_log.sh
+	@scripts/mcp_servers.sh
 	$(PYTEST) $(PARALLEL) tests
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
-# Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test.
+# Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test,
+# and none of the plugins that these tests have no use for.
 KEPT  := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/quick
-QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0
+LEAN  := -p no:anyio -p no:cov -p no:doctest -p no:junitxml -p no:logging -p no:xdist
+QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0 $(LEAN)
 quick: $(SETUP)
-	@$(QUICK) tests/unit & first=$$!; $(QUICK) tests/lifecycle tests/architecture; second=$$?; \
+	@$(QUICK) tests/unit tests/architecture & first=$$!; $(QUICK) tests/lifecycle; second=$$?; \
 	  wait $$first && exit $$second
 
 # One after another, so that the first fault is the last thing on the screen. The test run comes last:

@@ -4,4 +4,4 @@ import sys
 
 from readback.commands.bench.main import run_bench
 
-raise SystemExit(run_bench("--json" in sys.argv))
+raise SystemExit(run_bench("--json" in sys.argv, "--gateway" in sys.argv))

@@ -3,6 +3,7 @@
     scripts/mutants.sh                 every mutant; each module has to reach its floor (make mutants)
     scripts/mutants.sh sample          a fixed sample, with a floor for the whole of it (make check)
     scripts/mutants.sh state reading   the mutants of these modules, with the diff of each survivor
+                                       (one of a room is named with it: saga/moves)
 
 Why not mutmut, which is in the test dependencies' reach: it changes function bodies alone, and of those none
 that is decorated. Here the decisions are data (the recovery rows, the state machine, the depth of each class,
@@ -35,10 +36,13 @@ from mutants_run import (
     BROKEN,
     DOMAIN,
     INVALID,
+    PACKAGE,
     ROOT,
     SURVIVED,
     RedTestsError,
     cold,
+    label_of,
+    path_of,
     preload,
     pytest_arguments,
     warm,
@@ -53,31 +57,38 @@ SAMPLE_SURVIVORS_MAX = 3
 FLOOR = 0.90
 STRICT_FLOOR = 0.95
 STRICT = (
-    "approval",
+    "approval/binding",
     "attribution",
     "case",
     "change",
     "reconciliation",
-    "recovery",
-    "recovery_action",
-    "recovery_line",
-    "recovery_rows",
-    "recovery_rows_own",
-    "recovery_rule",
+    "recovery/table",
+    "recovery/action",
+    "recovery/line",
+    "recovery/rows",
+    "recovery/rows_own",
+    "recovery/rule",
     "state",
     "idempotency",
     "observation",
     "observation_signs",
-    "approval_record",
+    "approval/record",
     "freezing",
     "review",
-    "saga",
-    "saga_check",
-    "saga_moves",
+    "saga/fold",
+    "saga/check",
+    "saga/moves",
 )
 """What decides whether an action succeeded, what is done about it, and whether it may run again."""
 
-TESTS = ("tests/unit",)
+TESTS = (
+    "tests/unit",
+    "tests/decisions/test_envelopes.py",
+    "tests/decisions/test_episodes.py",
+    "tests/decisions/test_gates.py",
+    "tests/delegations/test_loop.py",
+    "tests/delegations/test_verdicts.py",
+)
 """The domain's own tests have to notice. What only a test three rooms above would notice is not held here."""
 CONTROL = ("state", "check")
 """The function that is left as it is."""
@@ -121,7 +132,8 @@ class Run:
             wider = names | {name for name, text in self.sources.items() if names_any(text.decode(), names)}
             depth += 1
         cost = self.green["cost"]
-        return sorted(near, key=lambda one: (-killers[one], near[one], f"test_{module}" not in one, cost[one]))
+        own = f"test_{module.replace('/', '_')}"
+        return sorted(near, key=lambda one: (-killers[one], near[one], own not in one, cost[one]))
 
 
 @lru_cache
@@ -140,12 +152,23 @@ def with_helpers(test: Path) -> str:
 
 def names_any(text: str, modules: Iterable[str]) -> bool:
     """Whether a source imports one of these modules of the domain."""
-    return any(re.search(rf"readback\.domain(\.| import [^\n]*\b){name}\b", text) for name in modules)
+    return any(re.search(_import_of(name), text) for name in modules)
+
+
+@lru_cache
+def _import_of(module: str) -> str:
+    """What a source says that imports this module, as a pattern."""
+    *rooms, name = module.split("/")
+    return rf"{re.escape('.'.join((PACKAGE, *rooms)))}(\.| import [^\n]*\b){name}\b"
+
+
+def _files_at(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
 
 
 def test_files(places: Iterable[str]) -> list[str]:
     """The test files that have to do with the domain."""
-    files = [file for place in places for file in sorted((ROOT / place).rglob("test_*.py"))]
+    files = [file for place in places for file in _files_at(ROOT / place)]
     return [file.relative_to(ROOT).as_posix() for file in files if "readback.domain" in with_helpers(file)]
 
 
@@ -201,7 +224,7 @@ def try_cold(run: Run, mutant: Mutant) -> None:
 
 def diff(mutant: Mutant, source: bytes) -> str:
     """The change as a diff without context."""
-    name = f"domain/{mutant.module}.py"
+    name = f"domain/{path_of(mutant.module).relative_to(DOMAIN)}"
     old, new = (text.decode().splitlines() for text in (source, mutant.apply(source)))
     return "\n".join(difflib.unified_diff(old, new, name, name, lineterm="", n=0))
 
@@ -296,7 +319,7 @@ def main() -> int:
     parser.add_argument("--tests", action="append", help="look in these folders for tests, not in all")
     asked = parser.parse_args()
     began = time.monotonic()
-    sources = {path.stem: path.read_bytes() for path in sorted(DOMAIN.glob("*.py"))}
+    sources = {label_of(path): path.read_bytes() for path in sorted(DOMAIN.rglob("*.py"))}
     sample = asked.what == ["sample"]
     modules = [] if sample else asked.what
     unknown = sorted(set(modules) - set(sources))

@@ -40,6 +40,7 @@ from mutants_make import Mutant, is_program
 ROOT = Path(__file__).resolve().parent.parent
 DOMAIN = ROOT / "src" / "readback" / "domain"
 PACKAGE = "readback.domain"
+"""Its modules are named as their files are, without the ending: `state`, `saga/moves`; a room by itself: `errors`."""
 
 KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN, COLD = 1, 2, 3, 4, 5, 6
 """A child's exit status. AT_IMPORT: the package or a test does not even import with the change. INVALID: the edit
@@ -50,6 +51,26 @@ COLD_SECONDS = 1.5
 """What importing Readback and a file of tests takes, at most."""
 WALL_SECONDS = 240.0
 """Only against a child that waits for something that never comes, using no processor."""
+
+
+def label_of(path: Path) -> str:
+    """A module of the domain by its file."""
+    return path.relative_to(DOMAIN).with_suffix("").as_posix().removesuffix("/__init__")
+
+
+def path_of(module: str) -> Path:
+    """The file of a module of the domain."""
+    path = DOMAIN / module
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _dotted(module: str) -> str:
+    return f"{PACKAGE}.{module.replace('/', '.')}"
+
+
+def _spec(fullname: str, path: Path, loader: importlib.abc.Loader) -> Any:
+    below = [str(path.parent)] if path.name == "__init__.py" else None
+    return importlib.util.spec_from_file_location(fullname, path, loader=loader, submodule_search_locations=below)
 
 
 class RedTestsError(Exception):
@@ -137,14 +158,14 @@ class _Entries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.test: str | None = None
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> Any:
-        package, _, module = fullname.rpartition(".")
-        if package != PACKAGE:
+        inside = fullname.removeprefix(f"{PACKAGE}.")
+        if inside == fullname:
             return None
-        return importlib.util.spec_from_file_location(fullname, DOMAIN / f"{module}.py", loader=self)
+        return _spec(fullname, path_of(inside.replace(".", "/")), self)
 
     def exec_module(self, module: ModuleType) -> None:
-        name, path = module.__name__.rpartition(".")[2], str(module.__file__)
-        tree = _Saying(name).visit(ast.parse(Path(path).read_bytes()))
+        path = str(module.__file__)
+        tree = _Saying(label_of(Path(path))).visit(ast.parse(Path(path).read_bytes()))
         module.__dict__[_NOTE] = self.note
         exec(compile(ast.fix_missing_locations(tree), path, "exec"), module.__dict__)
 
@@ -302,7 +323,7 @@ def _forget() -> None:
 
 def _swap(mutant: Mutant, source: bytes) -> bool:
     """Give the living function the changed code; False where that cannot be done."""
-    module = sys.modules.get(f"{PACKAGE}.{mutant.module}")
+    module = sys.modules.get(_dotted(mutant.module))
     function = _function(module, mutant.scope) if module is not None else None
     if function is None:
         return False
@@ -379,7 +400,7 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> Any:
         if fullname != self.name:
             return None
-        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+        return _spec(fullname, self.path, self)
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self.source, str(self.path), "exec"), module.__dict__)
@@ -422,8 +443,8 @@ def _run_cold(
     changed = mutant.apply(source)
     if not is_program(changed):
         return INVALID
-    name = f"{PACKAGE}.{mutant.module}"
-    sys.meta_path.insert(0, _Changed(name, DOMAIN / f"{mutant.module}.py", changed))
+    name = _dotted(mutant.module)
+    sys.meta_path.insert(0, _Changed(name, path_of(mutant.module), changed))
     try:
         importlib.import_module(name)
     except Exception:  # any fault at all: the change does not get as far as a test

@@ -21,12 +21,25 @@ import click
 
 import readback
 from readback import recipes
+from readback.citations import fault as trace_fault
+from readback.citations.codes import CHECKS
+from readback.citations.codes import CODES as TRACE_CODES
 from readback.commands.cli import COMMANDS, EXIT_CODES, main
 from readback.commands.meanings import CODES
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors, errors_claim, errors_drill, errors_erasure, errors_files, errors_record
+from readback.domain import errors
 from readback.domain.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
+from readback.domain.errors import citation as errors_citation
+from readback.domain.errors import claim as errors_claim
+from readback.domain.errors import decision as errors_decision
+from readback.domain.errors import delegation as errors_delegation
+from readback.domain.errors import drill as errors_drill
+from readback.domain.errors import erasure as errors_erasure
+from readback.domain.errors import files as errors_files
+from readback.domain.errors import hook as errors_hook
+from readback.domain.errors import record as errors_record
+from readback.domain.grounding.report import FAULTS, OPEN_FAULTS
 from readback.domain.idempotency import KeyStatus
 from readback.domain.limits import TenantLimits
 from readback.domain.observation_signs import ObservationStatus
@@ -83,6 +96,8 @@ def page() -> str:
         ("What may be said", domain.texts),
         ("Idempotency records", lambda: [vocabulary(KeyStatus, "status")]),
         ("Claims", _claims),
+        ("Reasoning traces", _traces),
+        ("Final reports", _reports),
         ("Errors", _errors),
         ("Command line", _commands),
         ("Environment and settings", _environment),
@@ -116,8 +131,12 @@ def _names() -> Iterator[str]:
     yield prose(
         "Errors are in `readback.domain.errors`, those of drills in "
         f"`{errors_drill.__name__}`, those of claims in `{errors_claim.__name__}`, "
+        f"those of citations in `{errors_citation.__name__}`, "
         f"those of erasing and restoring in `{errors_erasure.__name__}`, those of records and bundles in "
-        f"`{errors_record.__name__}`, those of contract files in `{errors_files.__name__}`, those of evidence "
+        f"`{errors_record.__name__}`, those of decision types in `{errors_decision.__name__}`, "
+        f"those of delegations in `{errors_delegation.__name__}`, "
+        f"those of contract files in `{errors_files.__name__}`, "
+        f"those of hooks in `{errors_hook.__name__}`, those of traces in `{trace_fault.__name__}`, those of evidence "
         f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
         "`readback.testing`."
@@ -184,7 +203,9 @@ def _expressions() -> Iterator[str]:
     yield table(("root", "holds"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
     yield prose(
         "Added to CEL: `sha256(text or bytes)`; `dec_eq(a, b)` and `dec_cmp(a, b)` for exact decimals, given as text "
-        "or number. Whatever does not come out as true or false is undetermined: a missing field, a wrong type, a text "
+        "or number; `contains_all(list, parts)` and `contains_any(list, parts)`; `edited(text, [[old, new], ...])`, "
+        "the text after replacements as the reference filesystem server makes them, null where an old text does not "
+        "occur. Whatever does not come out as true or false is undetermined: a missing field, a wrong type, a text "
         "compared with a number."
     )
 
@@ -203,6 +224,19 @@ def _claims() -> Iterator[str]:
     yield table(("reason", "it was contested, retracted or reinstated, since", "confidence", "recommended"), rows)
     yield prose("What is reinstated is recommended as `go_on`, whoever said so.")
     yield table(("recommended", "means"), [(f"`{name.value}`", text) for name, text in ADVICE.items()])
+
+
+def _traces() -> Iterator[str]:
+    yield prose(f"The checks of `readback trace verify`, in their order: {words(CHECKS)}.")
+    yield "Every code of a failure:\n"
+    rows = [(f"`{name}`", words(c.checks), c.invariant or "", c.meaning) for name, c in TRACE_CODES.items()]
+    yield table(("code", "fails", "invariant", "means"), rows)
+
+
+def _reports() -> Iterator[str]:
+    yield "What can be wrong with a final report at one place:\n"
+    rows = [(f"`{name.value}`", text, "cannot be told" if name in OPEN_FAULTS else "") for name, text in FAULTS.items()]
+    yield table(("code", "means", ""), rows)
 
 
 def _errors() -> Iterator[str]:
@@ -302,13 +336,13 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.watch", "domain.approval", "domain.approver_list", "domain.belief_text",
-    "lifecycle.feedback_findings",
+    "canon.limits", "domain.watch", "domain.approval.binding", "domain.approval.approvers", "domain.belief.text",
+    "lifecycle.feedback.findings",
     "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
-    "contracts.templates", "domain.saga", "domain.saga_moves",
+    "contracts.templates", "domain.saga.fold", "domain.saga.moves",
     "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
     "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
-    "adapters.executor_sql",
+    "adapters.executor_sql", "citations.limits", "domain.grounding.report",
 )  # fmt: skip
 """The modules whose limits a user can meet."""
 _LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|GRACE_US)$")

@@ -11,8 +11,8 @@ from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.reading import Presence
-from readback.domain.recovery import DEFAULT_TABLE, EFFECTS
-from readback.domain.recovery_rule import DOMAINS, Condition, Row
+from readback.domain.recovery.rule import DOMAINS, Condition, Row
+from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS
 from readback.domain.reporting import MODEL_STATUS, USER_STATUS
 from readback.domain.side_effect import DEPTHS, Depth
 from readback.domain.state import NOT_ATTEMPTED, STATUS, TERMINAL, TRANSITIONS, State, StatusRow

@@ -6,6 +6,7 @@ Time and ids come from the runtime port; a test that needs another moment moves 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ settings.register_profile(
 # For `make quick`: the same tests with fewer examples of each.
 settings.register_profile("quick", derandomize=True, deadline=None, database=None, print_blob=True, max_examples=10)
 settings.load_profile("suite")
+
+# A shell starts what runs in its background with interrupts ignored; tests press the keys, and wait for an answer.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _KEPT_SETTINGS = {"READBACK_CRASH_ROUNDS"}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", "", None}

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from readback.contracts.conditions import postcondition
     from readback.contracts.hands import reader
     from readback.contracts.verifiers import invariant_check, read_after_write
-    from readback.domain.approval import ApprovalToken, Approver
-    from readback.domain.belief import Belief
+    from readback.domain.approval.binding import ApprovalToken, Approver
+    from readback.domain.belief.run import Belief
     from readback.domain.claim import Claim
     from readback.domain.context import Context
+    from readback.domain.decision.verification import VerificationResult
+    from readback.domain.delegation.record import Delegated
+    from readback.domain.delegation.turn import Turn
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import ReadbackError
     from readback.domain.kind import Kind
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from readback.domain.outcome import JudgedPostcondition, Outcome
     from readback.domain.planning import Planning
     from readback.domain.reading import Lookup, Reading
-    from readback.domain.saga_outcome import SagaOutcome, StepOutcome
+    from readback.domain.saga.outcome import SagaOutcome, StepOutcome
     from readback.domain.side_effect import Consistency, Independence, SideEffect
     from readback.domain.state import State
     from readback.domain.subscriber import Subscriber
@@ -35,20 +38,22 @@ if TYPE_CHECKING:
     from readback.sdk.approving import ApprovalRequest, ApproverKey
     from readback.sdk.async_client import AsyncReadback
     from readback.sdk.client import Readback
+    from readback.sdk.delegating import delegation, delegation_hook
     from readback.sdk.proposal import Proposal, UnusedProposalWarning
     from readback.sdk.step import SagaStep, from_step
 
 _HOMES = {
     "action": "readback.sdk.action",
     "ApprovalRequest": "readback.sdk.approving",
-    "ApprovalToken": "readback.domain.approval",
-    "Approver": "readback.domain.approval",
+    "ApprovalToken": "readback.domain.approval.binding",
+    "Approver": "readback.domain.approval.binding",
     "ApproverKey": "readback.sdk.approving",
     "AsyncReadback": "readback.sdk.async_client",
     "Attribution": "readback.domain.verdict",
-    "Belief": "readback.domain.belief",
+    "Belief": "readback.domain.belief.run",
     "Claim": "readback.domain.claim",
     "Consistency": "readback.domain.side_effect",
+    "Delegated": "readback.domain.delegation.record",
     "Context": "readback.domain.context",
     "Discrepancy": "readback.domain.discrepancy",
     "Independence": "readback.domain.side_effect",
@@ -65,16 +70,20 @@ _HOMES = {
     "Readback": "readback.sdk.client",
     "ReadbackError": "readback.domain.errors",
     "Reading": "readback.domain.reading",
-    "SagaOutcome": "readback.domain.saga_outcome",
+    "SagaOutcome": "readback.domain.saga.outcome",
     "SagaStep": "readback.sdk.step",
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
-    "StepOutcome": "readback.domain.saga_outcome",
+    "StepOutcome": "readback.domain.saga.outcome",
     "Subscriber": "readback.domain.subscriber",
     "TenantLimits": "readback.domain.limits",
+    "Turn": "readback.domain.delegation.turn",
     "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
+    "VerificationResult": "readback.domain.decision.verification",
     "Why": "readback.domain.verdict",
+    "delegation": "readback.sdk.delegating",
+    "delegation_hook": "readback.sdk.delegating",
     "from_step": "readback.sdk.step",
     "invariant_check": "readback.contracts.verifiers",
     "postcondition": "readback.contracts.conditions",
@@ -93,6 +102,7 @@ __all__ = [
     "Claim",
     "Consistency",
     "Context",
+    "Delegated",
     "Discrepancy",
     "Independence",
     "JudgedPostcondition",
@@ -115,11 +125,15 @@ __all__ = [
     "StepOutcome",
     "Subscriber",
     "TenantLimits",
+    "Turn",
     "UnusedProposalWarning",
     "Verdict",
+    "VerificationResult",
     "Why",
     "__version__",
     "action",
+    "delegation",
+    "delegation_hook",
     "from_step",
     "invariant_check",
     "postcondition",

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from readback.adapters.source_imap import ImapSource as ImapSource
     from readback.adapters.source_s3 import S3Source as S3Source
     from readback.adapters.source_sql import SqlSource as SqlSource
+    from readback.adapters.source_tables import TablesSource as TablesSource
     from readback.ports.anchor import Anchor
     from readback.ports.export import Links, Tiles
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
+    from readback.ports.scripts import ScriptEngine
     from readback.ports.signer import LogSigner, Signer
     from readback.ports.sink import Sink
     from readback.ports.store import LedgerStore
@@ -55,6 +57,7 @@ __all__ = [
     "predicate_engine",
     "rotations_of",
     "runtime",
+    "script_engine",
     "settings",
     "standing_by",
     "store",
@@ -74,6 +77,7 @@ _SYSTEMS = {
     "FileExecutor": "executor_files",
     "FileSource": "source_files",
     "GitSource": "source_git",
+    "TablesSource": "source_tables",
     "HttpExecutor": "executor_http",
     "HttpSource": "source_http",
     "ImapSource": "source_imap",
@@ -320,6 +324,14 @@ def keep_file(path: Path, data: bytes) -> None:
     from readback.adapters.tiles_folder import put
 
     put(path, data)
+
+
+def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
+    """What runs verifiers' scripts; nothing is started before the first. `now_us`: the time that they are told."""
+    from readback.adapters.script_host import WorldHost
+    from readback.adapters.script_monty import MontyEngine
+
+    return MontyEngine(lambda allow, limits: WorldHost(allow, limits, now_us))
 
 
 def written_file(path: Path) -> AbstractContextManager[Callable[[bytes], object]]:

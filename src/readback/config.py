@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from readback.canon.digest import sha256_hex
-from readback.domain.approval import Approver
-from readback.domain.approver_list import approvers_of
+from readback.domain.approval.approvers import approvers_of
+from readback.domain.approval.binding import Approver
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
 from readback.domain.limits import NO_LIMITS, Limits, limits_of
@@ -25,6 +25,8 @@ URL_DEFAULT: Final = "sqlite:///readback.db"
 TENANT_DEFAULT: Final = "default"
 PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
+PACK: Final = "pack:"
+"""What the name of a contract pack of the package begins with; `contracts.packs` has them."""
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
 LISTS: Final = frozenset({"contracts", "log_keys", "scopes"})
@@ -109,8 +111,8 @@ def settings(
 
 
 def is_contract_file(named: str) -> bool:
-    """Whether this names a contract file, and not a Python module."""
-    return named.endswith((".yaml", ".yml"))
+    """Whether this names a contract file, or a pack of the package, and not a Python module."""
+    return named.startswith(PACK) or named.endswith((".yaml", ".yml"))
 
 
 def secret_at(reference: str) -> bytes:
@@ -160,7 +162,8 @@ def _filed() -> tuple[Settings, dict[str, str]]:
             remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
         )
     named = local.get("contracts")
-    loose = [one for one in named if is_contract_file(one) and one not in pins] if isinstance(named, tuple) else []
+    files = [one for one in named if is_contract_file(one)] if isinstance(named, tuple) else []
+    loose = [one for one in files if one not in pins and not one.startswith(PACK)]
     if loose:
         raise SettingsError(
             f"The contract file {loose[0]}, which {here} names, is not pinned.",
@@ -233,8 +236,8 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
             found[name] = str((path.parent / str(found[name])).absolute())  # beside its file
     named = found.get("contracts")
     if isinstance(named, tuple):
-        beside = [str((path.parent / one).absolute()) if is_contract_file(one) else one for one in named]
-        found["contracts"] = tuple(beside)
+        beside = [one for one in named if is_contract_file(one) and not one.startswith(PACK)]
+        found["contracts"] = tuple(str((path.parent / one).absolute()) if one in beside else one for one in named)
     return found
 
 

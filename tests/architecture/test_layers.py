@@ -20,6 +20,7 @@ OFFENCES = {
     "no-cycles": ("ports/offence.py", "from readback.ports import offence2"),
     "composition-root": ("sdk/offence.py", "import readback.adapters"),
     "adapters-apart": ("adapters/source_offence.py", "import readback.adapters.executor_offence"),
+    "surfaces-apart": ("surfaces/hooks/offence.py", "import readback.surfaces.mcp"),
     "testing-apart": ("testing/offence.py", "import readback.bootstrap"),
     "pure-rooms": ("domain/offence.py", "import time"),
 }
@@ -79,7 +80,9 @@ def test_nothing_inside_imports_the_roof() -> None:
     assert guilty == []
 
 
-@pytest.mark.parametrize("room", ["canon", "domain", "ledger", "ports", "lifecycle", "adapters", "sdk", "commands"])
+@pytest.mark.parametrize(
+    "room", ["canon", "domain", "ledger", "ports", "lifecycle", "adapters", "sdk", "surfaces", "commands"]
+)
 def test_each_room_says_what_it_is(room: str) -> None:
     first = (SOURCE / room / "__init__.py").read_text(encoding="utf-8")
     assert first.startswith('"""'), f"{room}/__init__.py opens with the rule of its room"

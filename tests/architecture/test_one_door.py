@@ -1,7 +1,8 @@
 """One door for side effects: only a driver lets a hand act or look.
 
-A hand (`readback.ports.acting.Hand`) is any callable of a contract, and `call` is its only handle. So whoever
-reads an attribute of that name outside a driver has made a second door.
+A hand (`readback.ports.acting.Hand`) is any callable of a contract, and `call` is its only handle. So whoever reads an
+attribute of that name outside a driver has made a second door. Where `call` is something else's, as a tool server's,
+it is said of whom; or of a room that nobody in it can come by a hand.
 """
 
 from __future__ import annotations
@@ -19,14 +20,48 @@ DRIVERS = ("readback.sdk.driver", "readback.testing.driver")
 # They stand for other people's systems, and know nothing of hands.
 STRANGERS = "readback.commands.demo.systems"
 
+OTHERS = {
+    "readback.contracts.files.tool_hands": {"fitting", "self.fitting"},  # a server's tool, within the hand it makes
+    "readback.ports.acting": {"self"},  # a hand that answers more, made of one; calling it is still the driver's
+}
+"""What else has a `call`, by the module that reads it."""
 
-def _touches(module: Module, handle: str) -> list[str]:
+NO_HANDS = ("readback.surfaces.mcp.", "readback.surfaces.hooks.")
+"""Rooms in which a call is a message: whatever is called there is no hand, as none can be come by."""
+
+READS_BY_NAME = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
+
+
+def _comes_by_hands(module: Module) -> list[str]:
     return [
         f"{module.path}:{node.lineno}"
         for node in ast.walk(module.tree)
-        if (isinstance(node, ast.Attribute) and node.attr == handle and isinstance(node.ctx, ast.Load))
-        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and _names(node, handle))
+        if (isinstance(node, ast.ImportFrom) and node.module in ("readback.ports", "readback.ports.acting"))
+        or (isinstance(node, ast.Import) and any(name.name == "readback.ports.acting" for name in node.names))
+        or (isinstance(node, ast.Attribute) and node.attr == "hands")
+        or (isinstance(node, ast.Call) and _called(node) in READS_BY_NAME and _names(node, "hands"))
     ]
+
+
+def _touches(module: Module, handle: str) -> list[str]:
+    others = OTHERS.get(module.name, set())
+    return [
+        f"{module.path}:{node.lineno}"
+        for node in ast.walk(module.tree)
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == handle
+            and isinstance(node.ctx, ast.Load)
+            and ast.unparse(node.value) not in others
+        )
+        or (isinstance(node, ast.Call) and _called(node) in READS_BY_NAME and _names(node, handle))
+        or (isinstance(node, ast.MatchClass) and handle in node.kwd_attrs)
+        or (isinstance(node, ast.MatchClass) and node.patterns and ast.unparse(node.cls).split(".")[-1] == "Hand")
+    ]
+
+
+def _called(call: ast.Call) -> str:
+    return str(getattr(call.func, "id", getattr(call.func, "attr", "")))
 
 
 def _names(call: ast.Call, handle: str) -> bool:
@@ -40,9 +75,39 @@ def test_a_hand_has_one_handle() -> None:
 @pytest.mark.requirement("PRINCIPLE-act-through-contracts")
 @pytest.mark.slow
 def test_only_drivers_let_a_hand_act() -> None:
-    rooms = [m for m in modules() if not m.name.startswith((*DRIVERS, STRANGERS))]
-    outside = [touch for m in rooms for touch in _touches(m, HANDLE)]
-    assert outside == []
+    outside = [m for m in modules() if not m.name.startswith((*DRIVERS, STRANGERS, *NO_HANDS))]
+    assert [touch for m in outside for touch in _touches(m, HANDLE)] == []
+
+
+@pytest.mark.slow
+def test_where_a_call_is_a_message_nobody_comes_by_a_hand() -> None:
+    assert [place for m in modules() if m.name.startswith(NO_HANDS) for place in _comes_by_hands(m)] == []
+    assert [m for m in modules() if m.name.startswith(DRIVERS) and _comes_by_hands(m)], "it looks for the wrong names"
+
+
+def test_whatever_else_has_a_call_still_has_it() -> None:
+    """An exemption that nothing needs any more is a door that somebody may use."""
+    for name, owners in OTHERS.items():
+        (module,) = [m for m in modules() if m.name == name]
+        read = [node for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr == HANDLE]
+        assert {ast.unparse(node.value) for node in read} == owners
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "hand.call(ctx, {})",
+        "act = plan.hands.execute.call",
+        "getattr(hand, 'call')(ctx, {})",
+        "operator.attrgetter('call')(hand)",
+        "operator.methodcaller('call', ctx, {})(hand)",
+        "object.__getattribute__(hand, 'call')",
+        "match hand:\n    case Hand(call=act): act(ctx, {})",
+        "match hand:\n    case Hand(_, act): act(ctx, {})",
+    ],
+)
+def test_a_second_door_is_recognised(code: str) -> None:
+    assert _touches(Module("m", "m.py", code, ast.parse(code)), HANDLE)
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ import pytest
 from readback import bootstrap
 from readback.adapters.store_sqlite import copying
 from readback.domain.errors import StoreError
-from readback.domain.errors_erasure import BackupError
-from readback.lifecycle.audit import audit
+from readback.domain.errors.erasure import BackupError
+from readback.lifecycle.audit.ledger import audit
 from readback.ports.store import Append, Evidence
 from readback.testing.store_samples import sample_creation, sample_evidence
 from tests.cli.conftest import Desk

@@ -370,8 +370,8 @@ def kept_token(office: Office, action_id: str) -> dict[str, Any]:
 WRITES_PAST_THE_CHECK = """
 import sys
 from readback import ApproverKey, Readback
-from readback.domain.approval import Decision
-from readback.lifecycle import countersign
+from readback.domain.approval.binding import Decision
+from readback.lifecycle.people import countersign
 from readback.lifecycle.resume import fold
 
 key = ApproverKey.open({key!r}, {passphrase!r})

@@ -19,7 +19,7 @@ from readback.domain.action import Action
 from readback.domain.errors import InvariantError
 from readback.domain.state import State, can
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit import Fault, audit
+from readback.lifecycle.audit.ledger import Fault, audit
 from readback.lifecycle.escalate import TO_REVIEW, escalate
 from readback.lifecycle.steps import Lease, Leased
 from tests.cli.conftest import Desk

@@ -139,7 +139,7 @@ def test_an_examination_that_breaks_is_a_fault_of_that_examination(desk: Desk, m
 def test_version_names_what_a_report_of_a_fault_needs(desk: Desk) -> None:
     import apsw
 
-    from readback.domain.recovery import DEFAULT_TABLE
+    from readback.domain.recovery.table import DEFAULT_TABLE
 
     told = desk("version", "--json", code=0).json
     assert told["sqlite"] == apsw.sqlite_lib_version()

@@ -13,9 +13,9 @@ import apsw
 import pytest
 
 from readback import bootstrap
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.audit import AuditReport, Fault, audit
-from readback.lifecycle.seal import seal
+from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.sealing.seal import seal
 from readback.ports.log import AnchorMark
 from readback.ports.store import LedgerStore
 from tests.cli.conftest import CONTRACTS, Desk

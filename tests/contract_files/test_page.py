@@ -31,6 +31,8 @@ SHAPES = {
     Shape.STATEMENT: "SQL with templates",
     Shape.ADDRESS: "path with templates",
     Shape.ARGV: "list of templates",
+    Shape.ARGUMENTS: "names with values with templates",
+    Shape.ABSENCE: "`error_matches`, or `at` and `is`",
 }
 
 

@@ -8,8 +8,11 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 from readback import bootstrap
+from readback.canon import Json
 from readback.contracts.files.assembly import Loaded, assembled, drafted
+from readback.contracts.files.tools import Toolbox
 from readback.domain.context import Context
+from readback.domain.errors.files import FittingError
 from readback.domain.reading import Lookup, Reading
 from readback.ports.fittings import Fixed, Given
 
@@ -46,16 +49,36 @@ class Fake:
 
 
 @dataclass(slots=True)
+class FakeTool:
+    """One tool that answers as it is told, and remembers what it was given."""
+
+    name: str
+    seen: list[dict[str, Json]] = field(default_factory=list)
+    answer: Callable[[], dict[str, Json]] = lambda: {"content": [{"type": "text", "text": "ok"}]}
+
+    async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
+        self.seen.append(dict(arguments))
+        return self.answer()
+
+
+@dataclass(slots=True)
 class Fakes:
-    """Fittings that reach nothing."""
+    """Fittings that reach nothing. `serves`: there are servers, whose tools answer as they are told."""
 
     made: list[Fake] = field(default_factory=list)
+    serves: bool = False
+    tools: dict[tuple[str, str], FakeTool] = field(default_factory=dict)
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> Fake:
         return self._made(kind, fixed)
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> Fake:
         return self._made(kind, fixed)
+
+    def tool(self, server: str, name: str, timeout_us: int) -> FakeTool:
+        if not self.serves:
+            raise FittingError("It is called through a gateway.")
+        return self.tools.setdefault((server, name), FakeTool(name))
 
     def _made(self, kind: str, fixed: Fixed) -> Fake:
         self.made.append(Fake(kind, fixed))
@@ -75,12 +98,17 @@ def contract(body: str, name: str = "one") -> str:
     return f"{HEAD}contracts:\n  {name}:\n" + indent(dedent(body).strip("\n"), "    ") + "\n"
 
 
-def loaded(*texts: str | bytes, fakes: Fakes | None = None, tools: Mapping[str, object] | None = None) -> Loaded:
+def loaded(
+    *texts: str | bytes,
+    fakes: Fakes | None = None,
+    tools: Mapping[str, object] | None = None,
+    others: Mapping[str, Mapping[str, object]] | None = None,
+) -> Loaded:
     """The files `0.yaml`, `1.yaml` and so on, compiled; with their faults."""
     drafts = [
         drafted(f"{number}.yaml", text.encode() if isinstance(text, str) else text) for number, text in enumerate(texts)
     ]
-    return assembled(drafts, bootstrap.predicate_engine(), fakes or Fakes(), tools or {})
+    return assembled(drafts, bootstrap.predicate_engine(), fakes or Fakes(), Toolbox(tools, others or {}))
 
 
 def faults(*texts: str | bytes) -> list[str]:

@@ -15,7 +15,7 @@ from readback.domain.action import Action
 from readback.domain.idempotency import key_status
 from readback.domain.state import State
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.resume import fold
 from readback.ports.store import StoredProjection
 from tests.crash.world import Row, World

@@ -23,7 +23,7 @@ from readback.commands.demo.systems.trip_books import TRADES
 from readback.commands.demo.systems.trip_truth import TripBooks
 from readback.commands.demo.trip_cases import CASES, WANTED, Case
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from tests.architecture.tree import ROOT
 from tests.crash.nursery import SEED, End, end_of
 from tests.demo.waiting import eventually

@@ -66,7 +66,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_it_ends_well_and_answers_one_object(run: Run) -> None:
     assert run.code == 0, run.answer["totals"]
-    assert list(run.answer) == ["actions", "totals", "trips", "trip_totals"]
+    assert list(run.answer) == ["actions", "totals", "trips", "trip_totals", "attempts", "attempt_totals"]
     assert list(run.answer["totals"]) == TOTAL_KEYS
     for row in run.answer["actions"]:
         assert row.keys() >= ROW_KEYS
@@ -209,9 +209,10 @@ def test_it_leaves_its_ledger_and_nothing_else(run: Run) -> None:
 def test_the_ledger_that_it_leaves_is_sound(run: Run) -> None:
     report = check(f"sqlite:///{run.here / 'readback-demo' / 'ledger.db'}")
     assert report.ok, report.faults
-    # One for each step but the phantom, one for each of the two compensations; the trips, and the actions of each.
+    # One for each step but the phantom, one for each of the two compensations; the trips, and the actions of each;
+    # the attempts of the delegate.
     trips = sum(1 + actions for _, actions in TRIPS.values())
-    assert report.actions == len(run.answer["actions"]) - 1 + 2 + trips
+    assert report.actions == len(run.answer["actions"]) - 1 + 2 + trips + 3
 
 
 @pytest.mark.requirement("LEDGER-replay-bundle", "LEDGER-record")
@@ -223,6 +224,34 @@ def test_each_of_its_actions_has_a_record_and_replays_to_what_it_says(run: Run) 
             hold_to_the_record(replay_bundle(bundle_of(store, events), bootstrap.predicate_engine()))
     finally:
         store.close()
+
+
+# --- the delegation ---------------------------------------------------------------------------------------------
+
+
+def test_a_delegate_that_lies_twice_is_believed_neither_time_and_brought_to_do_its_task(run: Run) -> None:
+    told = [(row["truth"], row["truly_done"], row["state"], row["discrepancy"]) for row in run.answer["attempts"]]
+    assert told == [
+        ("26 Harbour Road, open", False, "review_required", "no_op_failure"),
+        ("62 Beech Lane, packed", False, "review_required", "value_mismatch"),
+        ("26 Birch Lane, packed", True, "reconciled_success", None),
+    ]
+    assert len({row["delegate_said"] for row in run.answer["attempts"]}) == 1, "the delegate says the same each time"
+    assert {row["naive_said"] for row in run.answer["attempts"]} == {"Done: have o-26 sent and packed."}
+    assert run.answer["attempt_totals"] == {
+        "attempts": 3,
+        "naive_false_successes": 2,
+        "readback_false_successes": 0,
+        "missed_successes": 0,
+        "done": True,
+    }
+
+
+def test_the_delegate_is_told_why_and_keeps_its_task(run: Run) -> None:
+    first, *again = [row["told"] for row in run.answer["attempts"]]
+    assert first == "Send order o-26 to 26 Birch Lane, and mark it as packed."
+    assert ["26 Harbour Road" in again[0], "62 Beech Lane" in again[1]] == [True, True]
+    assert all(told.startswith("VERIFICATION FAILED") and told.endswith(first) for told in again)
 
 
 # --- the trips ---------------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ def _complaint(words: list[str]) -> str:
         if rest[0] not in command.commands:
             return f"no command {command.name} {rest[0]}"
         command, rest = command.commands[rest[0]], rest[1:]
+    rest = rest[: rest.index("--")] if "--" in rest else rest  # what follows is another program's
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     unknown = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in known]
     return f"no option {unknown[0]} of {command.name}" if unknown else ""

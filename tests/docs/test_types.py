@@ -12,7 +12,12 @@ import pytest
 from tests.docs.pages import PAGES, ROOT, Session, sessions
 from tests.docs.running import TIMEOUT_SECONDS, program_of
 
-SESSIONS = [session for page in PAGES for session in sessions(page)]
+SESSIONS = [
+    session
+    for page in PAGES
+    for session in sessions(page)
+    if any(block.language == "python" or block.notes.get("file", "").endswith(".py") for block in session.blocks)
+]
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
@@ -22,6 +27,7 @@ def test_a_page_has_no_type_errors(session: Session, tmp_path: Path) -> None:
     if program:
         files["page.py"] = program_of(program)
     for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *(str(tmp_path / name) for name in files if name.endswith(".py"))],

@@ -12,7 +12,7 @@ import pytest
 
 from readback import Context, Reading, action
 from readback.domain.errors import ArgumentError
-from readback.domain.errors_drill import (
+from readback.domain.errors.drill import (
     AnswersDifferError,
     DoubledEffectError,
     DrillError,

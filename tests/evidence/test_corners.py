@@ -14,8 +14,8 @@ from readback.ledger.fault import LogFormatError, LogProofError
 from readback.ledger.note import VerifierKey
 from readback.ledger.tiles import TILE_BYTES, TileReader
 from readback.ledger.tree import EMPTY_ROOT
-from readback.lifecycle import attest
-from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.audit.heads import Heads
+from readback.lifecycle.evidence import attest
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 

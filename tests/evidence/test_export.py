@@ -12,7 +12,7 @@ import pytest
 from readback import bootstrap
 from readback.ledger.checkpoint import Checkpoint, sign_checkpoint
 from readback.ledger.tiles import TileWriter, bundle_bytes, parse_bundle
-from readback.lifecycle.attest import key_of
+from readback.lifecycle.evidence.attest import key_of
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 

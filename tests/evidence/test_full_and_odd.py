@@ -17,7 +17,7 @@ from readback.canon.limits import ENVELOPE_MAX_BYTES
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.ports.store import Append
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_samples import sample_creation, sample_evidence

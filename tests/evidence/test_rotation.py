@@ -22,12 +22,12 @@ from readback.ledger.fault import (
 )
 from readback.ledger.note import VerifierKey
 from readback.ledger.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
-from readback.lifecycle import seal as sealing
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.audit import audit
-from readback.lifecycle.audit_heads import Heads
-from readback.lifecycle.rotate import following, state
-from readback.lifecycle.seal import seal, seal_all
+from readback.lifecycle.audit.heads import Heads
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.keeping.rotate import following, state
+from readback.lifecycle.sealing import seal as sealing
+from readback.lifecycle.sealing.seal import seal, seal_all
 from readback.sdk.approving import ApproverKey
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture

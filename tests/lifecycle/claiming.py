@@ -8,9 +8,10 @@ from typing import Any, Final
 from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Word
 from readback.domain.events import Event, EventKind
 from readback.domain.outcome import Outcome
-from readback.lifecycle import attend, claim_person
-from readback.lifecycle.claim_person import ClaimOrder
-from readback.lifecycle.claim_report import claim_of
+from readback.lifecycle import attend
+from readback.lifecycle.claims.report import claim_of
+from readback.lifecycle.people import claims as claim_person
+from readback.lifecycle.people.claims import ClaimOrder
 from readback.sdk.action import ActionDefinition
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import TENANT, House

@@ -9,10 +9,10 @@ from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.reading import Reading
 from readback.domain.review import Decision
-from readback.lifecycle import review
-from readback.lifecycle.audit import audit
-from readback.lifecycle.review import Order
-from readback.lifecycle.review_packet import packet
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.people import review
+from readback.lifecycle.people.packet import packet
+from readback.lifecycle.people.review import Order
 from readback.sdk.action import ActionDefinition
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, STAMPED, TENANT, House
 

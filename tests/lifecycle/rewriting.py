@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from readback.canon import parse_json, sha256_hex, stored_bytes
-from readback.domain.approval import bound_from
+from readback.domain.approval.binding import bound_from
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import request_hash
 from readback.domain.kind import Kind

@@ -14,11 +14,12 @@ from readback.domain.context import Context
 from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
 from readback.domain.reading import Lookup, Reading
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row, Situation
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row, Situation
 from readback.domain.state import State
-from readback.lifecycle import attend, saga_attend
+from readback.lifecycle import attend
 from readback.lifecycle.engine import Engine
-from readback.lifecycle.saga_begin import SagaRequest
+from readback.lifecycle.saga import attend as saga_attend
+from readback.lifecycle.saga.begin import SagaRequest
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.approving import ASKED, approve, listed, people
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House, Shop

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from readback.canon import parse_json, sha256_hex
-from readback.domain.approval import Decision, Policy
+from readback.domain.approval.binding import Decision, Policy
 from readback.domain.errors import ApprovalError, PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
-from readback.lifecycle import attend, countersign
+from readback.lifecycle import attend
 from readback.lifecycle.approve import NO_APPROVALS
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.people import countersign
 from readback.lifecycle.plan import Scope
 from readback.ports.store import ActionFilter
 from readback.testing.runtime_virtual import START_US
@@ -44,6 +45,10 @@ def refused(house: House, action_id: str, given: Any, decision: Decision = Decis
 def sound(house: House) -> None:
     """The ledger agrees with itself, and every attempt stands on approvals that count."""
     report = audit(house.store, approvals=house.engine.approvals)
+    assert report.unchecked == ()
+    nobody_named = "signatures of approvals not checked: nobody said who may approve"
+    assert set(audit(house.store).unchecked) <= {nobody_named}
+    assert bool(audit(house.store).unchecked) is (report.approved > 0)
     assert not report.faults, report.faults
 
 

@@ -10,13 +10,13 @@ import pytest
 from readback.domain.claim import DEPENDANTS_NAMED_MAX, ClaimKind, ClaimStatus
 from readback.domain.context import Context
 from readback.domain.errors import StoreCorruptError
-from readback.domain.errors_claim import NOT_STANDING, ClaimError
+from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.audit import audit
-from readback.lifecycle.claim import REVERSED
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.claims.entries import REVERSED
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.claiming import EVE, SAID, claim, person, said, status, upon
 from tests.lifecycle.house import MEDIUM, STAMPED, House

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from readback.domain.claim import ClaimKind, ClaimStatus
-from readback.domain.errors_claim import NOT_STANDING, ClaimError
+from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.outcome import Outcome
 from readback.domain.state import State
 from readback.testing.driver_virtual import Vanishes

@@ -17,7 +17,7 @@ from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.resume import fold
 from readback.ports.store import Append, AppendResult
 from readback.sdk.action import ActionDefinition

@@ -10,7 +10,7 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.events import EventKind
 from readback.domain.reading import Reading
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.state import State
 from tests.lifecycle.rows import GUARDS, WAITING, WALKS, Stage
 

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.domain.reading import Reading
-from readback.lifecycle.feedback import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
-from readback.lifecycle.feedback_findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
-from readback.lifecycle.spread import Spread
+from readback.lifecycle.feedback.findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
+from readback.lifecycle.feedback.spread import Spread
+from readback.lifecycle.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
 from readback.sdk.action import ActionDefinition
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import House

@@ -7,7 +7,7 @@ import pytest
 from readback.domain.errors import ContractError
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.state import State
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from tests.lifecycle.house import House, S
 
 DAY_S = 24 * 3600

@@ -12,7 +12,7 @@ from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.resume import fold
 from readback.ports.store import Append, SealedEvent, StoredEvent, VersionConflict
 from readback.testing.store_memory import MemoryStore

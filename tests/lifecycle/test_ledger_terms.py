@@ -16,7 +16,7 @@ from readback.domain.errors import ContractError, NotFoundError, StoreCorruptErr
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyStatus, key_hash, request_hash
 from readback.domain.kind import Kind
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 from readback.domain.state import State, status
 from readback.lifecycle import attend

@@ -15,10 +15,10 @@ from readback.domain.events import EventKind, open_envelope
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.reading import Reading
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.plan import Scope
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House

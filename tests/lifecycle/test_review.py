@@ -15,8 +15,9 @@ from readback.domain.idempotency import Resolution
 from readback.domain.packet import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
 from readback.domain.reading import Reading
 from readback.domain.state import State
-from readback.lifecycle import attend, review
-from readback.lifecycle.review_packet import packet
+from readback.lifecycle import attend
+from readback.lifecycle.people import review
+from readback.lifecycle.people.packet import packet
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import (

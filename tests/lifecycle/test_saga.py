@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from readback.domain.errors import PayloadConflictError
-from readback.domain.saga_reporting import StepWord
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.testing.driver_virtual import Parked, Vanishes
 from tests.lifecycle.trip import DAY, S, Trip

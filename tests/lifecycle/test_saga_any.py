@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readback.domain.errors import StoreError
-from readback.domain.saga_reporting import StepWord
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.sdk.step import SagaStep
 from readback.testing.driver_virtual import Vanishes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from readback.domain.errors import NotFoundError, StoreError
-from readback.domain.saga_reporting import StepWord
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.lifecycle.steps import Step
 from readback.testing.driver_virtual import Parked, VirtualDriver

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.approval import Decision
+from readback.domain.approval.binding import Decision
 from readback.domain.errors import ApprovalError
-from readback.domain.saga_outcome import SagaOutcome
-from readback.domain.saga_reporting import StepWord
+from readback.domain.saga.outcome import SagaOutcome
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle import countersign
-from readback.lifecycle.audit import audit
-from readback.lifecycle.countersign import ApprovalRequest
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.people import countersign
+from readback.lifecycle.people.countersign import ApprovalRequest
 from readback.lifecycle.steps import Commit
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH

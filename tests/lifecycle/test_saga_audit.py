@@ -9,7 +9,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.events import Event, open_envelope, seal
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.ports.store import StoredEvent
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import Trip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import ReviewError
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
 from readback.ports.store import Freeze
 from readback.sdk import reviewing

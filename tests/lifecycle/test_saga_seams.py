@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.approval import Decision
+from readback.domain.approval.binding import Decision
 from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.lifecycle import attend, countersign
-from readback.lifecycle.countersign import ApprovalRequest
+from readback.lifecycle import attend
+from readback.lifecycle.people import countersign
+from readback.lifecycle.people.countersign import ApprovalRequest
 from readback.testing.driver_virtual import Parked
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH

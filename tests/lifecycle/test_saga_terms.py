@@ -10,12 +10,13 @@ from readback.domain.errors import NotVerifiedError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.reading import Reading
 from readback.domain.review import Decision
-from readback.domain.saga_outcome import SagaOutcome
-from readback.domain.saga_reporting import StepWord
+from readback.domain.saga.outcome import SagaOutcome
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle import review, saga_review
-from readback.lifecycle.audit import audit
-from readback.lifecycle.review import Order
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.people import review
+from readback.lifecycle.people.review import Order
+from readback.lifecycle.saga import review as saga_review
 from readback.sdk.step import from_step
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.trip import AFTER, DAY, TENANT, TERMS, S, Trip

@@ -77,6 +77,7 @@ def test_it_is_looked_at_on_its_schedule_and_then_no_more(house: House) -> None:
     assert len(house.shop.calls) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("WATCH-bounded")
 def test_a_year_of_daily_looks_is_a_year_of_small_entries(house: House) -> None:
     told = watched(house, {"every": "1d", "for": "365d"})

@@ -15,16 +15,16 @@ from readback.domain.context import Context
 from readback.domain.events import EventKind
 from readback.domain.limits import Limits, TenantLimits
 from readback.domain.outcome import Outcome
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.replayed import Comparison
 from readback.domain.state import State
 from readback.domain.watch import Over
 from readback.lifecycle import attend
-from readback.lifecycle.audit import audit
-from readback.lifecycle.bundle import make_bundle, open_bundle
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.engine import Engine
-from readback.lifecycle.feedback import feedback_of
-from readback.lifecycle.replay import replay
+from readback.lifecycle.feedback.tally import feedback_of
+from readback.lifecycle.record.bundle import make_bundle, open_bundle
+from readback.lifecycle.replay.action import replay
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import STAMPED, TENANT, House
 from tests.lifecycle.reviewing import sound

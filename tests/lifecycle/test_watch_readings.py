@@ -19,9 +19,9 @@ from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Why
 from readback.domain.watch import CHANGES_MAX, Over
-from readback.lifecycle import review
 from readback.lifecycle.outbox import messages_of
-from readback.lifecycle.review import Order
+from readback.lifecycle.people import review
+from readback.lifecycle.people.review import Order
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import look, open_to, resolve, sound
 from tests.lifecycle.watching import (

@@ -15,12 +15,13 @@ from readback.domain.context import Context
 from readback.domain.events import Event, EventKind, open_envelope
 from readback.domain.outcome import Outcome
 from readback.domain.reading import Reading
-from readback.domain.saga import Saga
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.saga.fold import Saga
+from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
-from readback.lifecycle import attend, saga_attend
-from readback.lifecycle.audit import audit
+from readback.lifecycle import attend
+from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.plan import Scope
+from readback.lifecycle.saga import attend as saga_attend
 from readback.lifecycle.saga_run import fold_saga
 from readback.ports.store import LedgerStore
 from readback.sdk.action import ActionDefinition, action

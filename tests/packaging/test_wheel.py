@@ -73,7 +73,7 @@ def test_the_installed_package_imports_from_itself(installed: Installed) -> None
 
 
 def test_every_module_of_the_core_imports_without_an_extra(installed: Installed) -> None:
-    """All but the demo's own systems, which need the extra of that name."""
+    """All but the demo's own systems and the gateway, which need the extras of those names, and a suite for pytest."""
     done = installed.run("python", "-c", _IMPORT_ALL)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) > 10
@@ -82,7 +82,8 @@ def test_every_module_of_the_core_imports_without_an_extra(installed: Installed)
 _IMPORT_ALL = """
 import importlib, json, pkgutil, readback
 found = pkgutil.walk_packages(readback.__path__, 'readback.')
-names = [name for _, name, _ in found if '.demo' not in name and not name.endswith('__main__')]
+apart = ('.demo', 'readback.mcp', '.surfaces.mcp', '.conformance_scripts')
+names = [name for _, name, _ in found if not any(part in name for part in apart) and not name.endswith('__main__')]
 for name in names:
     importlib.import_module(name)
 print(json.dumps(len(names)))
@@ -93,6 +94,12 @@ def test_the_command_tells_its_version(installed: Installed) -> None:
     done = installed.run("readback", "version")
     assert done.returncode == 0, done.stderr
     assert "0.1.0" in done.stdout
+
+
+def test_the_gateway_says_which_extra_it_needs(installed: Installed) -> None:
+    done = installed.run("readback", "mcp", "--", "true")
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "readback[mcp]" in done.stderr
 
 
 def test_the_command_helps(installed: Installed) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Context, Outcome, Readback, Reading, action, bootstrap
-from readback.lifecycle.audit import AuditReport, audit
+from readback.lifecycle.audit.ledger import AuditReport, audit
 from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 

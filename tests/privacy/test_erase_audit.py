@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from readback import bootstrap
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from tests.architecture.tree import ROOT
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
@@ -148,8 +148,8 @@ def _digests(store: Any, held: Any) -> list[str]:
 @pytest.mark.requirement("PRIVACY-at-work-refused")
 def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Path) -> None:
     from readback.domain.erasure import Erasing
-    from readback.domain.errors_erasure import ErasureError
-    from readback.lifecycle.erase import erase
+    from readback.domain.errors.erasure import ErasureError
+    from readback.lifecycle.keeping.erase import erase
     from readback.testing.runtime_virtual import VirtualRuntime
 
     store, runtime = bootstrap.store(f"sqlite:///{tmp_path / 'readback.db'}"), VirtualRuntime()
@@ -180,7 +180,7 @@ KILLED = """
 import os, signal, sys
 from readback import bootstrap
 from readback.domain.erasure import Erasing
-from readback.lifecycle import erase as eraser
+from readback.lifecycle.keeping import erase as eraser
 
 store = bootstrap.store(sys.argv[1])
 at, after = int(sys.argv[2]), sys.argv[3] == "after"

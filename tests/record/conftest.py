@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 
 from readback import bootstrap
 from readback.canon import Json, parse_json
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.replayed import Comparison, Replayed
-from readback.lifecycle.bundle import make_bundle
-from readback.lifecycle.record import is_action, record_of
+from readback.lifecycle.record.action import is_action, record_of
+from readback.lifecycle.record.bundle import make_bundle
 from readback.ports.store import LedgerStore, StoredEvent
 from readback.sdk.schemas import schema_text
 from tests.cli.conftest import Desk

@@ -11,7 +11,7 @@ import pytest
 
 from readback.canon import sha256_hex
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.manifest import bundle_id
+from readback.lifecycle.record.manifest import bundle_id
 from readback.ports.store import LedgerStore
 from tests.record.conftest import VALIDATOR, Desk, record, streams
 

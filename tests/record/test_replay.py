@@ -17,7 +17,7 @@ from readback.canon import parse_json, sha256_hex, stored_bytes
 from readback.contracts.recovery_tables import table_yaml
 from readback.contracts.registry import registry_of
 from readback.domain.finding import Finding
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.replayed import Comparison, Difference, Replayed
 from readback.lifecycle.plan import Plan
 from readback.ports.store import LedgerStore
@@ -167,7 +167,7 @@ def test_a_difference_is_an_exit_code_and_words(desk: Desk) -> None:
 def test_a_forged_judgement_differs_even_where_every_hash_was_made_again(desk: Desk) -> None:
     """Whoever can write a ledger anew can make its hashes: what was judged does not follow from what was read."""
     from readback.domain.events import open_envelope, seal
-    from readback.lifecycle.bundle import make_bundle
+    from readback.lifecycle.record.bundle import make_bundle
     from readback.ports.store import StoredEvent
 
     told = desk.ship("late", "--wait", "0", how="lie", carrier="ups", code=3)

@@ -6,7 +6,7 @@ import pytest
 
 from readback import bootstrap
 from readback.domain.replayed import Comparison
-from readback.lifecycle.record import is_action
+from readback.lifecycle.record.action import is_action
 from readback.sdk.replaying import replay_bundle
 from tests.record.conftest import VALIDATOR, bundle_of, record
 from tests.truth.cells import GROUPS, cells

@@ -32,7 +32,7 @@ def test_a_proposal_refuses_to_be_used_as_true_or_false() -> None:
 @pytest.mark.requirement("INPUT-arguments")
 def test_arguments_that_do_not_fit_make_no_proposal() -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UnusedProposalWarning)
         with pytest.raises(ArgumentError):
             complete()(order_id=17, carrier="dhl")  # type: ignore[arg-type]
         gc.collect()

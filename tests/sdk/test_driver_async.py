@@ -174,6 +174,20 @@ def test_a_sync_tool_that_hangs_is_given_up_and_left_behind() -> None:
     _finish(end)
 
 
+def test_a_thread_is_kept_for_the_next_call_and_ends_with_the_client() -> None:
+    desk, before = Desk(), set(threading.enumerate())
+    ship = ship_of(desk)
+
+    async def work(rb: AsyncReadback) -> set[str]:
+        for n in range(5):
+            assert (await rb.run(ship(order_id=f"o-{n}", carrier="dhl"), operation=f"op {n}")).verified
+        return {each.name for each in set(threading.enumerate()) - before if each.name.startswith("readback-")}
+
+    assert "readback-idle" in once(work)
+    assert len(desk.idents) < 5, "a thread that has not come back yet is not waited for; the others are used again"
+    assert not [each for each in threading.enumerate() if each.name == "readback-idle"]
+
+
 def _finish(end: threading.Event) -> None:
     """Lets what was left behind go: it is a daemon, and would not have kept the process from ending."""
     left = [each for each in threading.enumerate() if each.name == "readback-call"]

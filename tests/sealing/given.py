@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
 from readback.ledger.checkpoint import SignedCheckpoint
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.seal import seal
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.sealing.seal import seal
 from readback.ports.signer import LogSigner
 from readback.ports.store import StoredEvent
 from readback.testing.store_memory import MemoryStore

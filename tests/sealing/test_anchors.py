@@ -14,7 +14,7 @@ import pytest
 
 from readback import bootstrap
 from readback.domain.errors import SettingsError
-from readback.domain.errors_anchor import AnchorError, AnchorRefusedError
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.cosignature import check_cosignature, parse_witness_key
 from readback.ledger.fault import (
@@ -28,7 +28,7 @@ from readback.ledger.fault import (
 from readback.ledger.frontier import StoredTiles
 from readback.ledger.note import parse_note
 from readback.ledger.proof import consistency_proof
-from readback.lifecycle.anchor import compare, hand_over
+from readback.lifecycle.sealing.anchor import compare, hand_over
 from readback.ports.anchor import Anchor
 from readback.sdk.anchoring import RETRY_FIRST_US, Anchoring
 from readback.testing.conformance_anchor import AnchorConformance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from readback.canon import sha256_hex
-from readback.lifecycle.audit_sealed import SealedAudit
+from readback.lifecycle.audit.sealed import SealedAudit
 from readback.testing.store_memory import MemoryStore
 
 ENTRIES = 20_000

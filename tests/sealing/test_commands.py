@@ -45,7 +45,7 @@ def test_with_an_anchor_a_cut_log_is_found_and_without_one_it_is_said_that_it_ca
     desk("ledger", "anchors", "--offer", code=0)
     fine = desk("ledger", "verify", "--anchor", url, "--json", code=0).json
     assert "not detectable" not in fine["truncation"]
-    assert (fine["sealed"], fine["checkpoints"]) == (anchored.size, fine["checkpoints"])
+    assert (fine["sealed"], fine["unchecked"]) == (anchored.size, [])
     tables = ("idempotency", "event", "action")
     by_hand(
         "DELETE FROM tile", "DELETE FROM checkpoint", "DELETE FROM anchor",
@@ -79,3 +79,13 @@ def test_trust_4_is_shown(at_hand: Made, desk: Desk, monkeypatch: pytest.MonkeyP
     assert "confirmed by audit" in desk("show", at_hand.ids[0], code=0).out
     monkeypatch.delenv("READBACK_SIGNING_KEY_FILE")
     assert desk("show", at_hand.ids[0], "--json", code=0).json["level"]["number"] == 3
+
+
+@pytest.mark.requirement("LEDGER-anchored")
+def test_without_the_logs_key_it_is_said_that_no_signature_was_checked(
+    anchored: Made, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("READBACK_SIGNING_KEY_FILE", raising=False)
+    said = "signatures of checkpoints not checked: no key of the log was given"
+    assert desk("ledger", "verify", "--json", code=0).json["unchecked"] == [said]
+    assert said in desk("ledger", "verify", code=0).out

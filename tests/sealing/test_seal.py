@@ -23,9 +23,9 @@ from readback.ledger.leaf import leaf_hash
 from readback.ledger.note import VerifierKey
 from readback.ledger.proof import check_inclusion, inclusion_proof
 from readback.ledger.tree import EMPTY_ROOT, GrowingTree
-from readback.lifecycle import seal as sealing
-from readback.lifecycle.attest import Authority
-from readback.lifecycle.seal import seal, seal_all, sealed
+from readback.lifecycle.evidence.attest import Authority
+from readback.lifecycle.sealing import seal as sealing
+from readback.lifecycle.sealing.seal import seal, seal_all, sealed
 from readback.ports.log import SealedHead
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US

@@ -12,10 +12,10 @@ from readback import AsyncReadback, Readback, bootstrap
 from readback.domain.cadence import Cadence
 from readback.domain.errors import SettingsError, StoreError
 from readback.domain.verdict import Level
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.audit import audit
-from readback.lifecycle.rotate import following, state
-from readback.lifecycle.seal import sealed
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.keeping.rotate import following, state
+from readback.lifecycle.sealing.seal import sealed
 from readback.sdk.sealer import Sealer
 from tests.sealing.given import Log
 from tests.sealing.shop import runtime, stamp_note

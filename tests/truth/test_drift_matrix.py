@@ -20,7 +20,7 @@ from readback.domain.events import EventKind
 from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
-from readback.lifecycle.audit import audit
+from readback.lifecycle.audit.ledger import audit
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 

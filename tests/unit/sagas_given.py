@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from readback.domain.action import Action, Judgement
-from readback.domain.saga import Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga_moves import Moves, next_moves
+from readback.domain.saga.fold import Heading, Region, Saga, StepRecord, StepTerms
+from readback.domain.saga.moves import Moves, next_moves
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 

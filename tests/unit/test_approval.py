@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.canon import parse_json, sha256_hex
-from readback.domain.approval import (
+from readback.domain.approval.approvers import approvers_of
+from readback.domain.approval.binding import (
     BOUND_MAX_BYTES,
     NOBODY,
     ApprovalCode,
@@ -28,37 +29,17 @@ from readback.domain.approval import (
     key_id,
     token_of,
 )
-from readback.domain.approver_list import approvers_of
 from readback.domain.errors import ApprovalError, OversizeError, SettingsError
 from readback.testing.signer_memory import MemorySigner, verify_memory
+from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed
 
 pytestmark = pytest.mark.slow
 
-ALICE, BOB, EVE = MemorySigner("alice"), MemorySigner("bob"), MemorySigner("eve")
+EVE = MemorySigner("eve")
 POLICY = Policy.of(
     [Approver("alice", ALICE.public_key, ("acme",)), Approver("bob", BOB.public_key, ("acme", "globex"), ("pay_*",))]
 )
-NOW = 1_000_000
-BOUND = Bound(
-    approval="ap-1",
-    nonce="n-1",
-    action="a-1",
-    tenant="acme",
-    principal="agent:ops",
-    contract="pay_invoice",
-    contract_version="1",
-    contract_hash="c" * 64,
-    kind="create",
-    side_effect="critical_mutation",
-    target="invoice/7",
-    operation="pay 7",
-    request_hash="d" * 64,
-    requested={"amount": 7, "to": "acme-bank", "memo": {"text": "x"}},
-    intended=None,
-    people=1,
-    policy=POLICY.version,
-    expires_us=2_000_000,
-)
+BOUND = bound_for(POLICY, {"amount": 7, "to": "acme-bank", "memo": {"text": "x"}}, people=1)
 
 
 def sign(
@@ -68,19 +49,7 @@ def sign(
     decision: Decision = Decision.APPROVE,
     **changes: Any,
 ) -> ApprovalToken:
-    """A token as this signer would make it, and signed after the changes."""
-    token = ApprovalToken(
-        name,
-        key_id(signer.public_key),
-        bound.approval,
-        bound.payload(),
-        decision,
-        NOW,
-        bound.expires_us,
-        bound.nonce,
-    )
-    token = replace(token, **changes)
-    return replace(token, signature=signer.sign(token.statement()))
+    return signed(bound, signer, name, decision, **changes)
 
 
 def check(

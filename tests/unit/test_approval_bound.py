@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from readback.canon import envelope_bytes, parse_json, sha256_hex
-from readback.domain.approval import (
+from readback.domain.approval.binding import (
     TOKEN_MAX_BYTES,
     ApprovalCode,
     ApprovalToken,
     Approved,
     Approver,
-    Bound,
     Decision,
     Policy,
     Refused,
@@ -23,13 +23,13 @@ from readback.domain.approval import (
     check_approvals,
     check_token,
     is_principal,
-    key_id,
     token_of,
 )
 from readback.domain.errors import ApprovalError
 from readback.testing.signer_memory import MemorySigner, verify_memory
+from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed
 
-ALICE, BOB, CAROL = MemorySigner("alice"), MemorySigner("bob"), MemorySigner("carol")
+CAROL = MemorySigner("carol")
 POLICY = Policy.of(
     [
         Approver("alice", ALICE.public_key, ("acme",)),
@@ -37,35 +37,8 @@ POLICY = Policy.of(
         Approver("carol", CAROL.public_key, ()),
     ]
 )
-NOW = 1_000_000
-BOUND = Bound(
-    approval="ap-1",
-    nonce="n-1",
-    action="a-1",
-    tenant="acme",
-    principal="agent:ops",
-    contract="pay_invoice",
-    contract_version="1",
-    contract_hash="c" * 64,
-    kind="create",
-    side_effect="critical_mutation",
-    target="invoice/7",
-    operation="pay 7",
-    request_hash="d" * 64,
-    requested={"amount": 7},
-    intended=None,
-    people=2,
-    policy=POLICY.version,
-    expires_us=2_000_000,
-)
-
-
-def sign(signer: MemorySigner, name: str, decision: Decision = Decision.APPROVE, **changes: Any) -> ApprovalToken:
-    token = ApprovalToken(
-        name, key_id(signer.public_key), "ap-1", BOUND.payload(), decision, NOW, BOUND.expires_us, BOUND.nonce
-    )
-    token = replace(token, **changes)
-    return replace(token, signature=signer.sign(token.statement()))
+BOUND = bound_for(POLICY, {"amount": 7}, people=2)
+sign = partial(signed, BOUND)
 
 
 def check(*tokens: ApprovalToken, policy: Policy = POLICY, now_us: int = NOW) -> Approved | Refused:

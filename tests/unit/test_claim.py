@@ -38,10 +38,10 @@ from readback.domain.claim import (
     worst,
 )
 from readback.domain.errors import StoreCorruptError
-from readback.domain.errors_claim import MalformedClaimError
+from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
-from readback.lifecycle.claim import stages
+from readback.lifecycle.claims.entries import stages
 
 K, C, R = ClaimKind, ClaimStatus, Reason
 SAYABLE = (C.CONTESTED, C.RETRACTED, C.REINSTATED)

@@ -38,7 +38,7 @@ from readback.domain.claim import (
     worst,
 )
 from readback.domain.errors import StoreCorruptError
-from readback.domain.errors_claim import MalformedClaimError
+from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice

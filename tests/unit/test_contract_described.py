@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from readback.domain.approval import ApprovalTerms
+from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.contract import describe
 from readback.domain.predicate import look
 from tests.unit.cases_given import contract

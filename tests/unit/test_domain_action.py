@@ -10,7 +10,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action import Action, Judgement
-from readback.domain.approval_record import Asked
+from readback.domain.approval.record import Asked
 from readback.domain.claim import ClaimKind, ClaimStatus, Reason, Said
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind

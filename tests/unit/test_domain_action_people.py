@@ -6,8 +6,8 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action import Action
-from readback.domain.approval import ApprovalCode
-from readback.domain.approval_record import Asked
+from readback.domain.approval.binding import ApprovalCode
+from readback.domain.approval.record import Asked
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State

@@ -8,9 +8,9 @@ import pytest
 
 from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
-from readback.domain.recovery import DEFAULT_TABLE, review_trigger
-from readback.domain.recovery_action import EFFECTS, RecoveryAction
-from readback.domain.recovery_rule import DOMAINS, RecoveryTable, Reversal, Row, Situation, situations_of
+from readback.domain.recovery.action import EFFECTS, RecoveryAction
+from readback.domain.recovery.rule import DOMAINS, RecoveryTable, Reversal, Row, Situation, situations_of
+from readback.domain.recovery.table import DEFAULT_TABLE, review_trigger
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 
 F, A = Finding, RecoveryAction

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from readback.domain.finding import Finding
-from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, review_trigger
-from readback.domain.recovery_action import ActionEffect
-from readback.domain.recovery_rule import DOMAINS, Condition, Situation
+from readback.domain.recovery.action import ActionEffect
+from readback.domain.recovery.rule import DOMAINS, Condition, Situation
+from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, review_trigger
 from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tables"

@@ -16,8 +16,8 @@ from readback.domain.kind import Kind
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth
 from readback.domain.reading import Fault, Presence, Role
-from readback.domain.recovery_action import RecoveryAction
-from readback.domain.recovery_rule import Reversal
+from readback.domain.recovery.action import RecoveryAction
+from readback.domain.recovery.rule import Reversal
 from readback.domain.side_effect import Consistency, Independence, ReviewTrigger, SideEffect, UnverifiedClaim
 from readback.domain.state import ExecutionStatus, ReconciliationStatus, ReportKey, State, VerificationStatus
 from readback.domain.verdict import Attribution, Level, Verdict, Why

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from readback.citations.fault import TraceError
 from readback.domain import errors
 from readback.domain.errors import (
     CanonError,
@@ -24,9 +25,10 @@ from readback.domain.errors import (
     UnknownOutcomeError,
     VerifierError,
 )
-from readback.domain.errors_anchor import AnchorError
-from readback.domain.errors_drill import DrillError
-from readback.domain.errors_record import ErasedEvidenceError
+from readback.domain.errors.anchor import AnchorError
+from readback.domain.errors.delegation import DelegationFailedError
+from readback.domain.errors.drill import DrillError
+from readback.domain.errors.record import ErasedEvidenceError
 from readback.ledger.fault import LogError
 
 
@@ -82,6 +84,7 @@ def test_every_error_hangs_on_one_branch() -> None:
         CanonError,
         AnchorError,
         ErasedEvidenceError,
+        DelegationFailedError,
         DrillError,
         LogError,
         InputError,
@@ -93,6 +96,7 @@ def test_every_error_hangs_on_one_branch() -> None:
         StoreError,
         NotVerifiedError,
         InvariantError,
+        TraceError,
     }
     assert branches <= set(ReadbackError.__subclasses__())
     for kind in EVERY[1:]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.errors import ContractError, InputError, ReadbackError, StoreError
-from readback.domain.errors_anchor import AnchorError, AnchorRefusedError
-from readback.domain.errors_claim import NOT_STANDING, ClaimError, MalformedClaimError
-from readback.domain.errors_erasure import BackupError, ErasureError, RestoreError
-from readback.domain.errors_files import ContractFileError, FittingError
-from readback.domain.errors_record import BundleError, ErasedEvidenceError, TableMissingError
+from readback.domain.errors import ContractError, InputError, ReadbackError, SettingsError, StoreError, VerifierError
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.domain.errors.claim import NOT_STANDING, ClaimError, MalformedClaimError
+from readback.domain.errors.delegation import (
+    DelegationHookError,
+    ScriptCompileError,
+    ScriptError,
+    ScriptLimitError,
+    ScriptsMissingError,
+)
+from readback.domain.errors.erasure import BackupError, ErasureError, RestoreError
+from readback.domain.errors.files import ContractFileError, FittingError
+from readback.domain.errors.record import BundleError, ErasedEvidenceError, TableMissingError
 
 CODES: list[tuple[type[ReadbackError], str, int, type[ReadbackError]]] = [
     (AnchorError, "anchor.failed", 6, ReadbackError),
@@ -21,6 +28,11 @@ CODES: list[tuple[type[ReadbackError], str, int, type[ReadbackError]]] = [
     (RestoreError, "restore", 6, StoreError),
     (ContractFileError, "contract.file", 5, ContractError),
     (FittingError, "contract.fitting", 5, ContractError),
+    (ScriptError, "delegation.script", 5, VerifierError),
+    (ScriptLimitError, "delegation.script-limit", 5, ScriptError),
+    (ScriptCompileError, "delegation.script-compile", 5, ContractError),
+    (DelegationHookError, "delegation.hook", 5, ContractError),
+    (ScriptsMissingError, "delegation.scripts-missing", 5, SettingsError),
     (BundleError, "bundle", 2, InputError),
     (TableMissingError, "bundle.table", 2, InputError),
     (ErasedEvidenceError, "evidence.erased", 1, ReadbackError),

@@ -14,7 +14,7 @@ from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.observation import ObservationStatus
 from readback.domain.reading import Fault, Lookup, Presence, Role
-from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
+from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why

@@ -15,7 +15,8 @@ from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.discrepancy import most_severe as most_severe_class
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import FINDING_OF, Finding, most_severe
-from readback.domain.recovery import (
+from readback.domain.recovery.rule import DOMAINS
+from readback.domain.recovery.table import (
     DEFAULT_TABLE,
     EFFECTS,
     RecoveryAction,
@@ -27,7 +28,6 @@ from readback.domain.recovery import (
     review_trigger,
     situations_of,
 )
-from readback.domain.recovery_rule import DOMAINS
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
 from tests.requirements.manifest import requirement_ids

@@ -18,8 +18,8 @@ from readback.contracts.recovery_tables import (
 )
 from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
-from readback.domain.recovery_rule import DOMAINS
+from readback.domain.recovery.rule import DOMAINS
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from readback.domain.finding import Finding
 from readback.domain.freezing import FreezeScope, freezes, subjects, touched
 from readback.domain.idempotency import Resolution
 from readback.domain.incident import AT_LEAST, BY_CLASS, Severity, cause_of, incident_id, severity_of
-from readback.domain.recovery import DEFAULT_TABLE, EFFECTS, RecoveryAction, review_trigger, situations_of
+from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, RecoveryAction, review_trigger, situations_of
 from readback.domain.review import (
     ACTS,
     BREAK_GLASS,

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from readback.canon import Json, payload_bytes
-from readback.domain.approval_record import Asked, Signed, asked, whole
+from readback.domain.approval.record import Asked, Signed, asked, whole
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import FreezeScope, subjects
 from readback.domain.idempotency import Resolution
 from readback.domain.incident import AT_LEAST, BY_CLASS, Severity, cause_of, severity_of
-from readback.domain.recovery_action import RecoveryAction
+from readback.domain.recovery.action import RecoveryAction
 from readback.domain.review import (
     ACTS,
     APPROVAL,

@@ -9,8 +9,8 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.errors import ArgumentError, ProposalError, SagaError
 from readback.domain.reading import Reading
-from readback.domain.saga import STEPS_MAX, Region
-from readback.domain.saga_check import regions_of
+from readback.domain.saga.check import regions_of
+from readback.domain.saga.fold import STEPS_MAX, Region
 from readback.sdk.action import ActionDefinition, action
 from readback.sdk.step import SagaStep, from_step
 from tests.lifecycle.trip import AFTER, TERMS, Trip, contract
@@ -191,7 +191,7 @@ def test_all_faults_are_told_at_once(trip: Trip) -> None:
 
 
 def test_regions_follow_from_what_waits_for_the_pivot(trip: Trip) -> None:
-    from readback.lifecycle.saga_begin import _draft
+    from readback.lifecycle.saga.begin import _draft
 
     drafts = [_draft(each.defined()) for each in trip.steps()]
     found = regions_of(drafts)

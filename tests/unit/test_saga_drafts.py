@@ -9,8 +9,8 @@ import pytest
 
 from readback.domain.contract import Contract, Execution
 from readback.domain.kind import Kind
-from readback.domain.saga import STEPS_MAX, Reference, Region
-from readback.domain.saga_check import Problem, StepDraft, faults, predecessors, regions_of
+from readback.domain.saga.check import Problem, StepDraft, faults, predecessors, regions_of
+from readback.domain.saga.fold import STEPS_MAX, Reference, Region
 from readback.domain.side_effect import Consistency, SideEffect
 from tests.unit.cases_given import READER, contract
 

@@ -9,7 +9,7 @@ import pytest
 
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.saga import (
+from readback.domain.saga.fold import (
     CLOSED,
     KIND,
     STEPS_MAX,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback.domain.action import Action, Judgement
-from readback.domain.saga import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga_moves import (
+from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
+from readback.domain.saga.moves import (
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,
     End,

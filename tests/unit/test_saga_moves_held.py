@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from readback.domain.action import Action, Judgement
-from readback.domain.saga import Heading
-from readback.domain.saga_moves import (
+from readback.domain.saga.fold import Heading
+from readback.domain.saga.moves import (
     FORWARD_FIRST_US,
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,

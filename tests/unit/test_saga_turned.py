@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from readback.domain.action import Action, Judgement
-from readback.domain.saga import Heading, Saga
-from readback.domain.saga_moves import End, Moves, in_order
+from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.moves import End, Moves, in_order
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
 

@@ -9,8 +9,8 @@ import pytest
 from readback.domain.action import Action
 from readback.domain.errors import InvariantError, StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, situations_of
-from readback.domain.recovery_rule import Row
+from readback.domain.recovery.rule import Row
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, situations_of
 from readback.domain.state import TERMINAL, TRANSITIONS, State, can
 from readback.lifecycle.engine import S
 from readback.lifecycle.escalate import TO_REVIEW

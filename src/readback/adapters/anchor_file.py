@@ -12,7 +12,7 @@ from threading import get_ident
 from urllib.parse import unquote, urlsplit
 
 from readback.domain.errors import SettingsError
-from readback.domain.errors_anchor import AnchorError
+from readback.domain.errors.anchor import AnchorError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

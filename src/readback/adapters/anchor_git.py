@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from readback.domain.errors import SettingsError
-from readback.domain.errors_anchor import AnchorError
+from readback.domain.errors.anchor import AnchorError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

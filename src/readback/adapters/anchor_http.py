@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from readback.domain.errors import SettingsError
-from readback.domain.errors_anchor import AnchorError, AnchorRefusedError
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from readback.domain.errors import SettingsError
-from readback.domain.errors_anchor import AnchorError, AnchorRefusedError
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.coding import base64_text, number
 from readback.ledger.cosignature import WitnessKey, check_cosignature, parse_witness_key
 from readback.ledger.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError

@@ -13,7 +13,7 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from readback.domain.approval import KEY_PREFIX
+from readback.domain.approval.binding import KEY_PREFIX
 from readback.domain.errors import ApprovalError
 
 if TYPE_CHECKING:

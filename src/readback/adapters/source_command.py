@@ -18,6 +18,7 @@ from typing import Final
 
 from readback.canon import CanonError, Json, ReadbackError, parse_json
 from readback.canon.limits import PAYLOAD_MAX_BYTES
+from readback.domain import json_pointer
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.reading import Lookup, Reading
@@ -225,17 +226,5 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _pointed(name: str, value: Json, pointer: str) -> Json:
-    """What a JSON pointer (RFC 6901) points at. Raises ReaderTypeError where there is nothing."""
-    found = value
-    steps = pointer.split("/")
-    if steps[0]:
-        raise ReaderTypeError(f"{pointer!r} is no JSON pointer: it begins with a slash.")
-    for step in steps[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and key in found:
-            found = found[key]
-        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-            found = found[int(key)]
-        else:
-            raise ReaderTypeError(f"What {name!r} printed has nothing at {pointer!r}.")
-    return found
+    """What a JSON pointer points at. Raises ReaderTypeError where there is nothing."""
+    return json_pointer.pointed(value, pointer, f"What {name!r} printed has nothing at {pointer!r}.")

@@ -7,27 +7,30 @@ links, so that nothing swapped in between can lead out. Absence is believed wher
 
 from __future__ import annotations
 
+import json
 import os
 import stat as modes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from readback.canon import CanonError, Json
+from readback.canon import CanonError, Json, json_value, payload_bytes
 from readback.canon.limits import STRING_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.reading import Reading
 
 HASH_MAX_BYTES: Final = 268_435_456
 """Hashed in one reading; a file beyond it is shown without its hash, so that nothing can be said of its bytes."""
+LINES_MAX_BYTES: Final = 67_108_864
 ENTRIES_MAX: Final = 10_000
 STAMP_ATTRIBUTE: Final = "user.readback.stamp"
 """The extended attribute in which the writer of a file may leave its stamp."""
 
 _CHUNK_BYTES: Final = 1_048_576
+_Picked: TypeAlias = Callable[[bytes], dict[str, Json]]
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -72,6 +75,19 @@ class FileSource:
         """As `stat`, with the file's `text`. Raises ReaderTypeError where it is no text, or one over 1 MiB."""
         return self._shown(path, encoding)
 
+    def lines(self, path: str, match: Sequence[Mapping[str, Json]] | None = None, *, by: str = "") -> Reading:
+        """A file of JSON lines: `lines`, those that are equal to one of `match` in all that it names (None: all);
+        `by`, the first of these for each value of that field; `count` of all; `others`, a digest of those that did not
+        match, in whatever order they stand.
+
+        A line that was only written again is no change. Raises ReaderTypeError where a line is no JSON object.
+        """
+
+        def picked(content: bytes) -> dict[str, Json]:
+            return _picked(_decoded(content, "utf-8", path), path, match, by)
+
+        return self._shown(path, None, picked)
+
     def tree(self, path: str = ".") -> Reading:
         """The manifest of a folder: `entries` by path, each as `stat` shows it but for the times; `count`.
 
@@ -101,14 +117,14 @@ class FileSource:
 
     # --- one object --------------------------------------------------------------------------------------------
 
-    def _shown(self, path: str, encoding: str | None) -> Reading:
+    def _shown(self, path: str, encoding: str | None, picked: _Picked | None = None) -> Reading:
         parts = self._parts(path)
         try:
             if not parts:
                 with self._folder_of([]) as folder:
                     return Reading.of({"path": ".", **_outside(os.fstat(folder))})
             with self._folder_of(parts[:-1]) as folder:
-                return self._object(folder, parts, encoding)
+                return self._object(folder, parts, encoding, picked)
         except _NotShownError as error:
             return error.reading
         except PermissionError as error:
@@ -118,7 +134,7 @@ class FileSource:
         except CanonError as error:
             raise ReaderTypeError(f"{path!r} has no JSON form: {error.message}") from error
 
-    def _object(self, folder: int, parts: list[str], encoding: str | None) -> Reading:
+    def _object(self, folder: int, parts: list[str], encoding: str | None, picked: _Picked | None) -> Reading:
         name, path = parts[-1], "/".join(parts)
         try:
             seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -132,7 +148,7 @@ class FileSource:
             raise SandboxEscapeError(f"{path!r} is neither a file nor a folder.")
         try:
             with _opened(name, _FILE, folder) as file:
-                return self._file(file, path, encoding)
+                return self._file(file, path, encoding) if picked is None else _by_lines(file, path, picked)
         except PermissionError:
             return Reading.of({"path": path, **_outside(seen)}, version=_version(seen), complete=False)
 
@@ -143,7 +159,7 @@ class FileSource:
         value: dict[str, Json] = {"path": path, **_outside(first)}
         content, digest = b"", None
         if encoding is not None:
-            content = _content(file, path)
+            content = _content(file, path, STRING_MAX_BYTES)
             digest = sha256(content).hexdigest()
         elif first.st_size <= self._hash_max_bytes:
             digest = _digest(file, first.st_size)
@@ -274,13 +290,50 @@ def _digest(file: int, size: int) -> str:
     return digest.hexdigest()
 
 
-def _content(file: int, path: str) -> bytes:
+def _content(file: int, path: str, most: int) -> bytes:
     content = bytearray()
     while chunk := os.read(file, _CHUNK_BYTES):
         content += chunk
-        if len(content) > STRING_MAX_BYTES:
-            raise ReaderTypeError(f"{path!r} is over {STRING_MAX_BYTES} bytes; read its hash in place of its text.")
+        if len(content) > most:
+            raise ReaderTypeError(f"{path!r} is over {most} bytes; read its hash in place of its text.")
     return bytes(content)
+
+
+def _by_lines(file: int, path: str, picked: _Picked) -> Reading:
+    """Without times and version: what is compared is what the lines say."""
+    first = os.fstat(file)
+    value = picked(_content(file, path, LINES_MAX_BYTES))
+    if _version(first) != _version(os.fstat(file)):
+        return Reading.unavailable(f"{path} was written while it was read")
+    return Reading.of({"path": path, **value})
+
+
+def _picked(text: str, path: str, match: Sequence[Mapping[str, Json]] | None, by: str) -> dict[str, Json]:
+    lines: list[Json] = []
+    keyed: dict[str, Json] = {}
+    count, others = 0, list[bytes]()
+    for number, written in enumerate(text.split("\n"), 1):
+        if not written.strip():
+            continue
+        try:
+            line = json_value(json.loads(written))
+        except (ValueError, CanonError) as error:
+            raise ReaderTypeError(f"Line {number} of {path!r} is no JSON: {error}") from error
+        if not isinstance(line, dict):
+            raise ReaderTypeError(f"Line {number} of {path!r} is no JSON object.")
+        count += 1
+        if match is not None and not any(_matches(line, each) for each in match):
+            others.append(payload_bytes(line))
+            continue
+        lines.append(line)
+        if isinstance(line.get(by), str):
+            keyed.setdefault(str(line[by]), line)
+    digest = sha256(b"\n".join(sorted(others))).hexdigest()
+    return {"lines": lines, "by": keyed, "count": count, "others": digest}
+
+
+def _matches(line: dict[str, Json], wanted: Mapping[str, Json]) -> bool:
+    return all(key in line and type(line[key]) is type(value) and line[key] == value for key, value in wanted.items())
 
 
 def _decoded(content: bytes, encoding: str, path: str) -> str:

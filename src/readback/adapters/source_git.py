@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from readback.canon import Json
@@ -66,6 +66,14 @@ class GitSource:
     def remote(self, remote: str, branch: str) -> Reading:
         """What a remote itself says that a branch points at: `remote`, `branch`, `commit`."""
         return self._told(lambda: self._remote(remote, branch))
+
+    def status(self, paths: Sequence[str] = (), *, revision: str = "") -> Reading:
+        """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
+        `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
+        `staged`, `unstaged` and `untracked` (paths), `tracked` (how many files git knows), `means` (the commit that
+        `revision` is; null where it is none). With `paths`, git's own pathspecs, the last three lists are of those.
+        """
+        return self._told(lambda: self._status(paths, revision))
 
     def ping(self) -> None:
         """Raises ReaderFailedError where there is no such repository."""
@@ -147,6 +155,51 @@ class GitSource:
         staged: list[Json] = [each.decode(errors="replace") for each in named.split(b"\0") if each]
         return Reading.of({"branch": branch, "commit": commit, "staged": staged}, version=str(commit or ""))
 
+    def _status(self, paths: Sequence[str], revision: str) -> Reading:
+        head = self._head().value
+        assert isinstance(head, dict)
+        from hashlib import sha256
+
+        named = ["--", *paths] if paths else []
+        listed = self._git("status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", *named)
+        unstaged, untracked = _worktree(listed)
+        value: dict[str, Json] = {
+            **head,
+            "tip": self._tip_shown(str(head["commit"])) if head["commit"] else None,
+            "index": sha256(self._git("ls-files", "-s", "-z", most=BLOB_MAX_BYTES)).hexdigest(),
+            "unstaged": unstaged,
+            "untracked": untracked,
+            "tracked": self._git("ls-files", "-z", *named, most=BLOB_MAX_BYTES).count(b"\0"),
+            "means": self._meant(revision) if revision else None,
+            **self._refs(),
+        }
+        return Reading.of(value)
+
+    def _tip_shown(self, commit: str) -> Json:
+        head, _, message = self._git("cat-file", "commit", commit).decode(errors="replace").partition("\n\n")
+        lines = [line.split(" ", 1) for line in head.split("\n") if not line.startswith(" ")]
+        parents: list[Json] = [value for key, value in lines if key == "parent"]
+        tree = next(value for key, value in lines if key == "tree")
+        return {"parents": parents, "tree": tree, "message": message}
+
+    def _meant(self, revision: str) -> Json:
+        try:
+            named = f"{revision}^{{commit}}"
+            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", named).decode().strip()
+        except (_RefusedError, ValueError):
+            return None
+
+    def _refs(self) -> dict[str, Json]:
+        """Branches, tags and remotes' branches by name; an annotated tag by the commit that it means."""
+        rooms = {"refs/heads/": "branches", "refs/tags/": "tags", "refs/remotes/": "remotes"}
+        found: dict[str, dict[str, Json]] = {room: {} for room in rooms.values()}
+        listed = self._git("for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", *rooms)
+        for line in listed.decode(errors="replace").splitlines():
+            ref, commit, meant = line.split(" ", 2)
+            start = next(each for each in rooms if ref.startswith(each))
+            found[rooms[start]][ref.removeprefix(start)] = meant or commit
+        return {**found}
+
     def _remote(self, remote: str, branch: str) -> Reading:
         if _REMOTE.fullmatch(remote) is None:
             raise UsageError(f"{remote!r} is no name of a remote that the repository knows.")
@@ -201,6 +254,21 @@ class GitSource:
         if len(out) > most:
             raise ReaderTypeError(f"git {args[0]} of {self.name!r} printed over {most} bytes.")
         return out
+
+
+def _worktree(listed: bytes) -> tuple[list[Json], list[Json]]:
+    """The paths whose file is not as it is staged, and those that git does not know; of `status --porcelain=v2 -z`."""
+    unstaged: list[Json] = []
+    untracked: list[Json] = []
+    for entry in listed.decode(errors="replace").split("\0"):
+        kind, _, rest = entry.partition(" ")
+        if kind == "1" and rest[1] != ".":
+            unstaged.append(rest.split(" ", 7)[7])
+        elif kind == "u":
+            unstaged.append(rest.split(" ", 9)[9])
+        elif kind == "?":
+            untracked.append(rest)
+    return unstaged, untracked
 
 
 def _environment() -> Mapping[str, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from threading import Lock
 from types import TracebackType
@@ -212,23 +213,17 @@ class _NoAnswerError(Exception):
         self.status = status
 
 
-class _answering:  # noqa: N801 - it reads as a statement
+@contextmanager
+def _answering(faults: tuple[type[Exception], type[Exception]]) -> Iterator[None]:
     """Turns what boto3 raises into what it means here."""
-
-    def __init__(self, faults: tuple[type[Exception], type[Exception]]) -> None:
-        self._refused, self._broken = faults
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, self._refused):
-            status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            raise _NoAnswerError(int(status), f"answered {status}") from error
-        if isinstance(error, self._broken | OSError):
-            raise _NoAnswerError(0, one_line(f"gave no answer: {type(error).__name__}: {error}")) from error
+    refused, broken = faults
+    try:
+        yield
+    except refused as error:
+        status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        raise _NoAnswerError(int(status), f"answered {status}") from error
+    except (broken, OSError) as error:
+        raise _NoAnswerError(0, one_line(f"gave no answer: {type(error).__name__}: {error}")) from error
 
 
 def _digest_of(said: Mapping[str, Any]) -> tuple[str | None, str]:

@@ -20,11 +20,11 @@ from readback.commands.opening import again_with, settings_of, working
 from readback.commands.telling import lines
 from readback.commands.terminal import moment, note, print_json, safe
 from readback.config import Settings
-from readback.domain.approval import TOKEN_MAX_BYTES, ApprovalToken, Approver, Bound, Decision
+from readback.domain.approval.binding import TOKEN_MAX_BYTES, ApprovalToken, Approver, Bound, Decision
 from readback.domain.errors import ApprovalError, UsageError
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
-from readback.lifecycle.countersign import ApprovalRequest, signed_token
+from readback.lifecycle.people.countersign import ApprovalRequest, signed_token
 from readback.sdk import approving
 from readback.sdk.approving import ApproverKey
 from readback.sdk.driver_steps import Parked

@@ -9,7 +9,7 @@ import click
 from readback.commands import options
 from readback.commands.opening import reading, settings_of
 from readback.commands.terminal import note, print_json, safe
-from readback.domain.belief_text import MODEL_BYTES_DEFAULT, MODEL_BYTES_MIN
+from readback.domain.belief.text import MODEL_BYTES_DEFAULT, MODEL_BYTES_MIN
 from readback.domain.errors import NotFoundError
 from readback.ports.store import ActionFilter
 from readback.sdk.session import Session

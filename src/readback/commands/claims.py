@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -14,12 +15,14 @@ from readback.commands.terminal import console, moment, note, print_json, safe
 from readback.domain.claim import Claim, ClaimStatus, claim_bytes
 from readback.domain.claim_words import of_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
-from readback.lifecycle import claim_person, rely
+from readback.lifecycle.claims import rely
+from readback.lifecycle.people import claims as claim_person
 from readback.lifecycle.resume import fold
 from readback.sdk import claiming
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.session import Session
 
+F = TypeVar("F", bound=Callable[..., Any])
 LISTED: Final = 50
 FALLEN_SHOWN: Final = 8
 EXIT_OF: Final = {
@@ -97,17 +100,36 @@ def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
         driver.close()
 
 
+def _ordered(command: F) -> F:
+    """Of which claim, why and by whom: what is asked alike of whoever retracts and of whoever reinstates."""
+    for option in (
+        options.as_json,
+        options.ledger,
+        operator,
+        click.option(
+            "--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at."
+        ),
+        click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record."),
+        click.argument("claim", metavar="ID"),
+    ):
+        command = option(command)
+    return command
+
+
 def _said(
-    claim: str,
     status: ClaimStatus,
+    *,
+    claim: str,
     reason: str,
+    expect_version: int | None,
     who: str | None,
     key: str | None,
-    expect_version: int | None,
-    ledger: tuple[str | None, str | None, str | None],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
     as_json: bool,
 ) -> int:
-    settings = settings_of(*ledger)
+    settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         name, looked_at = signing(who), claiming.claim(session, claim)
         version = expect_version or looked_at.version
@@ -136,55 +158,23 @@ def _said(
 
 
 @claims.command("retract", short_help="Withdraw a claim.")
-@click.argument("claim", metavar="ID")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
-@click.option("--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at.")
-@operator
-@options.ledger
-@options.as_json
-def retract(
-    claim: str,
-    reason: str,
-    expect_version: int | None,
-    who: str | None,
-    key: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
-    as_json: bool,
-) -> int:
+@_ordered
+def retract(**order: Any) -> int:
     """Withdraw a claim: it is contested and retracted, and what was planned upon it is named.
 
     About a critical mutation only an approver says so, who signs with --key.
     """
-    ledger = (url, tenant, principal)
-    return _said(claim, ClaimStatus.RETRACTED, reason, who, key, expect_version, ledger, as_json)
+    return _said(ClaimStatus.RETRACTED, **order)
 
 
 @claims.command("reinstate", short_help="Let a claim stand again.")
-@click.argument("claim", metavar="ID")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
-@click.option("--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at.")
-@operator
-@options.ledger
-@options.as_json
-def reinstate(
-    claim: str,
-    reason: str,
-    expect_version: int | None,
-    who: str | None,
-    key: str | None,
-    url: str | None,
-    tenant: str | None,
-    principal: str | None,
-    as_json: bool,
-) -> int:
+@_ordered
+def reinstate(**order: Any) -> int:
     """Let a claim stand again that was verified once, and contested or retracted since.
 
     About a critical mutation only an approver says so, who signs with --key.
     """
-    ledger = (url, tenant, principal)
-    return _said(claim, ClaimStatus.REINSTATED, reason, who, key, expect_version, ledger, as_json)
+    return _said(ClaimStatus.REINSTATED, **order)
 
 
 def _tell(found: Claim) -> None:

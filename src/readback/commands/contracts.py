@@ -5,15 +5,23 @@ Nothing is executed and no ledger is opened. `check` also asks each reader for a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from readback.canon import Json
 from readback.commands import options
+from readback.commands.contracts_draft import draft
+from readback.commands.contracts_packs import list_packs
+from readback.commands.contracts_servers import COMMAND, WithServer, pins_broken, toolbox_of
+from readback.commands.contracts_servers import told as servers_told
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
 from readback.contracts.files.assembly import Loaded, described, line_of
 from readback.contracts.files.contract import GATEWAY, FileContract
+from readback.contracts.files.tools import Toolbox
+from readback.contracts.packs import completed, is_pack, pack_named
 from readback.domain.contract import describe
 from readback.domain.errors import NotFoundError, UsageError
 from readback.sdk.files import loaded_files
@@ -32,21 +40,37 @@ def contracts() -> None:
     """
 
 
-@contracts.command("check", short_help="Are these files sound, and can their readers read?")
+@contracts.command("check", cls=WithServer, short_help="Are these files sound, and can their readers read?")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--offline", is_flag=True, help="Reach no system: check the files alone.")
+@click.option("--url", metavar="URL", help="Check against the tools of this server, by streamable HTTP.")
+@click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and check against them.")
 @click.option("--tenant", metavar="ID", help="For whom the readers are asked (READBACK_TENANT; else default).")
 @options.as_json
-def check(files: tuple[str, ...], offline: bool, tenant: str | None, as_json: bool) -> int:
+@click.pass_context
+def check(
+    ctx: click.Context,
+    files: tuple[str, ...],
+    offline: bool,
+    url: str | None,
+    own: bool,
+    tenant: str | None,
+    as_json: bool,
+) -> int:
     """Name every fault of the files with its line and column; then ask each reader for a target that does not exist.
 
-    Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened.
+    Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened. After -- stands
+    the command of an MCP server: it is started, the contracts are checked against what its tools take and give, and
+    it is stopped. No tool is called.
 
     \b
-    Exit code 0: sound; 1: a reader cannot read; 5: the files are not used.
+    Exit code 0: sound; 1: a reader cannot read; 3: the server did not answer; 5: the files are not used.
     """
     settings = settings_of(tenant=tenant, modules=files)
-    loaded = _loaded(settings)
+    command = tuple(ctx.meta.get(COMMAND, ()))
+    if offline and (command or url or own):
+        raise UsageError("--offline reaches no system, and a server is named.", remedy="Leave one of them away.")
+    loaded, toolbox = _against(settings, command, url or "", own)
     probes: list[Probe] = []
     if not loaded.faults and not offline:
         probes = [
@@ -54,7 +78,7 @@ def check(files: tuple[str, ...], offline: bool, tenant: str | None, as_json: bo
         ]
     code = EXIT_REFUSED if loaded.faults else EXIT_FAULT if any(not each.sound for each in probes) else 0
     if as_json:
-        print_json(_checked(loaded, probes, code))
+        print_json(_checked(loaded, probes, code, toolbox))
         return code
     for file, fault in loaded.faults:
         print(safe(line_of(file, fault), LINE_MAX_CHARACTERS))
@@ -68,17 +92,35 @@ def check(files: tuple[str, ...], offline: bool, tenant: str | None, as_json: bo
     for each in probes:
         word = "ok" if each.sound else "fault"
         print(safe(f"{word}: {each.contract}: {each.reader}: {each.said}", LINE_MAX_CHARACTERS))
-    for said in _notes(loaded):
+    for said in _notes(loaded, toolbox):
         note(said)
     return code
+
+
+def _against(settings: Settings, command: tuple[str, ...], url: str, own: bool) -> tuple[Loaded, Toolbox | None]:
+    """The files, checked against the tools of servers where any are named; a pack is told by its server's command."""
+    settings = replace(settings, contracts=tuple(completed(each, command) for each in settings.contracts))
+    loaded = _loaded(settings)
+    toolbox = toolbox_of(loaded, command, url, own)
+    if toolbox is None:
+        return loaded, None
+    again = _loaded(settings, toolbox)
+    broken = [(each.home.file, fault) for each in again.contracts.values() for fault in pins_broken(each, toolbox)]
+    return replace(again, faults=(*again.faults, *broken)), toolbox
 
 
 @contracts.command("list", short_help="The contracts of the files.")
 @options.contracts
 @options.as_json
 def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
-    """The contracts of the files, with their kind, class, version and hash, and the SHA-256 of each file."""
-    loaded = _loaded(settings_of(modules=modules)).sound()
+    """The contracts of the files, with their kind, class, version and hash, and the SHA-256 of each file.
+
+    Where no file is named: the packs that come with the package, each with its server and its parameters.
+    """
+    settings = settings_of(modules=modules)
+    if not any(is_contract_file(name) for name in settings.contracts):
+        return list_packs(as_json)
+    loaded = _loaded(settings).sound()
     if as_json:
         print_json({"files": _files(loaded), "contracts": [_listed(each) for each in loaded.contracts.values()]})
         return 0
@@ -91,16 +133,26 @@ def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-@contracts.command("show", short_help="One contract, as it was understood.")
+@contracts.command("show", cls=WithServer, short_help="One contract, as it was understood.")
 @click.argument("name")
 @options.contracts
+@click.option("--url", metavar="URL", help="As it is beside the tools of this server, by streamable HTTP.")
+@click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and show it beside them.")
 @options.as_json
-def show(name: str, modules: tuple[str, ...], as_json: bool) -> int:
+@click.pass_context
+def show(ctx: click.Context, name: str, modules: tuple[str, ...], url: str | None, own: bool, as_json: bool) -> int:
     """One contract as it was understood: every key with its value, the class's defaults among them.
 
-    Credentials are shown as the references that they are.
+    Of a pack (`pack:NAME`) the file itself, with `${...}` where its parameters go.
+
+    Credentials are shown as the references that they are. Beside a server it is shown what the tool takes, what its
+    hints changed, and what the server alone checks.
     """
-    loaded = _loaded(settings_of(modules=modules)).sound()
+    if is_pack(name):
+        click.echo(pack_named(name)[0].text, nl=False)
+        return 0
+    command = tuple(ctx.meta.get(COMMAND, ()))
+    loaded = _against(settings_of(modules=modules), command, url or "", own)[0].sound()
     found = loaded.contracts.get(name)
     if found is None:
         raise NotFoundError(
@@ -136,15 +188,15 @@ def schema(as_json: bool) -> int:
     return 0
 
 
-def _loaded(settings: Settings) -> Loaded:
+def _loaded(settings: Settings, toolbox: Toolbox | None = None) -> Loaded:
     files = [name for name in settings.contracts if is_contract_file(name)]
     if not files:
         raise UsageError("No contract file is named.", remedy="Name one: a file that ends in .yaml or .yml.")
-    return loaded_files(files, pins=dict(settings.contract_pins))
+    return loaded_files(files, pins=dict(settings.contract_pins), toolbox=toolbox)
 
 
-def _notes(loaded: Loaded) -> list[str]:
-    said = []
+def _notes(loaded: Loaded, toolbox: Toolbox | None) -> list[str]:
+    said = [] if toolbox is None else servers_told(toolbox)
     uncalled = [each.name for each in loaded.contracts.values() if each.uncallable]
     if uncalled:
         said.append(f"Not callable from here: {safe(', '.join(uncalled))}: {GATEWAY}.")
@@ -152,16 +204,25 @@ def _notes(loaded: Loaded) -> list[str]:
     if unknown:
         named = safe(", ".join(unknown))
         said.append(f"Not checked against the tool's own arguments, which only its server knows: {named}.")
+    for each in loaded.contracts.values():
+        if each.raised:
+            said.append(
+                f"{safe(each.name)} is held to {each.plan.contract.side_effect.value}: its tool says {each.raised}."
+            )
+        if each.left_to_server:
+            count = len(each.left_to_server)
+            terms = "1 term of its tool is" if count == 1 else f"{count} terms of its tool are"
+            said.append(f"{safe(each.name)}: {terms} checked by the server alone.")
     return said
 
 
-def _checked(loaded: Loaded, probes: list[Probe], code: int) -> dict[str, Json]:
+def _checked(loaded: Loaded, probes: list[Probe], code: int, toolbox: Toolbox | None) -> dict[str, Json]:
     readers: list[Json] = [
         {"contract": p.contract, "reader": p.reader, "sound": p.sound, "found": p.word, "said": p.said} for p in probes
     ]
     faults: list[Json] = [described(file, fault) for file, fault in loaded.faults]
     names: list[Json] = [*loaded.contracts] if not loaded.faults else []
-    notes: list[Json] = [*_notes(loaded)]
+    notes: list[Json] = [*_notes(loaded, toolbox)]
     return {
         "files": _files(loaded),
         "contracts": names,
@@ -189,3 +250,6 @@ def _listed(each: FileContract) -> Json:
         "callable": not each.uncallable,
         "description": each.description,
     }
+
+
+contracts.add_command(draft)

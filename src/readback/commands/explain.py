@@ -16,13 +16,13 @@ from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import console, mark, moment, print_json, safe, value
 from readback.config import Settings
-from readback.domain.approval import HOLD
+from readback.domain.approval.binding import HOLD
 from readback.domain.claim_words import of_claim
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
 

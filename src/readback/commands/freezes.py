@@ -11,7 +11,7 @@ from readback.commands.operator import operator, signed, signing
 from readback.commands.telling import plain
 from readback.commands.terminal import console, moment, note, print_json, safe
 from readback.domain.review import lift_bytes
-from readback.lifecycle import review as reviewing
+from readback.lifecycle.people import review as reviewing
 from readback.ports.store import Freeze
 from readback.sdk import reviewing as reviews
 from readback.sdk.driver_sync import SyncDriver

@@ -17,8 +17,8 @@ from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
 from readback.domain.record_status import execution_status, reconciliation_status, verification_status
-from readback.domain.recovery import RecoveryTable
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.recovery.table import RecoveryTable
+from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.verdict import Level
 from readback.ports.store import LedgerStore, StoredEvent
 from readback.sdk.driver_steps import Parked

@@ -1,7 +1,7 @@
 """`readback init`: a commented contract file to begin with, and the small systems that it acts on.
 
 What it writes is sound and runs as it stands. Nothing that is there is touched: where a name is taken, nothing is
-written at all.
+written at all. The hooks of a coding agent are set up by `init_claude_code`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,26 @@ TRY: Final = (
     "readback run write_note --contracts contracts.yaml --arg name=first.txt --arg text=hello",
     "readback run set_stock --contracts contracts.yaml --arg sku=mug --arg count=12",
 )
+TRY_CLAUDE_CODE: Final = (
+    "readback contracts check .claude/readback-contracts.yaml",
+    "claude, in this project; then /hooks shows them",
+)
 
 
 @click.command("init")
 @click.argument("folder", required=False, default=".", type=click.Path(path_type=Path))
+@click.option("--claude-code", is_flag=True, help="Set up the hooks of Claude Code for the project in FOLDER instead.")
 @options.as_json
-def init(folder: Path, as_json: bool) -> int:
+def init(folder: Path, claude_code: bool, as_json: bool) -> int:
     """Write a commented contract file into FOLDER (here), with a folder of notes and a small database to try it on.
 
     The contracts run as they stand. Nothing that is there is touched: where a name is taken, nothing is written.
+
+    With --claude-code it writes .claude/readback.yaml and .claude/readback-contracts.yaml, and adds the hooks to
+    .claude/settings.json, of which nothing is lost.
     """
+    if claude_code:
+        return _claude_code(folder, as_json=as_json)
     text = (files("readback.contracts.files") / "start.yaml").read_text(encoding="utf-8")
     made = [folder / CONTRACTS, folder / NOTES, folder / DATABASE]
     for path in made:
@@ -56,6 +66,22 @@ def init(folder: Path, as_json: bool) -> int:
         return 0
     print("\n".join(safe(str(path)) for path in made))
     for command in TRY:
+        note(f"Next: {command}")
+    return 0
+
+
+def _claude_code(folder: Path, *, as_json: bool) -> int:
+    from readback.commands.init_claude_code import set_up
+
+    done = set_up(folder)
+    if as_json:
+        print_json({"written": [*done.written], "kept": [*done.kept], "next": [*TRY_CLAUDE_CODE]})
+        return 0
+    for path in done.written:
+        print(f"written: {safe(path)}")
+    for path in done.kept:
+        print(f"there already, left as it is: {safe(path)}")
+    for command in TRY_CLAUDE_CODE:
         note(f"Next: {command}")
     return 0
 

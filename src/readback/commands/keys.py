@@ -18,7 +18,7 @@ from readback.commands.asking import terminal
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.config import USER_FILE, user_folder
-from readback.domain.approval import BOUND_MAX_BYTES, Bound, Decision, Policy, bound_from, key_id
+from readback.domain.approval.binding import BOUND_MAX_BYTES, Bound, Decision, Policy, bound_from, key_id
 from readback.domain.errors import ApprovalError, UsageError
 from readback.sdk.approving import ApproverKey
 

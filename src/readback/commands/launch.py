@@ -42,10 +42,11 @@ def demo(folder: Path | None, as_json: bool) -> int:
 
 
 @click.command("bench")
+@click.option("--gateway", is_flag=True, help="Measure `readback mcp` against the server behind it (extra mcp).")
 @options.as_json
-def bench(as_json: bool) -> int:
+def bench(gateway: bool, as_json: bool) -> int:
     """Measure the hot path against the bare cost of its two durable commits, in one run on this machine.
 
     It works in a temporary folder and takes some minutes.
     """
-    return int(import_module("readback.commands.bench.main").run_bench(as_json))
+    return int(import_module("readback.commands.bench.main").run_bench(as_json, gateway))

@@ -15,14 +15,14 @@ from readback.commands.ledger_anchors import anchors, compared
 from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
-from readback.commands.ledger_keys import VERIFIER, log_keys, trusted
+from readback.commands.ledger_keys import log_keys, trusted, verifier
 from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
 from readback.commands.ledger_records import evidence, schema
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
-from readback.lifecycle.audit import AuditReport, Fault, audit
-from readback.lifecycle.audit_heads import Heads
+from readback.lifecycle.audit.heads import Heads
+from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
 from readback.sdk.approving import approvals_of
 
 EXIT_FAULT = 1
@@ -39,7 +39,7 @@ def ledger() -> None:
 @click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
 @click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
-@VERIFIER
+@verifier
 @options.as_json
 def verify(
     url: str | None,
@@ -114,6 +114,7 @@ def _described(report: AuditReport, url: str) -> dict[str, Json]:
         "faults": [asdict(fault) for fault in report.faults],
         "faults_total": report.faults_total,
         "truncation": report.truncation,
+        "unchecked": list(report.unchecked),
     }
 
 
@@ -137,7 +138,8 @@ def _tell(report: AuditReport, url: str) -> None:
     if hidden:
         out.print(Text(f"  and {hidden} more"))
     out.print(Text(f"  head: {report.head_seq}:{report.head_leaf}"), soft_wrap=True)
-    out.print(Text(f"  {report.truncation}"))
+    for said in (report.truncation, *report.unchecked):
+        out.print(Text(f"  {said}"))
     if not report.ok:
         note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
 

@@ -15,9 +15,9 @@ from readback.commands.ledger_log import URL
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, moment, note, print_json, safe
 from readback.ledger.fault import LogError
-from readback.lifecycle.anchor import Compared, compare, hand_over
-from readback.lifecycle.audit import Fault
-from readback.lifecycle.authority import Authority
+from readback.lifecycle.audit.ledger import Fault
+from readback.lifecycle.sealing.anchor import Compared, compare, hand_over
+from readback.lifecycle.sealing.authority import Authority
 from readback.ports.log import AnchorMark
 from readback.ports.store import LedgerStore
 

@@ -12,18 +12,18 @@ from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted, measured
 from readback.commands.ledger_anchors import compared
-from readback.commands.ledger_keys import VERIFIER, trusted
+from readback.commands.ledger_keys import trusted, verifier
 from readback.commands.ledger_log import URL, kept_checkpoint
 from readback.commands.opening import settings_of
 from readback.commands.operator import signing
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import StoreError, UsageError
-from readback.domain.errors_erasure import BackupError, RestoreError
+from readback.domain.errors.erasure import BackupError, RestoreError
 from readback.ledger.checkpoint import Checkpoint
-from readback.lifecycle.audit import AuditReport, Fault, audit
-from readback.lifecycle.audit_heads import Heads
-from readback.lifecycle.authority import Authority
-from readback.lifecycle.restore import Held, hold_in_flight, judge
+from readback.lifecycle.audit.heads import Heads
+from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
+from readback.lifecycle.keeping.restore import Held, hold_in_flight, judge
+from readback.lifecycle.sealing.authority import Authority
 
 
 @click.command("backup", short_help="A copy of the ledger, while it is written.")
@@ -97,7 +97,7 @@ def _recomputed(
 )
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
 @click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
-@VERIFIER
+@verifier
 @click.option("--accept-loss", is_flag=True, help="Go on where the end is missing, or nothing says whether it is.")
 @click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Why; it stays in the record.")
 @click.option("--who", metavar="NAME", help="Who does it (else human: and the name of this account).")

@@ -12,11 +12,11 @@ from readback.commands.ledger_records import STDOUT, entries_of
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
-from readback.domain.recovery import DEFAULT_TABLE
-from readback.lifecycle import attest
-from readback.lifecycle.bundle import make_bundle
-from readback.lifecycle.manifest import bundle_id
-from readback.lifecycle.record import is_action
+from readback.domain.recovery.table import DEFAULT_TABLE
+from readback.lifecycle.evidence import attest
+from readback.lifecycle.record.action import is_action
+from readback.lifecycle.record.bundle import make_bundle
+from readback.lifecycle.record.manifest import bundle_id
 from readback.sdk.tables import table_in_force
 
 if TYPE_CHECKING:

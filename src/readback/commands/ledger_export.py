@@ -12,15 +12,16 @@ from readback.canon import Json
 from readback.commands import options
 from readback.commands.counting import counted
 from readback.commands.ledger_bundle import write_bundle
-from readback.commands.ledger_keys import KEY_FILE, VERIFIER, authority_of, signer, trusted
+from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, trusted, verifier
 from readback.commands.ledger_log import URL, existing, kept_checkpoint
 from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
 from readback.ledger.tiles import CHECKPOINT
-from readback.lifecycle import attest, attest_sealed
-from readback.lifecycle.audit_export import ExportReport, audit_export
-from readback.lifecycle.seal import seal_all
+from readback.lifecycle.evidence import attest
+from readback.lifecycle.evidence import sealed as attest_sealed
+from readback.lifecycle.evidence.exported import ExportReport, audit_export
+from readback.lifecycle.sealing.seal import seal_all
 
 EXIT_FAULT = 1
 
@@ -110,7 +111,7 @@ def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool)
 
 @click.command("verify-export", short_help="Check an exported log, without the ledger.")
 @click.argument("folder", metavar="FOLDER")
-@VERIFIER
+@verifier
 @options.as_json
 def verify_export(folder: str, key: str | None, as_json: bool) -> int:
     """Check an exported log from its files alone: every entry, hash and link, the tree, and the signature.

@@ -17,8 +17,8 @@ from readback.commands.terminal import moment, note, print_json, safe
 from readback.domain.errors import SettingsError, UsageError
 from readback.ledger.note import VerifierKey, parse_key
 from readback.ledger.rotation import ROTATIONS_MAX_BYTES, Span, parse_rotations, spans
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.rotate import following, state
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.keeping.rotate import following, state
 
 if TYPE_CHECKING:
     from readback.ports.signer import LogSigner
@@ -37,7 +37,7 @@ _ROTATIONS: Final = click.option(
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def VERIFIER(command: F) -> F:  # noqa: N802 - used as the options beside it are
+def verifier(command: F) -> F:
     """Whose signatures count."""
     return _KEY(_ROTATIONS(command))
 

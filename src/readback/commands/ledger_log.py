@@ -14,7 +14,7 @@ from readback import bootstrap
 from readback.canon import Json, parse_json
 from readback.commands import options
 from readback.commands.counting import counted
-from readback.commands.ledger_keys import KEY_FILE, VERIFIER, authority_of, signer, trusted
+from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, trusted, verifier
 from readback.commands.opening import settings_of
 from readback.commands.terminal import moment, note, print_json, safe, value
 from readback.domain.errors import NotFoundError, UsageError
@@ -24,9 +24,10 @@ from readback.ledger.fault import LogFormatError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ledger.tiles import CHECKPOINT, TILE_BYTES
 from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
-from readback.lifecycle import attest, attest_sealed
-from readback.lifecycle.attest import Authority
-from readback.lifecycle.seal import seal_all
+from readback.lifecycle.evidence import attest
+from readback.lifecycle.evidence import sealed as attest_sealed
+from readback.lifecycle.evidence.attest import Authority
+from readback.lifecycle.sealing.seal import seal_all
 
 if TYPE_CHECKING:
     from readback.ports.store import LedgerStore, StoredEvent
@@ -116,7 +117,7 @@ def _seen(place: str | None, authority: Authority) -> SignedCheckpoint | None:
 @click.option(
     "--tiles", "folder", metavar="FOLDER", help="Take hashes and checkpoint from this export: no long reading."
 )
-@VERIFIER
+@verifier
 def prove(
     action_id: str,
     version: int | None,
@@ -192,7 +193,7 @@ def _proof(
 
 @click.command("verify-proof", short_help="Check a proof, without the ledger.")
 @click.argument("place", metavar="FILE")
-@VERIFIER
+@verifier
 @options.as_json
 def verify_proof(place: str, key: str | None, as_json: bool) -> int:
     """Check a proof that `readback ledger prove` made, and say what was proved. The ledger is not needed.

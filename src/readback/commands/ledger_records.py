@@ -24,10 +24,10 @@ from readback.commands.ledger_log import OUT, URL
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
-from readback.domain.errors_record import ErasedEvidenceError
+from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.pointer import EvidencePointer, parse_pointer
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.record import is_action, record_of
+from readback.lifecycle.record.action import is_action, record_of
 
 if TYPE_CHECKING:
     from readback.ports.store import LedgerStore, StoredEvent

@@ -15,8 +15,8 @@ from readback.commands.checkup import Finding, file_of
 from readback.commands.terminal import safe
 from readback.config import Settings
 from readback.domain.errors import SettingsError, StoreError
-from readback.lifecycle.feedback import Feedback, feedback_of
-from readback.lifecycle.feedback_findings import Poor, feedback_json, poor_in
+from readback.lifecycle.feedback.findings import Poor, feedback_json, poor_in
+from readback.lifecycle.feedback.tally import Feedback, feedback_of
 from readback.ports.store import ActionFilter, LedgerStore
 
 ENTRIES_MAX: Final = 200_000

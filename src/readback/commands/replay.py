@@ -15,12 +15,12 @@ from readback.commands.opening import load_contracts, settings_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
 from readback.contracts.recovery_tables import load_table
 from readback.domain.errors import UsageError
-from readback.domain.errors_record import BundleError
+from readback.domain.errors.record import BundleError
 from readback.domain.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
 from readback.ledger.tlog_proof import parse_proof
-from readback.lifecycle.bundle import BUNDLE_MAX_BYTES, open_bundle
 from readback.lifecycle.plan import Plan
+from readback.lifecycle.record.bundle import BUNDLE_MAX_BYTES, open_bundle
 from readback.sdk.replaying import replay_bundle
 
 EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}

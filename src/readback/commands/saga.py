@@ -15,10 +15,10 @@ from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
 from readback.config import Settings
 from readback.domain.events import open_envelope
 from readback.domain.idempotency import key_text
-from readback.domain.recovery import RecoveryTable
-from readback.domain.saga import Heading, Saga
-from readback.domain.saga_outcome import SagaOutcome, StepOutcome
-from readback.domain.saga_reporting import STEP_TEXT, StepWord
+from readback.domain.recovery.table import RecoveryTable
+from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.outcome import SagaOutcome, StepOutcome
+from readback.domain.saga.reporting import STEP_TEXT, StepWord
 from readback.domain.state import status
 from readback.lifecycle.saga_run import fold_saga
 from readback.sdk.session import Session

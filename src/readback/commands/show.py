@@ -9,7 +9,7 @@ from readback.commands import options
 from readback.commands.opening import reading, settings_of
 from readback.commands.terminal import console, print_json
 from readback.domain.outcome import Outcome
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.saga.outcome import SagaOutcome
 
 
 def draw_any(outcome: Outcome, picture: dict[str, Json]) -> None:

@@ -12,7 +12,7 @@ from readback import __version__
 from readback.commands import options
 from readback.commands.terminal import print_json
 from readback.domain.outcome import OUTCOME_FORMAT
-from readback.domain.recovery import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE
 
 
 def versions() -> dict[str, object]:

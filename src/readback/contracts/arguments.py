@@ -27,7 +27,7 @@ from readback.canon import (
 )
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
-from readback.domain.saga import Reference
+from readback.domain.saga.fold import Reference
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

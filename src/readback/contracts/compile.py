@@ -19,7 +19,7 @@ from readback.contracts.options import Options, read_options
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import Template, compile_template
 from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
-from readback.domain.approval import ApprovalTerms
+from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
 from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
 from readback.domain.freezing import DEFAULT_SCOPES

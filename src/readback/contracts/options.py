@@ -16,7 +16,7 @@ from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.approval import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
+from readback.domain.approval.binding import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
 from readback.domain.contract import POLLS_MAX, Noop
 from readback.domain.errors import ContractFieldError
 from readback.domain.freezing import FreezeScope

@@ -13,17 +13,17 @@ from typing import Final, NoReturn
 from readback.canon import Json
 from readback.contracts.clauses import Clauses, fields_of, mentioned
 from readback.contracts.problems import Problems
-from readback.domain.approval import ApprovalTerms
+from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.contract import Contract, Execution, Noop, ReaderTerms
 from readback.domain.errors import ExpressionError, InvariantError
-from readback.domain.errors_record import BundleError
+from readback.domain.errors.record import BundleError
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.watch import WatchTerms
 from readback.lifecycle.plan import Check, IdentityCheck, Plan
-from readback.lifecycle.replay_round import not_loaded
+from readback.lifecycle.replay.round import not_loaded
 from readback.ports.acting import Hand, Hands
 from readback.ports.predicates import Predicate, PredicateEngine
 

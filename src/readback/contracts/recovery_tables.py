@@ -1,7 +1,7 @@
 """Recovery tables as YAML: an operator's table read with the line and column of every fault, and any table written.
 
 Called by the clients as they open, and by `readback table`. Nothing of a file is used before all of it is found sound:
-its form here, its totality and the floor by `domain.recovery_check`. It executes nothing and knows no tags or anchors.
+its form here, its totality and the floor by `domain.recovery.check`. It executes nothing and knows no tags or anchors.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from readback.contracts.problems import did_you_mean
 from readback.contracts.yaml_nodes import YamlFault, composed, pairs
 from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
-from readback.domain.recovery_check import below_demand
-from readback.domain.recovery_row import DOMAINS, Condition, ConditionValue
+from readback.domain.recovery.check import below_demand
+from readback.domain.recovery.row import DOMAINS, Condition, ConditionValue
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 
 API_VERSION: Final = "readback/v1"
 KIND: Final = "RecoveryTable"

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from readback.canon import Json
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.templates import Template
-from readback.domain.errors_drill import DrillRefusedError
+from readback.domain.errors.drill import DrillRefusedError
 from readback.lifecycle.plan import Plan
 
 

@@ -12,8 +12,8 @@ from readback.canon import Json
 from readback.domain import claim as claims
 from readback.domain import state as states
 from readback.domain import watch as watching
-from readback.domain.approval import HOLD, NEVER_AGAIN
-from readback.domain.approval_record import Asked, asked, signed
+from readback.domain.approval.binding import HOLD, NEVER_AGAIN
+from readback.domain.approval.record import Asked, asked, signed
 from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
@@ -222,7 +222,7 @@ def _attempted(a: Action, e: Event) -> None:
     a.lookup = ""  # what became of the attempt before says nothing of this one
     a.observation, a.observation_ref = None, ""
     a.resolution = a.decision = ""  # another attempt: what was said of the one before says nothing of this one
-    a.due_us = e.at_us
+    a.due_us = _int(e.data["due"]) if "due" in e.data else e.at_us
 
 
 def _observed(a: Action, e: Event) -> None:
@@ -231,6 +231,8 @@ def _observed(a: Action, e: Event) -> None:
     a.ended_us = _int(e.data["ended"])
     if "due" in e.data:
         a.due_us = _int(e.data["due"])
+    elif a.due_us is not None and a.due_us > a.ended_us:
+        a.due_us = a.ended_us  # it was made outside, and its report came before its time was over
 
 
 def _looked_up(a: Action, e: Event) -> None:

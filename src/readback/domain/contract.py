@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
-from readback.domain.approval import ApprovalTerms
+from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind

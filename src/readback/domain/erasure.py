@@ -1,7 +1,8 @@
 """Erasure: what of an action's record may be taken away again, who ordered it, and what came of that.
 
-Used by lifecycle.erase, which does it, by the folds, which remember it, and by the audit, which accepts that bytes are
-gone only where an entry of the action itself says so. Entries are never erased: an erased payload keeps its digest.
+Used by lifecycle.keeping.erase, which does it, by the folds, which remember it, and by the audit, which accepts that
+bytes are gone only where an entry of the action itself says so. Entries are never erased: an erased payload
+keeps its digest.
 """
 
 from __future__ import annotations

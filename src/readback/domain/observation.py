@@ -16,6 +16,7 @@ from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
 from readback.canon.swift import swift
 from readback.domain.errors import NotDispatchedError
+from readback.domain.errors.gateway import UpstreamLostError
 from readback.domain.observation_signs import (
     DETAIL_MAX_CHARACTERS,
     ERROR_TEXT_CODE,
@@ -333,6 +334,8 @@ def _raised(exc: BaseException, connect_proves: bool) -> Observation:
         return replace(_make(_O.NOT_DISPATCHED, "not-dispatched", detail), dispatched=False)
     if "CancelledError" in names or isinstance(exc, KeyboardInterrupt):
         return _make(_O.CANCELLED, "cancelled", "The call was cancelled; its effect may have landed.")
+    if isinstance(exc, UpstreamLostError):
+        return _make(_O.TIMEOUT, "unanswered", detail)  # whoever was called may still be at it
     if any(name.endswith(_TIMEOUT_NAMES) for name in names):
         return _make(_O.TIMEOUT, "timeout", detail)
     _, response = guarded(lambda: cast("Any", exc).response)

@@ -106,7 +106,7 @@ _ERROR_FIELDS: Final = ("error", "errors", "exception", "errormessage", "errorco
 _FLAGS: Final = frozenset({*_OK_FLAGS, *_FAIL_FLAGS})
 _ERRORS: Final = frozenset(_ERROR_FIELDS)
 _CANCELLED: Final = ("cancelled", "canceled")
-_STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode")
+_STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode", "resulttype")
 _CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
 _WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
 
@@ -122,7 +122,7 @@ _WORDS_OF: Final = (
         _O.PENDING,
         "pending processing in_progress inprogress running working waiting started starting initiated "
         "deferred delayed retrying authorized authorised requires_action awaiting_confirmation "
-        "awaiting_approval",
+        "awaiting_approval input_required",
     ),
     (_O.ACCEPTED, "accepted queued enqueued scheduled submitted received acknowledged buffered"),
 )

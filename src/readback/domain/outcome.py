@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from readback.canon import Json
+from readback.canon import Json, stored_bytes
 from readback.canon.swift import swift
 from readback.domain.claim import (
     Claim,
@@ -26,6 +26,8 @@ from readback.domain.claim import (
 )
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
+from readback.domain.errors.citation import CitationError
+from readback.domain.grounding.citation import cite
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
@@ -183,6 +185,19 @@ class Outcome:
         if self.state is State.RECONCILED_SUCCESS and not self.standing:
             return EXIT_FAILED if worst(self.said) == ClaimStatus.RETRACTED else EXIT_UNDETERMINED
         return exit_code(self.state, held=bool(self.hold), verifier_error=broken, attested=attested)
+
+    def cite(self, place: str = "") -> str:
+        """A citation for a final report: of a field of the authoritative state, by JSON pointer ("/status"), of a span
+        of its bytes ("0-120"), or of the whole. Raises CitationError for what does not stand, or was erased.
+        """
+        if not self.standing or self.fallen:
+            raise CitationError(
+                f"{self.id} cannot be cited, since it is no success that stands: {self.message}",
+                code="citation.not-standing",
+            )
+        if self.erased and self.authoritative is None:
+            raise CitationError(f"What was read of {self.id} was erased.", code="citation.erased")
+        return str(cite(self.tenant, self.id, stored_bytes(self.authoritative), place))
 
     def raise_unless_verified(self) -> Outcome:
         """Itself, where verified. Raises NotVerifiedError, which carries the outcome, for everything else."""

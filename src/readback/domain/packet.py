@@ -1,6 +1,6 @@
 """The packet that a person decides by: what was intended, asked for, answered and read, and what may be done.
 
-Made by lifecycle.review from the ledger; shown by `readback review show` and by `Readback.review`. It is bounded: a
+Made by lifecycle.people from the ledger; shown by `readback review show` and by `Readback.review`. It is bounded: a
 value that is too long is cut, and its length and digest stand in its place. It decides nothing, and asks no system.
 """
 

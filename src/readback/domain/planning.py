@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors_claim import NOT_STANDING
+from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.idempotency import Resolution
 from readback.domain.state import State
 

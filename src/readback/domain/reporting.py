@@ -20,7 +20,7 @@ from readback.domain import claim_words
 from readback.domain.claim import ClaimStatus, Said, holds, worst
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
-from readback.domain.errors_claim import NOT_STANDING
+from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line

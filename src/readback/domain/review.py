@@ -16,7 +16,7 @@ from typing import Final
 from readback.canon import Json, payload_bytes
 from readback.canon.swift import swift
 from readback.domain.idempotency import Resolution
-from readback.domain.recovery_action import RecoveryAction
+from readback.domain.recovery.action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import TERMINAL, State
 

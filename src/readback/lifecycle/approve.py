@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
-from readback.domain.approval import (
+from readback.domain.approval.binding import (
     HOLD,
     NOBODY,
     ApprovalCode,
@@ -25,13 +25,13 @@ from readback.domain.approval import (
     check_approvals,
     token_of,
 )
-from readback.domain.approval_record import Asked
+from readback.domain.approval.record import Asked
 from readback.domain.errors import ApprovalError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import request_hash
 from readback.domain.predicate import Truth
-from readback.domain.recovery import RecoveryAction, RecoveryTable, Row
+from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
 from readback.lifecycle import execute, validate
 from readback.lifecycle.evaluate import evaluate
@@ -117,9 +117,10 @@ def _allowed(
         return None
     said = yield from _checked(run, asked, approvals, run.now_us)
     if isinstance(said, Approved):
-        if not run.blind:
+        if run.attemptable:
             return said
-        wait_on(run, asked, "It is approved; run the same operation again, with the arguments that are redacted.")
+        again = "by whoever makes its attempts" if run.outside else "with the arguments that are redacted"
+        wait_on(run, asked, f"It is approved; run the same operation again, {again}.")
     elif said.code is ApprovalCode.WAITING:
         wait_on(run, asked, "")
     elif said.code is ApprovalCode.POLICY_CHANGED:
@@ -288,7 +289,9 @@ def waits(action: Action) -> bool:
 
 
 def approved_blind(action: Action, now_us: int) -> bool:
-    """It is approved, and only who knows the redacted arguments can go on with it: else it would be due by now."""
+    """It is approved, and only who knows the redacted arguments, or makes its attempts, can go on with it: else it
+    would be due by now.
+    """
     asked = action.approval
     return (
         waits(action) and asked is not None and asked.complete and action.due_us is not None and action.due_us > now_us

@@ -20,7 +20,7 @@ from readback.lifecycle.escalate import escalate
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.relay import Relay
 from readback.lifecycle.report import outcome_after
-from readback.lifecycle.resume import PlanOf, changed, not_loaded, revive
+from readback.lifecycle.resume import PlanOf, changed, not_loaded, plan_for, revive
 from readback.lifecycle.reversed import outcome_now
 from readback.lifecycle.saga_run import left_behind
 from readback.lifecycle.schedule import lease_until
@@ -120,7 +120,7 @@ def go_on(
     action = yield from find(action_id, tenant)
     begun = yield Begin()
     assert isinstance(begun, Begun)
-    plan = plans(action.contract)
+    plan = plan_for(action, plans)
     until = lease_until(plan.contract, begun.now_us) if plan is not None else begun.now_us + LOOK_AGAIN_US
     leased = yield Lease(action_id, until)
     assert isinstance(leased, Leased)
@@ -166,7 +166,7 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     assert isinstance(begun, Begun)
     if action.due_us is None:
         return
-    plan = plans(action.contract)
+    plan = plan_for(action, plans)
     if plan is None:
         raise not_loaded(action)
     if plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):

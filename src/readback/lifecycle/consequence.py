@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from readback.domain.action import Action
 from readback.domain.observation import ObservationStatus
 from readback.domain.reconciliation import Reconciliation
-from readback.domain.recovery import RecoveryAction
+from readback.domain.recovery.table import RecoveryAction
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.lifecycle import recover

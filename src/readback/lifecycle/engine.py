@@ -25,11 +25,12 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.limits import Limits
 from readback.domain.observation import Observation
 from readback.domain.reconciliation import Reconciliation
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryAction, RecoveryTable
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, claim, execute, limit, recover, reverse, validate, verify, watch
+from readback.lifecycle import approve, execute, limit, recover, reverse, validate, verify, watch
+from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
 from readback.lifecycle.lost import unrecorded
@@ -43,6 +44,7 @@ from readback.lifecycle.steps import (
     Answer,
     Begin,
     Begun,
+    Called,
     Commit,
     Committed,
     Counted,
@@ -100,9 +102,9 @@ class Engine:
         if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
             return (yield from self._commit(run, park=True)) or Finished(run)
         execute.attempt(run, run.now_us)
-        ended = yield from self._commit(run, park=False)
-        if ended is not None:
-            return ended
+        ended = yield from self._commit(run, park=run.outside)
+        if ended is not None or run.outside:
+            return ended or Finished(run)
         # Durable: a crash from here on leaves an attempt without an observation, which is verified, never repeated.
         try:
             return (yield from self._attempted(run))
@@ -136,8 +138,23 @@ class Engine:
 
     # --- execute and observe ---
 
+    def report(self, run: Run, called: Called) -> Work:
+        """Goes on with an attempt that was made outside, and whose lease is held: this is how it ended.
+
+        One that somebody has given up on meanwhile is observed all the same, and looked at by that.
+        """
+        run.passed(called.finished_us)
+        counted = yield LoadCounts(run.scope.tenant)
+        assert isinstance(counted, Counted)
+        run.counts = counted.counts
+        if run.contract.approval is not None:
+            run.doubt = yield from approve.doubt(run, self.approvals)
+        return (yield from self._answered(run, called))
+
     def _attempted(self, run: Run) -> Work:
-        called = yield from execute.dispatch(run)
+        return (yield from self._answered(run, (yield from execute.dispatch(run))))
+
+    def _answered(self, run: Run, called: Called) -> Work:
         if self.limits is not None:
             yield from limit.first_look(run, self.limits, called.finished_us)
         run.observation = execute.observe(run, called)
@@ -168,13 +185,13 @@ class Engine:
         if action.state is S.RECONCILED_SUCCESS:
             return (yield from watch.look(run, self._desk))
         if action.state is S.VALIDATED:
-            if action.decision == Decided.REOPEN and not run.blind:
+            if action.decision == Decided.REOPEN and run.attemptable:
                 refused = yield from validate.check(run)  # the world may have changed since it was held
                 if refused is not None:
                     return (yield from self._refuse(run, refused))
-            if not run.blind or approve.waits(action):
+            if run.attemptable or approve.waits(action):
                 return (yield from self._again(run))
-            validate.record_forgotten(run, run.now_us)  # what it would be called with is known as redacted only
+            validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
             return (yield from self._commit(run, park=True)) or Finished(run)
         if action.attempt_open:
             now_us = run.now_us
@@ -346,9 +363,9 @@ class Engine:
         if stands_on is None:
             return (yield from self._commit(run, park=True)) or Finished(run)
         execute.attempt(run, run.now_us, stands_on)
-        ended = yield from self._commit(run, park=False)
-        if ended is not None:
-            return ended
+        ended = yield from self._commit(run, park=run.outside)
+        if ended is not None or run.outside:
+            return ended or Finished(run)
         return (yield from self._attempted(run))
 
     def _rolled_back(self, run: Run) -> Work:
@@ -362,12 +379,12 @@ class Engine:
 
         Where it has to wait, this action waits for it, and holds nothing meanwhile.
         """
-        request = reverse.compensation_of(run)
-        if run.blind or run.action.compensation_id:  # one that ended without effect has freed its key: not a second one
-            yield from reverse.follow_begun(run, request, self.table)
-            yield from claim.after_reversal(run, run.now_us)
-            return (yield from self._commit(run, park=True)) or Finished(run)
         try:
+            request = yield from reverse.compensation_of(run)
+            if run.blind or run.action.compensation_id:  # one without effect has freed its key: not a second one
+                yield from reverse.follow_begun(run, request, self.table)
+                yield from claim.after_reversal(run, run.now_us)
+                return (yield from self._commit(run, park=True)) or Finished(run)
             ended = yield from Relay(self.run(request, run.scope), may_wait=False)
         except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know
             reverse.record_uncompensated(run, str(refused), self.table, run.now_us)

@@ -58,23 +58,13 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         begun.owner,
         now_us=begun.now_us,
         origin=request,
+        hands_out=request.outside,
     )
     operation, key_of = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
     hashed = key_hash(scope.tenant, contract.name, key_of)
     target = request.plan.target(_naming(request, scope, stamp, operation))
-    context: dict[str, Json] = {
-        "run": scope.run,
-        "plan": scope.plan,
-        "step": request.step,
-        "task_state": scope.task_state,
-        "boundary": scope.boundary,
-        "trace": scope.trace,
-        "parent_span": scope.parent_span,
-        "reverses": request.reverses,
-    }
-    if contract.scopes:
-        context["scopes"] = list(contract.scopes)  # those under which it was admitted
+    context = _context(request, scope)
     if request.upon:
         context["upon"] = list(request.upon)
         run.rely(request.upon)
@@ -115,6 +105,26 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     return run
 
 
+def _context(request: Request, scope: Scope) -> dict[str, Json]:
+    """What the action belongs to, and under what it is run."""
+    context: dict[str, Json] = {
+        "run": scope.run,
+        "plan": scope.plan,
+        "step": request.step,
+        "task_state": scope.task_state,
+        "boundary": scope.boundary,
+        "trace": scope.trace,
+        "parent_span": scope.parent_span,
+        "reverses": request.reverses,
+    }
+    if request.outside:
+        context["outside"] = "1"
+    scopes = request.plan.contract.scopes
+    if scopes:
+        context["scopes"] = list(scopes)  # those under which it was admitted
+    return context
+
+
 def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, Json]]:
     """What the caller calls this operation, and what its key is made of."""
     fields = request.plan.contract.key_fields
@@ -141,7 +151,8 @@ def _naming(request: Request, scope: Scope, stamp: str, operation: str) -> dict[
 def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
     """Write ahead: the attempt with its key and stamp, to be committed before anything is called.
 
-    `approvals`: those that it stands on; they are consumed with it.
+    `approvals`: those that it stands on; they are consumed with it. One that is made outside is due when its time is
+    over: whoever comes then and finds no report takes it for unknown, and reads.
     """
     action, contract = run.action, run.contract
     run.observation, run.checks, run.found, run.lookup, run.staged = None, (), None, None, None
@@ -152,6 +163,8 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
     }
+    if run.outside:
+        data["due"] = now_us + contract.execution.timeout_us + DISPATCH_GRACE_US
     if contract.approval is not None:
         data["approval"] = [*approvals]
         if action.approval is not None and not approvals:
@@ -220,7 +233,7 @@ def observe(run: Run, called: Called) -> Observation:
         case _:
             assert_never(called.ending)
     due_us = None
-    if seen.dispatched and run.staged is None and run.contract.readers:
+    if seen.dispatched and run.staged is None and run.contract.readers and run.action.attempt_open:
         due_us = run.not_before_us or first_look_due(run.contract, run.action.stamp, called.finished_us)
     run.secrecy.learn(seen.body, "observed")
     said = run.secrecy.recorded({"detail": seen.detail, "reference": seen.reference, "code": seen.code})

@@ -18,7 +18,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.incident import incident_id
 from readback.domain.message import DATA_FORMAT, LOG_CHARACTERS, TEXTS, EventName, Message
-from readback.domain.saga import KIND
+from readback.domain.saga.fold import KIND
 from readback.domain.state import State
 from readback.lifecycle.control import texts
 from readback.lifecycle.projection import projection_of

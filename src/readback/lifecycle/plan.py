@@ -60,6 +60,8 @@ class Plan:
     compensation: Plan | None = None
     approval_when: Check | None = None
     """The condition under which a person has to approve it; None where the contract has none."""
+    reversing: Callable[[Variables], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
+    """What the compensation is given, in both notations, where that is not what the action was. Raises InputError."""
 
 
 @swift
@@ -87,6 +89,8 @@ class Request:
     """The id that was announced for it; "" to draw a fresh one."""
     ordered: bool = False
     """A person ordered it in review: it is executed also where its target is frozen."""
+    outside: bool = False
+    """Whoever asked makes the attempt, once it is durable, and reports how it ended: no tool is called from here."""
     upon: tuple[str, ...] = ()
     """Ids of the claims that it is planned upon: where one does not stand, nothing is executed."""
 

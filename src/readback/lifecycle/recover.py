@@ -20,7 +20,7 @@ from readback.domain.idempotency import Resolution
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reconciliation import Reconciliation
-from readback.domain.recovery import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
+from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
 from readback.domain.review import Ending, in_queue
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
@@ -196,7 +196,7 @@ def _key_unknown(run: Run, result: Reconciliation) -> bool:
 
 
 def _may_attempt(run: Run) -> bool:
-    return run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.action.cancelled
+    return run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.outside and not run.action.cancelled
 
 
 def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool:

@@ -18,8 +18,8 @@ from readback.domain.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle.claims.rely import fallen, upon
 from readback.lifecycle.evaluate import as_json
-from readback.lifecycle.rely import fallen, upon
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 

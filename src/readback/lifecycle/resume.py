@@ -18,14 +18,22 @@ from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.recorded import taken_as_recorded
+from readback.lifecycle.record.reading import taken_as_recorded
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 from readback.lifecycle.withheld import arguments_of
 from readback.ports.store import StoredEvent
 
 PlanOf = Callable[[str], Plan | None]
-"""The plan of a contract by its name, None where this process does not have it."""
+"""The plan of a contract by its name, or by its hash where versions are kept; None where this process has it not."""
+
+
+def plan_for(action: Action, plans: PlanOf) -> Plan | None:
+    """The plan of an action: where its contract is another one by now, the version that it began with, if kept."""
+    plan = plans(action.contract)
+    if plan is None or plan.contract.hash == action.contract_hash:
+        return plan
+    return plans(action.contract_hash) or plan
 
 
 def fold(events: Iterable[StoredEvent]) -> Action | None:
@@ -59,7 +67,7 @@ def revive(
 
     `given`: the same request, made again by somebody who knows what the record keeps only as redacted.
     """
-    plan = plans(action.contract)
+    plan = plan_for(action, plans)
     if plan is None:
         raise not_loaded(action)
     if plan.contract.hash != action.contract_hash:
@@ -89,6 +97,7 @@ def revive(
         blind=blind,
         kept=request,
     )
+    run.hands_out = given is not None and given.outside
     run.lookup = Lookup(action.lookup) if action.lookup else None
     if action.observation is not None:
         body = yield from _load(action.tenant, action.observation_ref)
@@ -154,4 +163,4 @@ def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
     return None if loaded.body is None else parse_json(loaded.body)
 
 
-__all__ = ["Judged", "PlanOf", "changed", "fold", "marks", "not_loaded", "revive"]
+__all__ = ["Judged", "PlanOf", "changed", "fold", "marks", "not_loaded", "plan_for", "revive"]

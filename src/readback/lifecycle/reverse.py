@@ -21,7 +21,7 @@ from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
 from readback.domain.reconciliation import Reconciliation
-from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.review import COMPENSATION_FAILED, Decision
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
@@ -31,6 +31,7 @@ from readback.lifecycle.ending import Ended, Finished
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX
 from readback.lifecycle.plan import Request
+from readback.lifecycle.reversing import given_to_reversal
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import LEASE_MARGIN_US, lease_until
 from readback.lifecycle.steps import (
@@ -211,13 +212,16 @@ def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, inc
 # --- compensation ---
 
 
-def compensation_of(run: Run) -> Request:
-    """The compensating action of an effect: its key is the effect's, so that it can run only once."""
+def compensation_of(run: Run) -> Generator[Step, Answer, Request]:
+    """The compensating action of an effect: its key is the effect's, so that it can run only once. Raises InputError
+    where it cannot be given what it takes.
+    """
     assert run.plan.compensation is not None
+    arguments, requested = yield from given_to_reversal(run)
     return Request(
         run.plan.compensation,
-        run.arguments,
-        run.requested,
+        arguments,
+        requested,
         operation=f"compensate {run.action.id}",
         intended=None,
         step=f"compensation of {run.action.id}",

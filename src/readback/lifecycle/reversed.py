@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from readback.domain.action import Action
 from readback.domain.outcome import Outcome
-from readback.domain.saga import StepRecord
+from readback.domain.saga.fold import StepRecord
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.report import outcome_of

@@ -77,6 +77,8 @@ class Run:
     """The request as it is kept in the evidence: less what the contract redacts."""
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
+    hands_out: bool = False
+    """Whoever makes its attempts is here, and is told when one is durable."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
     struck: tuple[int, int] | None = None
     """What is taken for the counters of faults in place of `counts`, where a judgement is made again."""
@@ -97,6 +99,16 @@ class Run:
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
         self.secrecy = Secrecy(self.contract.redact)
+
+    @property
+    def outside(self) -> bool:
+        """Its attempts are made by whoever asked for it, and never by a driver."""
+        return bool(self.action.context.get("outside"))
+
+    @property
+    def attemptable(self) -> bool:
+        """Whether an attempt can be made of what is known here, and by who is here."""
+        return not self.blind and (self.hands_out or not self.outside)
 
     def passed(self, now_us: int) -> None:
         """An answer said that it is this late; time does not step back."""

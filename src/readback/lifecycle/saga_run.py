@@ -15,7 +15,7 @@ from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
-from readback.domain.saga import CLOSED, KIND, Heading, Saga
+from readback.domain.saga.fold import CLOSED, KIND, Heading, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.control import Control

@@ -14,7 +14,7 @@ from typing import Any
 from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.context import Context
-from readback.domain.saga import Saga
+from readback.domain.saga.fold import Saga
 from readback.lifecycle.plan import Plan
 from readback.ports.store import Append, AppendResult, Freeze, KeyRecord, Opened
 

@@ -15,16 +15,16 @@ from readback.domain.case import Judged
 from readback.domain.contract import Contract
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
-from readback.domain.errors_claim import NOT_STANDING
+from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import CODE
 from readback.domain.predicate import Truth
 from readback.domain.reading import Presence
-from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle import rely
+from readback.lifecycle.claims import rely
 from readback.lifecycle.evaluate import evaluate
 from readback.lifecycle.execute import touches
 from readback.lifecycle.plan import Request, Scope
@@ -194,9 +194,14 @@ def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int
 
 
 def record_forgotten(run: Run, now_us: int) -> None:
-    """Another attempt was allowed, and its arguments are not known any more: the first one's end stands."""
-    detail = "It is not attempted again: its arguments are recorded as redacted only."
-    run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": "arguments.redacted", "detail": detail})
+    """Another attempt was allowed, and its arguments are not known any more, or nobody is here who could make it: the
+    first one's end stands.
+    """
+    code, why = "arguments.redacted", "its arguments are recorded as redacted only"
+    if run.outside:
+        code, why = "attempt.outside", "only whoever asked for it makes its attempts; ask for it anew"
+    detail = f"It is not attempted again: {why}."
+    run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": code, "detail": detail})
 
 
 def unexecuted(side_effect: SideEffect) -> Situation:

@@ -27,20 +27,21 @@ from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.limits import Limits
 from readback.domain.reconciliation import Reconciliation, reconcile
-from readback.domain.recovery import RecoveryTable, Reversal, Situation
+from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.review import DRIFT
 from readback.domain.review import Decision as Decided
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict, Why
 from readback.domain.watch import CHANGES_MAX, NO_LOOK, UNTOLD, Over, Watched
-from readback.lifecycle import claim, limit, recover, verify
+from readback.lifecycle import limit, recover, verify
+from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.control import incident_data
 from readback.lifecycle.ending import Ended, Finished, Work
 from readback.lifecycle.entries import Entries
 from readback.lifecycle.escalate import CONTRACT_CHANGED, LEASE_US
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX
-from readback.lifecycle.recorded import taken_as_recorded
+from readback.lifecycle.record.reading import taken_as_recorded
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.run import Run
 from readback.lifecycle.saga_run import load_saga

@@ -6,12 +6,14 @@ drivers alone. What acts and what looks share nothing but the context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 from readback.domain.context import Context
 from readback.domain.reading import Reading
+
+After = Callable[[Context, Mapping[str, object], object], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,24 @@ class Hand:
     name: str
     call: Callable[[Context, Mapping[str, object]], object]
     is_async: bool = False
+
+    def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Hand:
+        """A hand that does as this one does, and answers what `after` makes of that. Nothing is called here.
+
+        `after` is given the context, the arguments and the answer; `after_async` the same, where this one is async.
+        """
+        act = self.call
+        if not self.is_async:
+
+            def whole(ctx: Context, arguments: Mapping[str, object]) -> object:
+                return after(ctx, arguments, act(ctx, arguments))
+
+            return replace(self, call=whole)
+
+        async def whole_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+            return await after_async(ctx, arguments, await cast("Awaitable[object]", act(ctx, arguments)))
+
+        return replace(self, call=whole_async)
 
 
 @dataclass(frozen=True, slots=True)

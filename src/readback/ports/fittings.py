@@ -8,9 +8,10 @@ rendered from the contract's templates and checked; nothing in it is evaluated a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
+from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.reading import Lookup, Reading
 
@@ -67,6 +68,32 @@ class ExecutorFitting(Protocol):
         ...
 
 
+class ToolFitting(Protocol):
+    """One tool of a server, called on an event loop."""
+
+    async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
+        """The raw result, whatever it says. Raises NotDispatchedError where provably nothing was written to the server;
+        whatever else it raises leaves open what the call did.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTerms:
+    """A server as a contract file names it. `key`: its name among `servers`; "" for the file's own `server`.
+
+    Either `command` or `url` is given. What is a reference is resolved by whoever starts it.
+    """
+
+    key: str
+    folder: str
+    command: tuple[str, ...] = ()
+    url: str | Reference = ""
+    env: Mapping[str, str | Reference] = field(default_factory=dict)
+    headers: Mapping[str, str | Reference] = field(default_factory=dict)
+    cwd: str | Reference = ""
+
+
 class Fittings(Protocol):
     """Makes fittings when a contract is loaded; a system is reached only when one is used.
 
@@ -77,3 +104,7 @@ class Fittings(Protocol):
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting: ...
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting: ...
+
+    def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:
+        """`server`: a name of the file's `servers`; "" for the server that the file's tools belong to."""
+        ...

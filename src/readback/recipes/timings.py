@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from readback.lifecycle.feedback import ContractFeedback
-from readback.lifecycle.spread import Spread
+from readback.lifecycle.feedback.spread import Spread
+from readback.lifecycle.feedback.tally import ContractFeedback
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
 from readback.sdk.measuring import feedback

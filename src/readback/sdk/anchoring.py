@@ -15,8 +15,8 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.domain.errors import StoreError
 from readback.ledger.fault import LogError
-from readback.lifecycle.anchor import hand_over
-from readback.lifecycle.attest import Authority
+from readback.lifecycle.evidence.attest import Authority
+from readback.lifecycle.sealing.anchor import hand_over
 from readback.ports.anchor import Anchor
 from readback.ports.log import AnchorMark
 from readback.ports.runtime import Runtime

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readback.bootstrap import approver_key, create_approver_key, verify_signature
-from readback.domain.approval import ApprovalToken, Approver, Decision, Policy
-from readback.lifecycle import countersign
+from readback.domain.approval.binding import ApprovalToken, Approver, Decision, Policy
 from readback.lifecycle.approve import Approvals
-from readback.lifecycle.countersign import ApprovalRequest
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.people import countersign
+from readback.lifecycle.people.countersign import ApprovalRequest
 from readback.lifecycle.steps import Answer, Step
 
 if TYPE_CHECKING:

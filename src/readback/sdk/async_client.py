@@ -8,22 +8,27 @@ from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
 
-from readback.domain.approval import Approver, Decision
-from readback.domain.belief import Belief, believe
+from readback.domain.approval.binding import Approver, Decision
+from readback.domain.belief.run import Belief, believe
 from readback.domain.claim import Claim, ClaimStatus
 from readback.domain.erasure import Erased
-from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.domain.grounding.citation import Citation
+from readback.domain.grounding.report import Fault, Ground, ReportCheck, judge, resolve
 from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
-from readback.domain.saga_outcome import SagaOutcome
+from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.subscriber import Subscriber
-from readback.lifecycle import attend, claim_person, review, saga_attend
+from readback.lifecycle import attend
+from readback.lifecycle.people import claims as claim_person
+from readback.lifecycle.people import review
+from readback.lifecycle.saga import attend as saga_attend
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, reviewing
+from readback.sdk import approving, claiming, erasing, grounding, reviewing
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.claiming import Upon
@@ -244,6 +249,39 @@ class AsyncReadback:
             frozen=chosen.frozen,
             older=chosen.older,
         )
+
+    async def check_report(self, text: str, run: str | None = None, *, every: bool = False) -> ReportCheck:
+        """Holds an agent's final report against the ledger: every citation has to resolve to a claim that stands and to
+        its evidence, and whatever is declared as done (`## Done`, `- [x]`, `Done:`) has to cite.
+
+        Only actions of the run count (this client's own where none is named; where that has none, all of the tenant).
+        `every`: all that does not stand under `## Open` has to cite. Look at `passed` and `faults` of what it returns.
+        Raises OversizeError for a report that is too large.
+        """
+        s, report = self._session, grounding.report_of(text)
+        named, resolved = grounding.run_of(s, run), dict[Citation, Fault | None]()
+        for action_id in report.action_ids:
+            fault = grounding.refusal(s, action_id, named)
+            ground = Ground(fault=fault) if fault else grounding.ground_of(s, await self.get(action_id))
+            resolved |= resolve(report, action_id, ground, s.scope.tenant)
+        return judge(report, resolved, run=named, every=every)
+
+    async def guard_report(self, text: str, run: str | None = None, *, every: bool = True) -> str:
+        """Stands between an agent and its user: the report as it is where `check_report` passes it; else the words of
+        the reporting vocabulary for what is known of the run. Where that cannot be told either, it says so.
+
+        As a rule everything has to cite that does not stand under `## Open`. Raises UsageError where no run is named.
+        """
+        named = grounding.run_of(self._session, run, needed=True)
+        try:
+            if (await self.check_report(text, named, every=every)).passed:
+                return text
+        except ReadbackError:
+            pass  # what cannot be checked is not passed on
+        try:
+            return (await self.belief(named)).message
+        except ReadbackError:
+            return grounding.CANNOT_TELL
 
     def review(self, id_or_stamp: str) -> ReviewPacket:
         """What there is to decide about an action: what was intended, asked for, answered and read, what differs, and

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from readback.domain.belief_entry import FrozenSubject, Group
+from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.errors import UsageError
 from readback.domain.outcome import Outcome
 from readback.domain.planning import PlanningCase, plan_next

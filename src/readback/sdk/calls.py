@@ -8,7 +8,6 @@ loop of their own thread, and are cancelled. Must not be imported by anything bu
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import signal
@@ -17,7 +16,10 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import get_ident, main_thread
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 SOON_SECONDS = 0.000_001
 """For an outer limit that has passed meanwhile: zero would switch the timer off."""
@@ -114,6 +116,8 @@ class Portal:
                 return inner.run(make, seconds)
             finally:
                 inner.close()
+        import asyncio  # a program without an event loop does not pay for it
+
         future = asyncio.run_coroutine_threadsafe(make(), self._running())
         try:
             return future.result(seconds)
@@ -125,6 +129,8 @@ class Portal:
             future.cancel()  # nothing, once it is done; else given up, or interrupted here
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -139,6 +145,8 @@ class Portal:
             self._loop = self._thread = None
         if loop is None or thread is None:
             return
+        import asyncio
+
         with contextlib.suppress(FutureTimeoutError):
             asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
         loop.call_soon_threadsafe(loop.stop)
@@ -149,6 +157,8 @@ class Portal:
 
 async def _finish() -> None:
     """Cancels every other task of this loop, and lets each end."""
+    import asyncio
+
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

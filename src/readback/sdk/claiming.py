@@ -1,6 +1,6 @@
 """What the clients and the command line share about claims: named, looked up, and what a person says of them.
 
-It reads through the session's store; what has to be recorded is handed to lifecycle.claim_person by whoever has a
+It reads through the session's store; what has to be recorded is handed to lifecycle.people.claims by whoever has a
 driver.
 """
 
@@ -22,8 +22,8 @@ from readback.domain.claim import (
 )
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
 from readback.domain.outcome import Outcome
-from readback.lifecycle.claim_person import ClaimOrder, unsigned
-from readback.lifecycle.claim_report import claim_of, claims_of
+from readback.lifecycle.claims.report import claim_of, claims_of
+from readback.lifecycle.people.claims import ClaimOrder, unsigned
 from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter
 from readback.sdk.reviewing import check_words, signer_of

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from readback.domain.context import Context
 from readback.lifecycle.execute import is_staged
@@ -49,49 +47,11 @@ from readback.sdk.driver_steps import (
     slices,
 )
 from readback.sdk.group_commit import GroupCommit, call_back, holding
+from readback.sdk.hand_threads import Errand, Threads
 
 T = TypeVar("T")
 US = 1_000_000
 THREADS_MAX: Final = 64
-
-
-class Errand:
-    """A sync call on its way into a thread: it is begun or dropped, never both."""
-
-    def __init__(self) -> None:
-        self.state = "waiting"
-        self.over = False
-
-
-class Threads:
-    """Room for so many sync calls at once. An errand that is dropped while it waits for room leaves at once."""
-
-    def __init__(self, room: int) -> None:
-        self._changed = threading.Condition()
-        self._room = room
-
-    def enter(self, errand: Errand) -> bool:
-        """False where it was dropped: it never begins."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._room > 0 or errand.state == "dropped")
-            if errand.state == "dropped":
-                return False
-            self._room -= 1
-            errand.state = "begun"
-            return True
-
-    def leave(self) -> None:
-        with self._changed:
-            self._room += 1
-            self._changed.notify()
-
-    def drop(self, errand: Errand) -> bool:
-        """True where it had not begun: it never will."""
-        with self._changed:
-            if errand.state == "waiting":
-                errand.state = "dropped"
-                self._changed.notify_all()
-            return errand.state == "dropped"
 
 
 class AsyncDriver:
@@ -101,7 +61,6 @@ class AsyncDriver:
         self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
         self._threads = Threads(THREADS_MAX)
-        self._errands: WeakKeyDictionary[threading.Thread, Errand] = WeakKeyDictionary()
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until `give_up_us`, when it would have to wait longer.
@@ -220,31 +179,23 @@ class AsyncDriver:
             if not future.done():
                 future.set_result(called)
             elif is_staged(called.value):  # Given up just now; dropping it may take a while.
-                late = threading.Thread(target=drop_late, args=(called,), name="readback-call", daemon=True)
-                self._errands[late] = errand
-                late.start()
+                self._threads.beside(lambda: drop_late(called))
 
-        def work() -> None:
-            if not self._threads.enter(errand):
-                return
-            try:
-                started = runtime.now_us()
-                if not_after_us is not None and started > not_after_us:
-                    called = ended(Ending.NOT_MADE, started, started)
-                else:
-                    called = _called(lambda: context.run(call), runtime, started)
-            finally:
-                self._threads.leave()
+        def work() -> bool:
+            started = runtime.now_us()
+            if not_after_us is not None and started > not_after_us:
+                called = ended(Ending.NOT_MADE, started, started)
+            else:
+                called = _called(lambda: context.run(call), runtime, started)
             errand.over = True
             if future.done():
                 drop_late(called)
-            else:
-                call_back(loop, settle, called)
+                return False
+            call_back(loop, settle, called)
+            return True
 
-        thread = threading.Thread(target=work, name="readback-call", daemon=True)
-        self._errands[thread] = errand
         with holding(runtime):
-            thread.start()
+            self._threads.begin(errand, work)
             return await future
 
     async def _wait(self, step: Wait, give_up_us: int | None) -> bool:
@@ -267,9 +218,7 @@ class AsyncDriver:
     def close(self) -> None:
         """Ends the writer, and waits for threads whose call is over or never began; what still hangs is left behind."""
         self._commit.close()
-        for thread, errand in list(self._errands.items()):
-            if errand.over or errand.state == "dropped":
-                thread.join()
+        self._threads.close()
 
 
 def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Called:

@@ -6,7 +6,7 @@ an attempt that is durable.
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import sys
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any, TypeVar, cast
 
@@ -131,7 +131,7 @@ class SyncDriver:
         except GivenUp:
             return ended(Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
-            if isinstance(error, Exception | CancelledError):
+            if isinstance(error, Exception) or _is_cancelled_task(error):
                 return raised(error, started, now())
             return interrupted(error, started, now())
         return Called(Ending.RETURNED, value, None, started, now())
@@ -156,3 +156,9 @@ class SyncDriver:
     def close(self) -> None:
         """Leaves no thread behind."""
         self._portal.close()
+
+
+def _is_cancelled_task(error: BaseException) -> bool:
+    """A cancelled task of the tool's own, which is its answer. Nobody raises one who has not imported asyncio."""
+    loaded = sys.modules.get("asyncio")
+    return loaded is not None and isinstance(error, loaded.CancelledError)

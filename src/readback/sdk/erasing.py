@@ -11,8 +11,8 @@ from datetime import datetime
 from readback.canon.limits import MESSAGE_MAX_BYTES
 from readback.domain.erasure import Erased, Erasing
 from readback.domain.errors import OversizeError, UsageError
-from readback.lifecycle import erase as eraser
-from readback.lifecycle.audit import nobody
+from readback.lifecycle.audit.ledger import nobody
+from readback.lifecycle.keeping import erase as eraser
 from readback.sdk.session import US, Session, check_id
 
 
@@ -27,7 +27,7 @@ def erase(
     everything: bool = False,
     progress: Callable[[int], None] = nobody,
 ) -> Erased:
-    """Carries it out. Raises UsageError for what is no order, and what `lifecycle.erase` raises."""
+    """Carries it out. Raises UsageError for what is no order, and what `lifecycle.keeping.erase` raises."""
     session.check_open()
     check_id("who", who, UsageError)
     if not reason.strip():

@@ -15,6 +15,7 @@ from readback.canon import Json
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.assembly import Loaded, load_files
 from readback.contracts.files.contract import FileContract
+from readback.contracts.files.tools import Toolbox
 from readback.contracts.problems import did_you_mean
 from readback.contracts.twins import Twin
 from readback.domain.contract import Contract
@@ -40,7 +41,7 @@ class FileAction:
         self.__name__ = written.name
         self.__doc__ = written.description or None
 
-    def __call__(self, **arguments: object) -> Proposal:
+    def __call__(self, /, **arguments: object) -> Proposal:
         """Proposes. Raises ArgumentError, OversizeError; UsageError for a tool that cannot be called from here."""
         if self.written.uncallable:
             raise UsageError(
@@ -142,23 +143,31 @@ class ContractFiles(Mapping[str, FileAction]):
 def contract_files(
     *paths: str | os.PathLike[str],
     tools: Mapping[str, object] | None = None,
+    others: Mapping[str, Mapping[str, object]] | None = None,
     fittings: Fittings | None = None,
     pins: Mapping[str, str] | None = None,
 ) -> ContractFiles:
     """The actions of these files, all checked. Raises ContractFileError with every fault of every file, SettingsError.
 
-    `tools`: argument schemas of a server's tools, where they are known; they win over the files' own. `fittings`: other
-    systems than the built-in ones. `pins`: the SHA-256 that files have to have, by absolute path.
+    `tools`: the tools of the files' own server as it lists them, by name, where they are known: whole definitions, or
+    their argument schemas alone. `others`: the same of the `servers` that the files name. `fittings`: other systems
+    than the built-in ones. `pins`: the SHA-256 that files have to have, by absolute path.
     """
-    return ContractFiles(loaded_files(paths, tools=tools, fittings=fittings, pins=pins).sound())
+    return ContractFiles(loaded_files(paths, tools=tools, others=others, fittings=fittings, pins=pins).sound())
 
 
 def loaded_files(
     paths: Iterable[str | os.PathLike[str]],
     *,
     tools: Mapping[str, object] | None = None,
+    others: Mapping[str, Mapping[str, object]] | None = None,
     fittings: Fittings | None = None,
     pins: Mapping[str, str] | None = None,
+    toolbox: Toolbox | None = None,
 ) -> Loaded:
-    """The same with its faults, for whoever tells them. Raises SettingsError for a file that cannot be read."""
-    return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInFittings(), pins=pins, tools=tools)
+    """The same with its faults, for whoever tells them. Raises SettingsError for a file that cannot be read.
+
+    `toolbox`: in place of `tools` and `others`, where several files have servers of their own.
+    """
+    toolbox = toolbox or Toolbox(tools, others or {})
+    return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInFittings(), pins=pins, toolbox=toolbox)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import readback.bootstrap as bootstrap
 from readback.canon import Json
 from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError
 from readback.ports.fittings import Given
 from readback.sdk.fitted_settings import Settled
 from readback.sdk.fitted_sources import addressed, below, bound, connection, headers_of
@@ -119,4 +120,15 @@ def _command(settled: Settled, ctx: Context, given: Given) -> object:
     return settled.without(answer)
 
 
-EXECUTORS: Final[Mapping[str, Act]] = {"http": _http, "sql": _sql, "smtp": _smtp, "file": _file, "command": _command}
+def _agent(settled: Settled, ctx: Context, given: Given) -> object:
+    raise NotDispatchedError(f"{settled.name!r} was not called: it is a tool of a coding agent, which calls it itself.")
+
+
+EXECUTORS: Final[Mapping[str, Act]] = {
+    "http": _http,
+    "sql": _sql,
+    "smtp": _smtp,
+    "file": _file,
+    "command": _command,
+    "agent": _agent,
+}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
+from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.domain.reading import Lookup, Presence, Reading
@@ -62,10 +63,65 @@ def _file(settled: Settled) -> Any:
     return bootstrap.FileSource(settled.name, settled.path("root"))
 
 
+def resolved(base: str, path: str) -> str:
+    """A path as programs take it that have `base` as their folder: `~`, `.` and `..` by their text, links not yet."""
+    import os
+
+    return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+
+
 def _read_file(settled: Settled, ctx: Context, given: Given) -> Reading:
-    found = getattr(_file(settled), settled.get("show", "stat"))(below(settled.path("root"), str(given["path"])))
+    files, show = _file(settled), settled.get("show", "stat")
+    inside = _inside(settled, given["path"])
+    more = (_matching(given), settled.some("by")) if show == "lines" else ((), {})
+    found = getattr(files, show)(inside, *more[0], **more[1])
     assert isinstance(found, Reading)
-    return found
+    also = given.get("also")
+    if isinstance(also, dict) and isinstance(found.value, dict):
+        found = _with_others(settled, files, found, {str(name): _inside(settled, path) for name, path in also.items()})
+    return found if settled.get("times", True) else _timeless(found)
+
+
+def _inside(settled: Settled, path: object) -> str:
+    """A path below the root, without it."""
+    whole, root = str(path), settled.path("root")
+    if settled.get("base") is not None:
+        whole = resolved(settled.path("base"), whole)
+    return "." if whole in (root, root.rstrip("/")) else below(root, whole)
+
+
+def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[str, str]) -> Reading:
+    """With what lies at other paths, a folder with its manifest; all of it is seen, or nothing is told."""
+    shown: dict[str, Json] = {}
+    for name, path in others.items():
+        other: Reading = files.stat(path)
+        if isinstance(other.value, dict) and other.value.get("kind") == "directory":
+            other = files.tree(path)
+        if other.presence not in (Presence.PRESENT, Presence.ABSENT) or not other.complete:
+            return other
+        value = _timeless(other).value
+        shown[name] = {key: each for key, each in value.items() if key != "path"} if isinstance(value, dict) else None
+    assert isinstance(found.value, dict)
+    return replace(found, value={**found.value, "also": shown})
+
+
+def _matching(given: Given) -> list[Any]:
+    """What lines are held against; lists in the list count as what they hold. Raises ReaderTypeError."""
+    if "match" not in given:
+        return []
+    match = given["match"] if isinstance(given["match"], list) else [given["match"]]
+    flat = [one for each in match for one in (each if isinstance(each, list) else [each])]
+    if not all(isinstance(each, dict) for each in flat):
+        raise ReaderTypeError("`match` comes to no list of objects.")
+    return [flat]
+
+
+def _timeless(found: Reading) -> Reading:
+    """Without what a write of the same bytes changes too."""
+    value = found.value
+    if isinstance(value, dict):
+        value = {key: each for key, each in value.items() if key != "mtime_us"}
+    return replace(found, value=value, version=None)
 
 
 # --- databases ---
@@ -132,6 +188,16 @@ def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:
     if word in settled.get("landed", []):
         return Lookup.landed(found.value)
     return Lookup.failed(str(word)) if word in settled.get("failed", []) else Lookup.pending()
+
+
+def _tables(settled: Settled) -> Any:
+    return bootstrap.TablesSource(settled.name, settled.path("database"), timeout_s=settled.timeout_s)
+
+
+def _read_tables(settled: Settled, ctx: Context, given: Given) -> Reading:
+    found = _tables(settled).state(str(given.get("foresee", "")))
+    assert isinstance(found, Reading)
+    return found
 
 
 # --- services ---
@@ -252,12 +318,23 @@ def _ping_s3(settled: Settled) -> None:
 # --- repositories ---
 
 
-def _git(settled: Settled) -> Any:
-    return bootstrap.GitSource(settled.name, settled.path("repository"), timeout_s=settled.timeout_s)
+def _git(settled: Settled, at: str = "") -> Any:
+    return bootstrap.GitSource(settled.name, at or settled.path("repository"), timeout_s=settled.timeout_s)
+
+
+def _repository(settled: Settled, at: object) -> str:
+    """The repository that a call names: the one of the settings, or one below it. Raises SandboxEscapeError."""
+    import os
+
+    root = os.path.realpath(settled.path("repository"))
+    found = os.path.realpath(resolved(settled.folder, str(at)))
+    if found != root and not found.startswith(root.rstrip("/") + "/"):
+        raise SandboxEscapeError(f"{str(at)!r:.200} is no repository within {settled.name!r}.")
+    return found
 
 
 def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
-    git = _git(settled)
+    git = _git(settled, _repository(settled, given["at"]) if "at" in given else "")
     branch, path = str(given.get("branch", "")), str(given.get("path", ""))
     match settled.get("show", "commit"):
         case "blob":
@@ -266,6 +343,11 @@ def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
             found = git.index(path)
         case "head":
             found = git.head()
+        case "status":
+            paths = given.get("paths", [])
+            if not isinstance(paths, list) or not all(isinstance(each, str) and each for each in paths):
+                raise ReaderTypeError("`paths` comes to no list of texts.")
+            found = git.status(paths, revision=str(given.get("revision", "")))
         case "remote":
             found = git.remote(str(settled.get("remote")), branch)
         case _:
@@ -307,6 +389,7 @@ def _lookup_command(settled: Settled, ctx: Context, given: Given) -> Lookup:
 SOURCES: Final[Mapping[str, Row]] = {
     "file": Row(_read_file, lambda settled: _file(settled).ping()),
     "sql": Row(_read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql),
+    "tables": Row(_read_tables, lambda settled: _tables(settled).ping()),
     "http": Row(_read_http, _ping_http, _find_http, _lookup_http),
     "imap": Row(_read_imap, lambda settled: _imap(settled).ping(), _find_imap),
     "s3": Row(_read_s3, _ping_s3, _find_s3),

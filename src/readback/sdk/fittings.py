@@ -13,8 +13,9 @@ from typing import TypeVar
 from readback.canon import ReadbackError
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, SettingsError, ToolError, VerifierError
+from readback.domain.errors.files import FittingError
 from readback.domain.reading import Lookup, Reading
-from readback.ports.fittings import ExecutorFitting, Fixed, Given, SourceFitting
+from readback.ports.fittings import ExecutorFitting, Fixed, Given, SourceFitting, ToolFitting
 from readback.sdk.fitted_executors import EXECUTORS
 from readback.sdk.fitted_settings import Settled
 from readback.sdk.fitted_sources import SOURCES
@@ -72,6 +73,10 @@ class BuiltInFittings:
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
         return FittedExecutor(kind, lambda: Settled(name, fixed, folder, timeout_us))
+
+    def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:
+        """Raises FittingError: no server runs here."""
+        raise FittingError(f"The tool {name!r} is called through a gateway.", remedy="Run it behind `readback mcp`.")
 
     @property
     def kinds(self) -> tuple[Collection[str], Collection[str]]:

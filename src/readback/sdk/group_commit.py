@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, Final
 
 from readback.ports.runtime import Runtime
@@ -16,6 +17,8 @@ from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.ports.store_rules import closed_error
 
 BATCH_MAX: Final = 256
+MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
+"""How long an append of this task may wait for others to share their commit: for what nobody waits for."""
 
 Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
 
@@ -41,6 +44,8 @@ class GroupCommit:
         self._runtime = runtime
         self._queue: list[Waiting] = []
         self._busy = False
+        self._patient = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="readback-writer")
         self.active = 0
 
@@ -49,17 +54,30 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         future = Standing(loop=loop)
         self._queue.append((append, future))
+        may_wait_s = MAY_WAIT_S.get()
+        if may_wait_s:
+            self._patient += 1
+        if not may_wait_s:
+            self._begin(loop)
+        elif self._timer is None and not self._busy:
+            self._timer = loop.call_later(may_wait_s, self._begin, loop)
+        return future
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not self._busy:
             self._busy = True
             loop.call_soon(loop.call_soon, self._commit, loop)  # whoever is ready in this turn comes along
-        return future
 
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
         if not batch:
             self._busy = False
             return
-        if self.active <= 1:
+        patient, self._patient = self._patient, 0
+        if self.active - patient <= 1:
             self._settle(loop, batch, _carried_out(self._store, batch))
             return
         stack = contextlib.ExitStack()

@@ -5,7 +5,7 @@ It reads the entries of the client's own tenant, in one streaming pass, and writ
 
 from __future__ import annotations
 
-from readback.lifecycle.feedback import Feedback, feedback_of
+from readback.lifecycle.feedback.tally import Feedback, feedback_of
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
+from readback.contracts.files.made_up import MADE_UP, made_up
+from readback.contracts.files.spec import Spec
 from readback.domain.context import Context
+from readback.domain.errors import SandboxEscapeError
 from readback.domain.reading import Presence
-
-MADE_UP: Final = "readback-check-7f3a9c41"
-MADE_UP_NUMBER: Final = 2_147_480_711
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,15 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
     def told(sound: bool, word: str, said: str) -> Probe:
         return Probe(contract.name, each.reader.name, sound, word, said)
 
+    if each.fitting is None:
+        said = "It is a tool of a server: it is looked for where a server is given, and is not called."
+        return told(True, "uncalled", said)
     try:
         each.fitting.ping()
         given = each.spec.given(values_of(contract.predicates, context, arguments))
         found = each.fitting.read(context, given)
+    except SandboxEscapeError:
+        return told(True, "refused", "It is reached, and refuses a target that lies outside of what it reads.")
     except ReadbackError as error:
         return told(False, "failed", error.message)
     except (OSError, ImportError) as error:
@@ -53,6 +57,8 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
     match found.presence:
         case Presence.ABSENT:
             return told(True, "absent", "It is reached, and shows nothing for a target that does not exist.")
+        case Presence.PRESENT if _shows_a_whole(each.spec):
+            return told(True, "present", "It is reached, and shows the whole in which a target would be.")
         case Presence.PRESENT if each.spec.names:
             return told(False, "present", "It shows something for a target that does not exist: it reads another one.")
         case Presence.PRESENT:
@@ -63,37 +69,7 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
             return told(False, "unavailable", found.detail)
 
 
-def made_up(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """Arguments that fit their types, and name nothing that there is."""
-    properties = schema.get("properties")
-    shapes = properties if isinstance(properties, dict) else {}
-    return {name: _value(shape) for name, shape in shapes.items()}
-
-
-def _value(shape: Json) -> Json:
-    if not isinstance(shape, dict):
-        return MADE_UP
-    for key in ("anyOf", "oneOf"):
-        options = shape.get(key)
-        if isinstance(options, list) and options:
-            return _value(options[0])
-    constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
-    if isinstance(constants, list) and constants:
-        return constants[0]
-    kinds = shape.get("type", "string")
-    several = kinds if isinstance(kinds, list) else [kinds]
-    kind = next((each for each in _MADE_UP if each in several), "string")
-    length = shape.get("maxLength")
-    made = _MADE_UP[kind]
-    return made[:length] if isinstance(made, str) and isinstance(length, int) else made
-
-
-_MADE_UP: Final[Mapping[str, Json]] = {
-    "string": MADE_UP,
-    "integer": MADE_UP_NUMBER,
-    "number": MADE_UP_NUMBER,
-    "boolean": False,
-    "array": [],
-    "object": {},
-    "null": None,
-}
+def _shows_a_whole(spec: Spec) -> bool:
+    """What it is asked chooses what is shown of an object, and not the object."""
+    shows = spec.kind == "tables" or (spec.kind, spec.fixed.get("show")) in (("file", "lines"), ("git", "status"))
+    return shows or (spec.kind == "file" and "also" in spec.asked)

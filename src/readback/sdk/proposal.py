@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
-from readback.domain.saga import Reference
+from readback.domain.saga.fold import Reference
 from readback.lifecycle.plan import Plan, Request
 from readback.sdk.step import SagaStep, names_of
 

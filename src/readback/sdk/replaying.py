@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 
 from readback.canon import Json
 from readback.contracts.recorded import recorded_plan
-from readback.domain.errors_record import BundleError
-from readback.domain.recovery import RecoveryTable
+from readback.domain.errors.record import BundleError
+from readback.domain.recovery.table import RecoveryTable
 from readback.domain.replayed import Replayed
-from readback.lifecycle.bundle import Bundle, open_bundle
 from readback.lifecycle.plan import Plan
-from readback.lifecycle.replay import replay
+from readback.lifecycle.record.bundle import Bundle, open_bundle
+from readback.lifecycle.replay.action import replay
 from readback.ports.predicates import PredicateEngine
 
 PlanOf = Callable[[str], Plan | None]

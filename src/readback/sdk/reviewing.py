@@ -1,6 +1,6 @@
 """What the clients and the command line share about reviews and freezes: orders made, signatures checked, packets read.
 
-It reads through the session's store; what has to be recorded is handed to lifecycle.review by whoever has a driver.
+It reads through the session's store; what has to be recorded is handed to lifecycle.people by whoever has a driver.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
-from readback.domain.approval import SIGNATURE_BYTES, is_principal
+from readback.domain.approval.binding import SIGNATURE_BYTES, is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.packet import ReviewPacket
 from readback.domain.review import Decision, lift_bytes, resolution_bytes
-from readback.lifecycle import review, saga_review
-from readback.lifecycle.review import Order, needs_signature
-from readback.lifecycle.review_packet import packet
-from readback.lifecycle.saga_review import saga_packet
+from readback.lifecycle.people import review
+from readback.lifecycle.people.packet import packet
+from readback.lifecycle.people.review import Order, needs_signature
+from readback.lifecycle.saga import review as saga_review
+from readback.lifecycle.saga.review import saga_packet
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjection

@@ -17,8 +17,8 @@ from readback.canon import ReadbackError
 from readback.domain.cadence import Cadence
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from readback.ledger.fault import LogCutError
-from readback.lifecycle.attest import Authority
-from readback.lifecycle.seal import seal
+from readback.lifecycle.evidence.attest import Authority
+from readback.lifecycle.sealing.seal import seal
 from readback.ports.runtime import Runtime
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore

@@ -18,9 +18,9 @@ from readback.domain.outcome import Outcome
 from readback.domain.verdict import Level
 from readback.ledger.note import parse_key
 from readback.ledger.rotation import ROTATIONS_MAX_BYTES
-from readback.lifecycle.attest import Authority, key_of
-from readback.lifecycle.confirm import is_confirmed
-from readback.lifecycle.rotate import following
+from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.keeping.rotate import following
+from readback.lifecycle.sealing.confirm import is_confirmed
 from readback.ports.anchor import Anchor
 from readback.ports.runtime import Runtime
 from readback.ports.signer import LogSigner

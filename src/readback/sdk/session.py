@@ -19,7 +19,7 @@ from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
-from readback.domain.approval import Approver
+from readback.domain.approval.binding import Approver
 from readback.domain.errors import (
     InputError,
     NotFoundError,
@@ -33,13 +33,14 @@ from readback.domain.errors import (
 )
 from readback.domain.limits import TenantLimits, in_force
 from readback.domain.outcome import Outcome
-from readback.domain.saga import KIND
+from readback.domain.saga.fold import KIND
 from readback.domain.subscriber import Subscriber
-from readback.lifecycle import attend, saga_attend
+from readback.lifecycle import attend
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.resume import fold
-from readback.lifecycle.saga_begin import SagaRequest
+from readback.lifecycle.saga import attend as saga_attend
+from readback.lifecycle.saga.begin import SagaRequest
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
@@ -57,6 +58,7 @@ US: Final = 1_000_000
 DUE_PAGE: Final = 256
 Due: TypeAlias = Callable[[LedgerStore, int, int], list[str]]
 """Asks a store what is due at a time, and for how many at most."""
+VERSIONS_MAX: Final = 4_096
 WAIT_SECONDS_MAX: Final = 100 * 365 * 24 * 3600
 
 
@@ -69,6 +71,8 @@ class Session:
     scope: Scope
     engine: Engine = field(default_factory=Engine)
     plans: dict[str, Plan] = field(default_factory=dict)
+    versions: dict[str, Plan] = field(default_factory=dict)
+    """Plans by their hash: an action keeps the contract that it began with, also where a newer one was loaded."""
     closed: bool = False
     telling: Telling = NOBODY
     """Who is told what the ledger says."""
@@ -147,13 +151,23 @@ class Session:
 
     def know(self, plan: Plan) -> None:
         """Remembers a plan by name, so that an action of it can be gone on with."""
-        self.plans[plan.contract.name] = plan
+        name = plan.contract.name
+        if self.plans.get(name) is not plan:
+            self._keep(plan)
+        self.plans[name] = plan
         if plan.compensation is not None:
             self.know(plan.compensation)
 
+    def _keep(self, plan: Plan) -> None:
+        """Its version, as the newest; of too many the oldest is let go, and its actions go to review."""
+        self.versions.pop(plan.contract.hash, None)
+        self.versions[plan.contract.hash] = plan
+        while len(self.versions) > VERSIONS_MAX:
+            del self.versions[next(iter(self.versions))]
+
     def plan_of(self, name: str) -> Plan | None:
-        """The plan of a contract that was declared or run here."""
-        return self.plans.get(name)
+        """The plan of a contract that was declared or run here, by its name, or a version of it by its hash."""
+        return self.plans.get(name) or self.versions.get(name)
 
     def request(
         self,

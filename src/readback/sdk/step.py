@@ -11,9 +11,9 @@ from typing import Any, NoReturn, Protocol
 
 from readback.canon import Json
 from readback.domain.errors import HonestyError, ProposalError
-from readback.domain.saga import Reference
+from readback.domain.saga.fold import Reference
 from readback.lifecycle.plan import Plan
-from readback.lifecycle.saga_begin import StepRequest
+from readback.lifecycle.saga.begin import StepRequest
 
 
 class Planned(Protocol):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SmtpExecutor,
         SqlExecutor,
         SqlSource,
+        TablesSource,
     )
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SmtpExecutor",
     "SqlExecutor",
     "SqlSource",
+    "TablesSource",
 ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from readback.config import Settings
-from readback.domain.recovery import DEFAULT_TABLE, RecoveryTable
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 
 TableLike = str | PathLike[str] | RecoveryTable
 """A recovery table, or the path of the YAML file that holds it."""

@@ -18,7 +18,7 @@ from readback.canon import Json
 from readback.contracts.twins import Drillable, Twin, safe_twin
 from readback.domain.context import Context
 from readback.domain.contract import Contract
-from readback.domain.errors_drill import (
+from readback.domain.errors.drill import (
     AnswersDifferError,
     DoubledEffectError,
     DrillRefusedError,

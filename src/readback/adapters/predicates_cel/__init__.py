@@ -13,7 +13,9 @@ Where it differs from the language's own definition, on purpose:
   and an evaluation whose estimated cost is too high is not begun: iterations times the size of what is read
   in each, and the square of what `map` and `filter` go through (the library copies its list in each step).
   The library itself stops at 10,000 iterations and 32 levels.
-* Added: `sha256(text or bytes)`, `dec_eq(a, b)` and `dec_cmp(a, b)` on exact decimals.
+* Added: `sha256(text or bytes)`, `dec_eq(a, b)` and `dec_cmp(a, b)` on exact decimals, `contains_all(list, parts)`,
+  `contains_any(list, parts)`,
+  `edited(text, [[old, new], ...])`.
 """
 
 from __future__ import annotations

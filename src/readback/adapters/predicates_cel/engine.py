@@ -8,7 +8,17 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from readback.adapters.predicates_cel.functions import dec_cmp, dec_eq, differ, kind_name, same, sha256
+from readback.adapters.predicates_cel.editing import edited
+from readback.adapters.predicates_cel.functions import (
+    contains_all,
+    contains_any,
+    dec_cmp,
+    dec_eq,
+    differ,
+    kind_name,
+    same,
+    sha256,
+)
 from readback.adapters.predicates_cel.messages import failure, refusal, refused
 from readback.adapters.predicates_cel.plain import holds_nul, plainly
 from readback.adapters.predicates_cel.text import Scan, Size, bounded, measure, work
@@ -192,6 +202,9 @@ def _environments() -> _Environments:
         _function("sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]),
         _function("dec_eq", kinds.BOOL, dec_eq, two),
         _function("dec_cmp", kinds.INT, dec_cmp, two),
+        _function("contains_all", kinds.BOOL, contains_all, two),
+        _function("contains_any", kinds.BOOL, contains_any, two),
+        _function("edited", kinds.DYN, edited, two),
     ]
     equality = [
         _function("_==_", kinds.BOOL, same, two),

@@ -79,6 +79,28 @@ def differ(one: Any, other: Any) -> bool:
     return not same(one, other)
 
 
+def contains_all(whole: object, parts: object) -> bool:
+    """Whether each part is in the whole, equal and of its kind."""
+    texts, others, wanted = _apart(whole, parts)
+    return all(part in texts if type(part) is str else _in(others, part) for part in wanted)
+
+
+def contains_any(whole: object, parts: object) -> bool:
+    """Whether one part at least is in the whole, equal and of its kind."""
+    texts, others, wanted = _apart(whole, parts)
+    return any(part in texts if type(part) is str else _in(others, part) for part in wanted)
+
+
+def _apart(whole: object, parts: object) -> tuple[set[object], list[object], list[object]]:
+    if not isinstance(whole, list) or not isinstance(parts, list):
+        raise WrongKindError(f"two lists are taken, not {kind_name(whole)} and {kind_name(parts)}")
+    return {each for each in whole if type(each) is str}, [each for each in whole if type(each) is not str], parts
+
+
+def _in(whole: list[object], part: object) -> bool:
+    return any(kind_name(each) == kind_name(part) and same(each, part) for each in whole)
+
+
 def sha256(data: object) -> str:
     if isinstance(data, str):
         return sha256_hex(data.encode())

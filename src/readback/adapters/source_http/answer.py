@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from readback.canon import CanonError, Json, parse_json
+from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
 from readback.domain.reading import Reading
 
@@ -98,17 +99,5 @@ def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Readin
 
 
 def pointed(name: str, body: Json, pointer: str) -> Json:
-    """What a JSON pointer (RFC 6901) points at. Raises ReaderTypeError where there is nothing."""
-    found = body
-    steps = pointer.split("/")
-    if steps[0]:
-        raise ReaderTypeError(f"{pointer!r} is no JSON pointer: it begins with a slash.")
-    for step in steps[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and key in found:
-            found = found[key]
-        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-            found = found[int(key)]
-        else:
-            raise ReaderTypeError(f"Source {name!r} sent nothing at {pointer!r}.")
-    return found
+    """What a JSON pointer points at. Raises ReaderTypeError where there is nothing."""
+    return json_pointer.pointed(body, pointer, f"Source {name!r} sent nothing at {pointer!r}.")

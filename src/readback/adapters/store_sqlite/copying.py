@@ -1,7 +1,7 @@
 """Copies of a ledger's file: one taken while others write, and one put where a ledger is to stand.
 
 Called by `bootstrap`. A copy appears under its name whole and on the disk, or not at all, and never in place of
-anything. It checks nothing of what a ledger says: lifecycle.restore does, on the copy that is then put in place.
+anything. It checks nothing of what a ledger says: lifecycle.keeping.restore does, on the copy that is then put there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import apsw
 
 from readback.adapters.store_sqlite.opening import Opening
 from readback.domain.errors import StoreError
-from readback.domain.errors_erasure import BackupError, RestoreError
+from readback.domain.errors.erasure import BackupError, RestoreError
 
 PAGES_AT_ONCE: Final = 1_024
 """4 MB between two words on progress."""

@@ -6,7 +6,6 @@ keeps.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -23,7 +22,6 @@ ACTIONS_A_PIECE: Final = 128
 BODY_AT_ONCE_MAX: Final = 65_536
 """Larger evidence is fetched by itself, so that what is at hand stays small."""
 
-_HEX: Final = re.compile("(?:[0-9a-f]{2})+")
 _ENTRIES: Final = "SELECT seq, envelope, leaf FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
 _TILE: Final = "SELECT hashes FROM tile WHERE level = ? AND place = ?"
 _TILES: Final = "SELECT level, place, hashes FROM tile WHERE (level, place) > (?, ?) ORDER BY level, place LIMIT ?"
@@ -99,6 +97,15 @@ _EVENTS_OF: Final = rows.statement(
 )
 
 
+def _raw(digest: str) -> bytes | None:
+    """The bytes of a digest; None for what is none."""
+    try:
+        raw = bytes.fromhex(digest)
+    except ValueError:
+        return None
+    return raw if raw.hex() == digest else None  # capitals and blanks are another name, which nothing has
+
+
 class SealedQueries:
     """The sealed half of the store port. `_many_rows` and `_submit` are the store's."""
 
@@ -124,7 +131,7 @@ class SealedQueries:
             after = last
 
     def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-        raw = [bytes.fromhex(digest) for digest in digests if _HEX.fullmatch(digest)]
+        raw = [found for found in map(_raw, digests) if found is not None]
         found = self._of_tenant(_BODIES, tenant, raw)
         return {cast("bytes", row[0]).hex(): cast("tuple[str, bytes]", row[1:]) for row in found}
 

@@ -16,11 +16,11 @@ from readback.commands.counting import undisturbed
 from readback.ledger.checkpoint import Checkpoint, sign_checkpoint
 from readback.ledger.frontier import Frontier
 from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.attest import Authority, export, grow, key_of, prove_now
-from readback.lifecycle.attest_sealed import prove_sealed
-from readback.lifecycle.audit import audit
-from readback.lifecycle.audit_export import audit_export
-from readback.lifecycle.seal import seal_all
+from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.evidence.attest import Authority, export, grow, key_of, prove_now
+from readback.lifecycle.evidence.exported import audit_export
+from readback.lifecycle.evidence.sealed import prove_sealed
+from readback.lifecycle.sealing.seal import seal_all
 from readback.ports.log import SealedHead
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore, StoredEvent

@@ -1,8 +1,8 @@
 """`readback demo`: the main job, on real local systems, some of which lie.
 
-Called by the command line. Starts the systems, lets the agent work through its morning and book its trips, asks the
-systems what is true, and holds that against what was told. Exit code 0 only where Readback told no lie, missed no
-truth, doubled nothing and left no trip half booked.
+Called by the command line. Starts the systems, lets the agent work through its morning, hand a task to a delegate and
+book its trips, asks the systems what is true, and holds that against what was told. Exit code 0 only where Readback
+told no lie, missed no truth, doubled nothing and left neither a trip half booked nor the delegate's task undone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pathlib import Path
 
 from readback import AsyncReadback, bootstrap
 from readback.commands.demo.agent import Agent, Done
+from readback.commands.demo.delegated import delegate
+from readback.commands.demo.delegated_table import show_attempts
+from readback.commands.demo.delegated_tally import attempts_as_json, count_attempts, reckon_attempts
 from readback.commands.demo.desk import AGENT, TENANT, Addresses, desk
 from readback.commands.demo.overheard import all_heard
 from readback.commands.demo.progress import Progress
@@ -34,7 +37,7 @@ from readback.commands.demo.trip_tally import count_trips, reckon_trips, trips_a
 from readback.commands.demo.worker import ACTIONS
 from readback.commands.terminal import print_json
 from readback.domain.errors import SettingsError
-from readback.lifecycle.audit import AuditReport, Fault, audit
+from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
@@ -59,21 +62,26 @@ def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
             addresses = addresses_of(systems)
             with _connected(systems, addresses):
                 done = asyncio.run(_morning(systems, addresses, ledger, progress))
+                sent = asyncio.run(delegate(ledger, systems, progress))
                 booked = asyncio.run(_trips(systems, ledger, progress))
             heard = all_heard(Path(addresses.overheard))
             report = check(ledger)
             rows = reckon(done, systems.truth, heard)
             totals = count(rows, systems.truth, heard, ledger_ok=report.ok)
+            attempts = reckon_attempts(sent, heard)
+            attempt_totals = count_attempts(attempts)
             trips = reckon_trips(booked, systems.trip_truth, heard)
             trip_totals = count_trips(trips)
     finally:
         progress.close()
     if as_json:
-        print_json({**told_as_json(rows, totals), **trips_as_json(trips, trip_totals)})
+        chapters = (told_as_json(rows, totals), trips_as_json(trips, trip_totals))
+        print_json({**chapters[0], **chapters[1], **attempts_as_json(attempts, attempt_totals)})
     else:
         show_trips(trips, trip_totals)
+        show_attempts(attempts, attempt_totals)
         show(rows, totals, ledger, report.events)
-    return 0 if totals.good and trip_totals.good else 1
+    return 0 if totals.good and trip_totals.good and attempt_totals.good else 1
 
 
 @contextmanager

@@ -66,6 +66,11 @@ class Progress:
             mark, style, f"trip to {case.trip}", outcome.message, f"{case.where}: {case.words}" if case.where else ""
         )
 
+    def attempt(self, number: int, prompt: str, outcome: Outcome) -> None:
+        """One attempt of a delegate: the words that may be told of it, and what it had been told."""
+        mark, style = MARKS[mark_of(outcome)]
+        self._line(mark, style, f"attempt {number}", outcome.message, f"told: {prompt}")
+
     def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
         from rich.padding import Padding
         from rich.table import Table

@@ -139,7 +139,7 @@ def _row(done: Done, truth: Truth, heard: Sequence[Heard]) -> Row:
         tool_said=said(heard, called=outcome is not None and outcome.attempts > 0),
         fact=step.truth(truth),
         naive=naive.repeat(step.name) if phantom else naive.tell(step.name, heard),
-        readback=Told(_claim(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
+        readback=Told(claim_of(outcome), outcome.message if outcome is not None else NOT_ON_RECORD),
         state=outcome.state.value if outcome is not None else "",
         discrepancy=outcome.discrepancy.value if outcome is not None and outcome.discrepancy else "",
         review=outcome.review if outcome is not None else "",
@@ -147,7 +147,7 @@ def _row(done: Done, truth: Truth, heard: Sequence[Heard]) -> Row:
     )
 
 
-def _claim(outcome: Outcome | None) -> Claim:
+def claim_of(outcome: Outcome | None) -> Claim:
     """What the words of an outcome amount to."""
     if outcome is None:
         return Claim.FAILED

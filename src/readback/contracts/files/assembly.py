@@ -14,15 +14,18 @@ from re import compile as pattern
 from typing import Final
 
 from readback.canon import Json, sha256_hex
-from readback.contracts.files import embed
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
 from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
-from readback.contracts.files.spec import Findings, joined, reference_in
-from readback.contracts.files.words import API_VERSION, DOCUMENT_KEYS, KIND, SERVER_KEYS
+from readback.contracts.files.marks import tell_undecided
+from readback.contracts.files.servers import ServerReader
+from readback.contracts.files.spec import Findings, joined
+from readback.contracts.files.tools import Toolbox
+from readback.contracts.files.words import API_VERSION, DOCUMENT_KEYS, KIND
+from readback.contracts.packs import is_pack, pack_content
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, SettingsError
-from readback.domain.errors_files import ContractFileError
+from readback.domain.errors import SettingsError
+from readback.domain.errors.files import ContractFileError
 from readback.ports.fittings import Fittings
 from readback.ports.predicates import PredicateEngine
 
@@ -40,7 +43,6 @@ class Draft:
     findings: Findings = field(default_factory=Findings)
     contracts: dict[str, Entry] = field(default_factory=dict)
     overrides: dict[str, Written] = field(default_factory=dict)
-    server: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +92,23 @@ def load_files(
     fittings: Fittings,
     *,
     pins: Mapping[str, str] | None = None,
-    tools: Mapping[str, object] | None = None,
+    toolbox: Toolbox | None = None,
 ) -> Loaded:
     """All contracts of these files. Raises SettingsError for a file that cannot be read, or is not the pinned one.
 
-    `pins`: SHA-256 by absolute path. `tools`: the argument schemas of a server's tools, where they are known.
+    `pins`: SHA-256 by absolute path. `toolbox`: the tools of servers, where they are known.
     """
     named = list(dict.fromkeys(fspath(path) for path in paths))
     if len(named) > FILES_MAX:
         raise SettingsError(f"Over {FILES_MAX} contract files are named.", remedy="Put their contracts together.")
     drafts = [read_draft(path, (pins or {}).get(str(Path(path).absolute()), "")) for path in named]
-    return assembled(drafts, engine, fittings, tools or {})
+    return assembled(drafts, engine, fittings, toolbox or Toolbox())
 
 
 def read_draft(path: str, pin: str = "") -> Draft:
-    """One file from the disk. Raises SettingsError."""
+    """One file from the disk, or a pack of the package. Raises SettingsError."""
+    if is_pack(path):
+        return drafted(path, pack_content(path), ".")
     try:
         with open(path, "rb") as file:
             content = file.read(FILE_MAX_BYTES + 1)
@@ -121,9 +125,9 @@ def read_draft(path: str, pin: str = "") -> Draft:
     return drafted(path, content)
 
 
-def drafted(path: str, content: bytes) -> Draft:
+def drafted(path: str, content: bytes, folder: str = "") -> Draft:
     """The same of bytes that are at hand: form and top keys are checked, nothing is compiled."""
-    draft = Draft(Home(path, str(Path(path).absolute().parent), sha256_hex(content)))
+    draft = Draft(Home(path, str(Path(folder or Path(path).parent).absolute()), sha256_hex(content)))
     root, faults = read_document(content)
     draft.findings.faults.extend(faults)
     if root is not None:
@@ -131,12 +135,12 @@ def drafted(path: str, content: bytes) -> Draft:
     return draft
 
 
-def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, tools: Mapping[str, object]) -> Loaded:
+def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox) -> Loaded:
     """The drafts' contracts, merged in their order and compiled."""
     entries: dict[str, Entry] = {}
     for draft in drafts:
         _merge(entries, draft)
-    assembly = _Assembly(entries, engine, fittings, tools)
+    assembly = _Assembly(entries, engine, fittings, toolbox)
     for name in [*entries]:
         assembly.compile(name)
     faults = [(draft.home.file, fault) for draft in drafts for fault in _in_order(draft.findings.faults)]
@@ -184,10 +188,10 @@ class _Top:
             elif keys[name].value != wanted:
                 self._findings.add(keys[name], name, f"It is {wanted!r}, and not {str(keys[name].plain())!r:.60}.")
         version = self._metadata(keys["metadata"]) if "metadata" in keys else ""
-        if "server" in keys:
-            self._server(keys["server"])
-        home = self._draft.home
-        self._draft.home = Home(home.file, home.folder, home.sha256, version, "server" in keys)
+        home, servers = self._draft.home, ServerReader(self._draft.home.folder, self._findings)
+        own = servers.server(keys["server"], "server", "") if "server" in keys else None
+        others = servers.named(keys["servers"]) if "servers" in keys else {}
+        self._draft.home = Home(home.file, home.folder, home.sha256, version, own, others)
         for each in self._texts(keys.get("overrides"), "overrides"):
             self._draft.overrides[str(each.value)] = each
         if "contracts" not in keys:
@@ -219,44 +223,6 @@ class _Top:
             return version
         return ""
 
-    def _server(self, node: Written) -> None:
-        """The server that the file's tools belong to: a command, or an address. Whoever calls tools starts it."""
-        keys = self._findings.keys(node, "server", "`server`", SERVER_KEYS)
-        if node.mapping is not None and ("command" in keys) is ("url" in keys):
-            self._findings.add(node, "server", "It takes `command`, the list of a program and its arguments, or `url`.")
-        command = self._texts(keys.get("command"), "server.command")
-        if "command" in keys and not command and keys["command"].listed is not None:
-            self._findings.add(keys["command"], "server.command", "It begins with the name of a program.")
-        for name in ("env", "headers"):
-            for inner, each in (keys[name].mapping or {}).items() if name in keys else ():
-                self._named(name, inner, each)
-        for name in ("url", "cwd"):
-            if name in keys:
-                self._located(name, keys[name])
-        self._draft.server = node
-
-    def _named(self, kind: str, name: str, node: Written) -> None:
-        try:
-            reference = reference_in(node)
-            if kind == "env":
-                embed.sound_variable(name, reference is None)
-            elif reference is None and name.lower() in embed.SECRET_HEADERS:
-                raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
-            if reference is None and not isinstance(node.value, str):
-                raise ContractFieldError("It is a text, or a reference.")
-        except ContractError as error:
-            self._findings.add(node, f"server.{kind}.{name}", error)
-
-    def _located(self, name: str, node: Written) -> None:
-        try:
-            if reference_in(node) is None:
-                if not isinstance(node.value, str):
-                    raise ContractFieldError("It is a text.")
-                if name == "url":
-                    embed.sound_url(node.value)
-        except ContractError as error:
-            self._findings.add(node, f"server.{name}", error)
-
     def _texts(self, node: Written | None, path: str) -> list[Written]:
         if node is None:
             return []
@@ -272,6 +238,13 @@ class _Top:
 # --- contracts that name each other --------------------------------------------------------------------------------
 
 
+def _given(node: Written) -> Written | None:
+    """What stands beside the name of a compensation: the arguments that it is given."""
+    inside = (node.mapping or {}).get("compensate")
+    found = inside.mapping if inside is not None else None
+    return found.get("arguments") if found and "contract" in found else None
+
+
 _INHERITED: Final = ("target", "side_effect", "identity", "readers", "arguments")
 
 
@@ -279,10 +252,10 @@ class _Assembly:
     """Compiles each contract once, the one that reverses it first."""
 
     def __init__(
-        self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: Fittings, tools: Mapping[str, object]
+        self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox
     ) -> None:
         self._entries = dict(entries)
-        self._engine, self._fittings, self._tools = engine, fittings, tools
+        self._engine, self._fittings, self._toolbox = engine, fittings, toolbox
         self._begun: set[str] = set()
         self.made: dict[str, FileContract] = {}
 
@@ -297,9 +270,11 @@ class _Assembly:
         self._begun.add(name)
         entry = self._entries[name]
         before = len(entry.findings.faults)
-        builder = Builder(entry, self._engine, self._fittings, self._tools.get(name))
+        if tell_undecided(entry.node, entry.path, entry.findings):
+            return None
+        builder = Builder(entry, self._engine, self._fittings, self._toolbox)
         compensation = self._compensation(entry, builder)
-        made = builder.compiled(compensation)
+        made = builder.compiled(compensation, _given(entry.node))
         if made is not None and len(entry.findings.faults) == before:
             self.made[name] = made
         return self.made.get(name)
@@ -309,7 +284,8 @@ class _Assembly:
         if node is None:
             return None
         path = joined(entry.path, "compensate")
-        named = self._named(entry, node, path)
+        takes = "" if "arguments" in builder.keys else builder.entry.takes or builder.tool_name
+        named = self._named(entry, node, path, takes)
         if named is None:
             return None
         if named == entry.name or (named in self._begun and named not in self.made):
@@ -319,18 +295,19 @@ class _Assembly:
         if made is None:
             entry.findings.add(node, path, f"The compensating contract {named!r} has faults of its own.")
             return None
-        if made.arguments.names != builder.arguments.names and builder.arguments_known and made.arguments_known:
+        same = made.arguments.names == builder.arguments.names or _given(entry.node) is not None
+        if not same and builder.arguments_known and made.arguments_known:
             theirs, ours = ", ".join(made.arguments.names), ", ".join(builder.arguments.names)
             entry.findings.add(node, path, f"{named!r} takes ({theirs}), and its action takes ({ours}).")
             return None
         return made
 
-    def _named(self, entry: Entry, node: Written, path: str) -> str | None:
+    def _named(self, entry: Entry, node: Written, path: str, takes: str) -> str | None:
         """The name of the contract that reverses this one; one that stands inside is entered under its own."""
         inside = node.mapping or {}
         name = node.value if isinstance(node.value, str) else None
         if "contract" in inside:
-            for key in set(inside) - {"contract"}:
+            for key in set(inside) - {"contract", "arguments"}:
                 entry.findings.add(node.keys[key], joined(path, key), "It stands beside `contract`: give one of them.")
             name = str(inside["contract"].plain())
         if name is not None:
@@ -343,9 +320,9 @@ class _Assembly:
             said = "It is the name of a contract, or a contract of its own: a mapping with `kind` and `ensure`."
             entry.findings.add(node, path, said)
             return None
-        return self._inline(entry, node, path)
+        return self._inline(entry, node, path, takes)
 
-    def _inline(self, entry: Entry, node: Written, path: str) -> str | None:
+    def _inline(self, entry: Entry, node: Written, path: str, takes: str) -> str | None:
         inside, above = dict(node.mapping or {}), entry.node.mapping or {}
         own = inside.pop("name", None)
         name = str(own.plain()) if own is not None else f"{entry.name}.reversal"
@@ -358,5 +335,5 @@ class _Assembly:
         taken: dict[str, Written] = {key: above[key] for key in _INHERITED if key in above and key not in inside}
         taken |= {key: value for key, value in inside.items() if key in CONTRACT_KEYS}
         whole = Written(node.place, taken, node.keys)
-        self._entries[name] = Entry(name, entry.home, whole, node.place, entry.findings, path)
+        self._entries[name] = Entry(name, entry.home, whole, node.place, entry.findings, path, takes)
         return name

@@ -9,12 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.clauses import fields_of
 from readback.contracts.compile import READER_TIMEOUT_US, compile_contract
-from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import (
     GATEWAY,
     Entry,
@@ -26,29 +24,37 @@ from readback.contracts.files.contract import (
 )
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import Fill, compile_fill
+from readback.contracts.files.readers import TOOL, ReaderMaker, server_known, span, system_of, tool_fitting
+from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.shapes import arguments_named, arguments_of
 from readback.contracts.files.spec import Spec, SpecReader, joined
-from readback.contracts.files.words import EXECUTOR, OWN_KEYS, READER_KEYS, SOURCE, SourceKind
-from readback.contracts.hands import Parts, Reader
+from readback.contracts.files.tool_arguments import ToolArguments
+from readback.contracts.files.tool_check import ToolCheck, paths_of
+from readback.contracts.files.tool_hands import tool_hand
+from readback.contracts.files.tools import Toolbox, drops_key, raised_class
+from readback.contracts.files.words import EXECUTOR, OWN_KEYS, SOURCE
+from readback.contracts.hands import Parts
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, ExpressionError, WeakReaderError
-from readback.domain.side_effect import Consistency, Independence, SideEffect, depth
+from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
+from readback.domain.side_effect import SideEffect, depth
 from readback.ports.acting import Hand
-from readback.ports.fittings import ExecutorFitting, Fittings, Reference, SourceFitting
+from readback.ports.fittings import ExecutorFitting, Fittings
 from readback.ports.predicates import PredicateEngine
 
 CONTRACT_KEYS: Final = (*(key for key in OPTION_KEYS if key != "name"), *OWN_KEYS)
 DESCRIPTION_MAX_CHARS: Final = 2_000
 TIMEOUT_US: Final = 30_000_000
 _TARGET_NAME: Final = re.compile(r"\{requested\.([A-Za-z_]\w*)")
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+_TEXT_PATH: Final = re.compile(r"""(?:authoritative|before)(?:\.text\b|\[["']text["']\])""")
 _OURS: Final = frozenset({"readers", "execute", *OWN_KEYS})
 
 
 class Builder:
-    """One contract on its way. `schema`: what is known of the tool's arguments elsewhere; it wins over the file."""
+    """One contract on its way. `toolbox`: what is known of servers' tools."""
 
-    def __init__(self, entry: Entry, engine: PredicateEngine, fittings: Fittings, schema: object = None) -> None:
+    def __init__(self, entry: Entry, engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox) -> None:
         self.entry = entry
         self.engine = engine
         self.fittings = fittings
@@ -56,11 +62,16 @@ class Builder:
         self._began = len(entry.findings.faults)
         known = self._findings.keys(entry.node, entry.path, "A contract", CONTRACT_KEYS)
         self.keys = {name: node for name, node in known.items() if node.value is not None}
+        self.toolbox = toolbox.of(entry.home.file)
+        self.served = entry.home.server is not None or self.toolbox.own is not None
+        """Whether there is a server that the file's tools belong to."""
+        self.callable = True
         self._timeout_us = self._timeout()
-        self.arguments, self.arguments_known = self._arguments(schema)
+        self.arguments, self.arguments_known = self._arguments()
         self._specs = SpecReader(engine, self.arguments.names if self.arguments_known else None, self._findings)
         self.execute, self._execute_hand = self._execute()
-        self.readers: tuple[FittedReader, ...] = tuple(self._readers())
+        self._making = ReaderMaker(entry, self._specs, self._findings, fittings, engine, self.execute)
+        self.readers: tuple[FittedReader, ...] = tuple(self._making.readers(self.keys.get("readers")))
         self._find = self._hand("find")
         self._lookup = self._hand("lookup")
         self._rollback = self._put_back()
@@ -68,11 +79,20 @@ class Builder:
         self._twin = self._fixed_twin()
         self._description = self._said()
         if not self.arguments_known:
-            self.arguments = arguments_named(self._mentioned())
+            mentioned = self._mentioned()
+            self.arguments = ToolArguments.unknown(mentioned) if self.served else arguments_named(mentioned)
 
-    def compiled(self, compensation: FileContract | None) -> FileContract | None:
-        """The contract; None where anything is wrong with it, which its file's findings then say."""
+    def compiled(self, compensation: FileContract | None, given: Written | None = None) -> FileContract | None:
+        """The contract; None where anything is wrong with it, which its file's findings then say.
+
+        `given`: what the compensation is given, where that is not what the action was.
+        """
         problems = Problems()
+        reversal = None
+        if given is not None and compensation is not None:
+            names = self.arguments.names if self.arguments_known else None
+            specs = SpecReader(self.engine, names, self._findings, roots=REVERSAL_ROOTS)
+            reversal = reversal_of(specs, given, joined(self.entry.path, "compensate.arguments"), compensation)
         parts = Parts(
             execute=self._execute_hand,
             arguments=self.arguments,
@@ -83,15 +103,25 @@ class Builder:
             compensation=None if compensation is None else compensation.plan,
         )
         plan = None
+        options, raised = self._careful(self._options())
         try:
-            plan = compile_contract(self._options(), parts, self.engine, problems)
+            plan = compile_contract(options, parts, self.engine, problems)
         except ContractError as error:
             found = problems.found or [("", error)]
             self._tell(found)
+            if raised:
+                said = f"The tool says of itself {raised}: what follows from that is asked of the contract too."
+                self._findings.add(
+                    self.keys.get("side_effect", self.entry.place), f"{self.entry.path}.side_effect", said
+                )
+        known, acts = self.arguments_known, self.execute
+        check = ToolCheck(self.arguments, known, acts, self.readers, self.engine, self.toolbox, self._tell_at)
+        check.look(plan)
         if plan is None or len(self._findings.faults) > self._began:
             return None
+        plan = plan if reversal is None else replace(plan, reversing=reversal)
         entry = self.entry
-        return FileContract(
+        made = FileContract(
             name=entry.name,
             home=entry.home,
             place=entry.place,
@@ -104,9 +134,49 @@ class Builder:
             operation=self._operation,
             twin=self._twin,
             description=self._description,
-            uncallable=GATEWAY if self.execute is None else "",
+            uncallable="" if self.callable else GATEWAY,
             arguments_known=self.arguments_known,
+            tool=self._governed(),
+            tool_sha256=self._pin(),
+            raised=raised,
         )
+        self._shown_as(made)
+        return made if len(self._findings.faults) == self._began else None
+
+    def _careful(self, options: dict[str, object]) -> tuple[dict[str, object], str]:
+        """With what the tool's own hints add: a higher class, and no trust in its keys. And which hints those are."""
+        tool = self.toolbox.tool("", self._governed()) if self._governed() else None
+        words = {str(member): member for member in SideEffect}
+        named = str(options.get("side_effect"))
+        if tool is None or named not in words:
+            return options, ""
+        raised, by = raised_class(words[named], tool.hints)
+        terms = options.get("execute")
+        drops = drops_key(tool.hints) and isinstance(terms, dict) and terms.get("honours_key") is True
+        if by:
+            options = {**options, "side_effect": raised.value}
+        if drops and isinstance(terms, dict):
+            options = {**options, "execute": {**terms, "honours_key": False}}
+        return options, ", ".join([*([by] if by else []), *(["idempotentHint: false"] if drops else [])])
+
+    def _pin(self) -> str:
+        node = self.keys.get("tool_sha256")
+        if node is None:
+            return ""
+        path = joined(self.entry.path, "tool_sha256")
+        if not isinstance(node.value, str) or _SHA256.fullmatch(node.value) is None:
+            self._findings.add(node, path, "It is a SHA-256: 64 hexadecimal digits, in lower case.")
+        elif not self._governed():
+            self._findings.add(node, path, "It pins the server's tool that the contract governs, and there is none.")
+        return str(node.value)
+
+    def _shown_as(self, made: FileContract) -> None:
+        """A text that may be JSON or none would let what stands in it choose what it is compared as."""
+        unsure = [each for each in made.readers if each.tool and not {"shows", "value"} & set(each.spec.fixed)]
+        if unsure and any(_TEXT_PATH.match(path) for path in paths_of(made.plan)):
+            path = f"{self.entry.path}.readers"
+            said = "`authoritative.text` is compared: say `shows: text` of the tool, or `shows: json`."
+            self._findings.add(unsure[0].place, path, said)
 
     # --- what the compiler is given --------------------------------------------------------------------------------
 
@@ -134,6 +204,10 @@ class Builder:
             at, path = self._located(key)
             self._findings.add(at, path, error)
 
+    def _tell_at(self, key: str, said: str) -> None:
+        at, path = self._located(key)
+        self._findings.add(at, path, said)
+
     def _told(self) -> list[Fault]:
         return self._findings.faults[self._began :]
 
@@ -157,20 +231,40 @@ class Builder:
 
     # --- arguments -------------------------------------------------------------------------------------------------
 
-    def _arguments(self, schema: object) -> tuple[ArgumentSchema, bool]:
+    @property
+    def tool_name(self) -> str:
+        """The tool whose arguments the contract takes: the one that `execute` names, else that of its own name."""
+        execute = self.keys.get("execute")
+        inner = (execute.mapping or {}).get(TOOL) if execute is not None else None
+        named = (inner.mapping or {}).get("name") if inner is not None else None
+        own = inner is not None and not {"arguments", "server"} & set(inner.mapping or {})
+        return str(named.value) if own and named is not None else self.entry.name
+
+    def _governed(self) -> str:
+        """The tool whose calls the contract governs; "" for one that no client calls by this name."""
+        spec = self.execute
+        if spec is None or spec.kind != TOOL or "arguments" in spec.asked or "server" in spec.fixed:
+            return ""
+        return str(spec.fixed["name"])
+
+    def _arguments(self) -> tuple[ArgumentSchema, bool]:
+        """A file's own are strict; a tool's are as its server says; without either they are known by their use."""
         node = self.keys.get("arguments")
-        if node is None and schema is None:
-            known = "execute" in self.keys or not self.entry.home.server
-            return ArgumentSchema(()), known
+        if node is None:
+            execute = self.keys.get("execute")
+            acts = set(execute.mapping or {}) & set(EXECUTOR) if execute is not None else set()
+            if not self.served or acts - {TOOL}:
+                return ArgumentSchema(()), True
+            tool = self.toolbox.tool("", self.entry.takes or self.tool_name)
+            return (ArgumentSchema(()), False) if tool is None else (ToolArguments(tool.takes), True)
         path = joined(self.entry.path, "arguments")
         before = len(self._findings.faults)
 
         def report(steps: tuple[str, ...], said: str) -> None:
-            at, where = _below(node, path, steps) if node is not None else (self.entry.place, path)
+            at, where = _below(node, path, steps)
             self._findings.add(at, where, ContractFieldError(said))
 
-        made = arguments_of(schema if schema is not None else node.plain() if node is not None else None, report)
-        return made, len(self._findings.faults) == before
+        return arguments_of(node.plain(), report), len(self._findings.faults) == before
 
     def _mentioned(self) -> frozenset[str]:
         """The arguments that the contract names anywhere: all that is known of a tool without its schema."""
@@ -185,7 +279,7 @@ class Builder:
         for each in self._listed("redact"):
             root, _, rest = str(each).partition(".")
             found |= {rest.partition(".")[0]} if root == "requested" and rest else set()
-        return frozenset(name for name in found if name.isidentifier())
+        return frozenset(name for name in found if self.served or name.isidentifier())
 
     def _names(self, expression: str) -> frozenset[str]:
         try:
@@ -213,7 +307,7 @@ class Builder:
         execute = self.keys.get("execute")
         said = execute.mapping.get("timeout") if execute is not None and execute.mapping is not None else None
         if said is not None:
-            return _span(said.value, TIMEOUT_US)
+            return span(said.value, TIMEOUT_US)
         words = [str(member) for member in SideEffect]
         named = self._plain("side_effect")
         return depth(SideEffect(str(named))).default_timeout_us if named in words else TIMEOUT_US
@@ -223,19 +317,43 @@ class Builder:
         node = self.keys.get("execute")
         path = joined(self.entry.path, "execute")
         told = node.mapping if node is not None and node.mapping is not None else {}
-        if node is None or (self.entry.home.server and node.mapping is not None and not set(told) - set(EXECUTE_KEYS)):
-            if not self.entry.home.server:
+        if node is None or (self.served and node.mapping is not None and not set(told) - set(EXECUTE_KEYS)):
+            if not self.served:
                 said = f"Nothing acts: give `execute` with one of {', '.join(EXECUTOR)}, or the file's `server`."
                 self._findings.add(node if node is not None else self.entry.place, path, said)
-            return None, uncalled(name)
+                return None, uncalled(name)
+            return self._calls(Spec(TOOL, {"name": self.tool_name}), node, path)
         spec = self._executor(node, path, EXECUTE_KEYS)
         if spec is None:
             return None, uncalled(name)
+        if spec.kind == TOOL:
+            return self._calls(spec, told[TOOL], joined(path, TOOL))
         made = self._acts(spec, node, path)
         return spec, uncalled(name) if made is None else acting(name, spec, made, self.engine)
 
+    def _calls(self, spec: Spec, node: Written | None, path: str) -> tuple[Spec | None, Hand]:
+        """A tool of a server, as what acts."""
+        name, at = self.entry.name, node if node is not None else self.entry.place
+        spec = replace(spec, fixed={"name": self.tool_name, **spec.fixed})
+        if "server" not in spec.fixed and not self.served:
+            self._findings.add(at, path, "No server has this tool: give the file's `server`, or name one of `servers`.")
+            return None, uncalled(name)
+        if node is not None and not server_known(spec, self.entry, self._findings, node, path):
+            return None, uncalled(name)
+        self._also |= spec.names
+        fitting = tool_fitting(self.fittings, spec, self._timeout_us)
+        self.callable = fitting is not None
+        return spec, tool_hand(name, spec, fitting, self.engine, self._unsent())
+
+    def _unsent(self) -> frozenset[str]:
+        """Arguments of the file's own schema that are null where they are not given; a tool is not sent those."""
+        if isinstance(self.arguments, ToolArguments):
+            return frozenset()
+        own = self.arguments.parameters
+        return frozenset(each.name for each in own if not each.required and each.default is None)
+
     def _executor(self, node: Written, path: str, beside: Collection[str] = ()) -> Spec | None:
-        kind, inner = self._one(node, path, EXECUTOR, beside)
+        kind, inner = self._specs.one(node, path, EXECUTOR, beside)
         return None if inner is None else self._specs.executor(kind, inner, joined(path, kind))
 
     def _put_back(self) -> Hand | None:
@@ -245,8 +363,12 @@ class Builder:
         if spec is None:
             return None
         self._also |= spec.names
+        name = f"{self.entry.name}.rollback"
+        if spec.kind == TOOL:
+            spec = replace(spec, fixed={"name": self.tool_name, **spec.fixed})
+            return tool_hand(name, spec, tool_fitting(self.fittings, spec, self._timeout_us), self.engine)
         made = self._acts(spec, node, path)
-        return None if made is None else acting(f"{self.entry.name}.rollback", spec, made, self.engine)
+        return None if made is None else acting(name, spec, made, self.engine)
 
     def _acts(self, spec: Spec, node: Written | None, path: str) -> ExecutorFitting | None:
         entry = self.entry
@@ -256,115 +378,18 @@ class Builder:
             self._findings.add(node if node is not None else entry.place, path, error)
             return None
 
-    def _looks(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
-        try:
-            return self.fittings.source(spec.kind, name, spec.fixed, self.entry.home.folder, timeout_us)
-        except ContractError as error:
-            self._findings.add(node, path, error)
-            return None
-
     def _hand(self, use: str) -> Hand | None:
         node = self.keys.get(use)
         path = joined(self.entry.path, use)
         if node is None:
             return None
-        kind, inner = self._one(node, path, SOURCE, ())
+        kind, inner = self._specs.one(node, path, SOURCE, ())
         spec = None if inner is None else self._specs.source(kind, inner, joined(path, kind), use)
         if spec is None:
             return None
         self._also |= spec.names
-        made = self._looks(spec, _system(spec), READER_TIMEOUT_US, node, path)
+        made = self._making.source(spec, system_of(spec), READER_TIMEOUT_US, node, path)
         return None if made is None else Hand(f"{self.entry.name}.{use}", looking(spec, made, self.engine, use))
-
-    def _readers(self) -> list[FittedReader]:
-        node = self.keys.get("readers")
-        if node is None:
-            return []
-        path = joined(self.entry.path, "readers")
-        if node.listed is None:
-            self._findings.add(node, path, "It is a list of readers.")
-            return []
-        made = [self._reader(each, f"{path}[{number}]") for number, each in enumerate(node.listed)]
-        found = [each for each in made if each is not None]
-        return _numbered(found)
-
-    def _reader(self, node: Written, path: str) -> FittedReader | None:
-        kind, inner = self._one(node, path, SOURCE, READER_KEYS)
-        if inner is None:
-            return None
-        spec = self._specs.source(kind, inner, joined(path, kind), "read")
-        if spec is None:
-            return None
-        said = node.mapping or {}
-        terms = {name: said[name].value for name in READER_KEYS if name in said}
-        for name in ("name", "source"):
-            if name in terms and not (isinstance(terms[name], str) and str(terms[name]).strip()):
-                self._findings.add(said[name], joined(path, name), "It is a text.")
-                return None
-        if "attributes" in terms and not isinstance(terms["attributes"], bool):
-            self._findings.add(said["attributes"], joined(path, "attributes"), "It is true or false.")
-            return None
-        if not self._within(SOURCE[kind], spec, said, path):
-            return None
-        source = str(terms.get("source", _system(spec)))
-        timeout = _span(terms.get("timeout"), READER_TIMEOUT_US)
-        fitting = self._looks(spec, source, timeout, node, path)
-        if fitting is None:
-            return None
-        name = str(terms.get("name", kind))
-        reader = Reader(
-            name,
-            looking(spec, fitting, self.engine, "read"),
-            False,
-            source,
-            terms.get("consistency", SOURCE[kind].consistency.value),
-            terms.get("independence", SOURCE[kind].independence.value),
-            terms.get("timeout"),
-            terms.get("attributes") is True,
-        )
-        return FittedReader(reader, spec, fitting, node.place)
-
-    def _within(self, row: SourceKind, spec: Spec, said: Mapping[str, Written], path: str) -> bool:
-        """A file says no more of a source than the source can be; a word that is none is the compiler's to tell."""
-        consistency, independence = row.at_most
-        if self.execute is not None and self._same_system(row, spec):
-            independence = min(independence, Independence.OTHER_CLIENT, key=lambda level: level.rank)
-        sound = True
-        for name, most in (("consistency", consistency), ("independence", independence)):
-            node = said.get(name)
-            kind = Consistency if name == "consistency" else Independence
-            known = {member.value: member.rank for member in kind}
-            claimed = node.value if node is not None else getattr(row, name).value
-            if isinstance(claimed, str) and known.get(claimed, -1) > most.rank:
-                where = " of the very system that is written to" if most is Independence.OTHER_CLIENT else ""
-                reason = f"A {row.name} source{where} is {most.value} at most, and not {claimed}."
-                at = node if node is not None else said[row.name]
-                self._findings.add(at, joined(path, name), WeakReaderError(reason))
-                sound = False
-        return sound
-
-    def _same_system(self, row: SourceKind, spec: Spec) -> bool:
-        assert self.execute is not None
-        if self.execute.kind != spec.kind:
-            return False
-        mine = [self.execute.fixed.get(name) for name in row.where]
-        return mine == [spec.fixed.get(name) for name in row.where]
-
-    def _one(
-        self, node: Written, path: str, known: Mapping[str, object], beside: Collection[str]
-    ) -> tuple[str, Written | None]:
-        """The one word of a table that a mapping has, with what stands behind it."""
-        what = "A source" if known is SOURCE else "An executor"
-        found = self._findings.keys(node, path, what, [*known, *beside])
-        named = [name for name in found if name in known]
-        if len(named) != 1:
-            if node.mapping is not None and len(named) + len(node.mapping) > 0 and not set(node.mapping) - set(found):
-                said = f"It names {len(named)} of {', '.join(known)}, and takes one."
-                self._findings.add(node, path, said)
-            elif node.mapping == {}:
-                self._findings.add(node, path, f"It takes one of {', '.join(known)}.")
-            return "", None
-        return named[0], found[named[0]]
 
     # --- what is only a file's -------------------------------------------------------------------------------------
 
@@ -432,35 +457,3 @@ def _texts_in(value: object) -> list[str]:
     if isinstance(value, dict):
         return [text for each in value.values() for text in _texts_in(each)]
     return []
-
-
-def _span(value: object, default: int) -> int:
-    """A duration; where it is none, the compiler tells."""
-    try:
-        return microseconds(value) or default
-    except ContractFieldError:
-        return default
-
-
-def _numbered(readers: list[FittedReader]) -> list[FittedReader]:
-    """Readers without a name bear their source's word; of several such, each after the first bears its number too."""
-    seen: dict[str, int] = {}
-    found: list[FittedReader] = []
-    for each in readers:
-        name = each.reader.name
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1 and name == each.spec.kind:
-            each = replace(each, reader=replace(each.reader, name=f"{name}-{seen[name]}"))
-        found.append(each)
-    return found
-
-
-def _system(spec: Spec) -> str:
-    """The name of the system, where the file gives none: what is asked, and where."""
-    row = SOURCE[spec.kind]
-    where = [spec.fixed[name] for name in row.where if name in spec.fixed]
-    first = where[0] if where else "."
-    if isinstance(first, list):
-        first = first[0] if first else ""
-    said = str(first) if isinstance(first, Reference) or "://" not in str(first) else urlsplit(str(first)).netloc
-    return f"{spec.kind}:{said}"

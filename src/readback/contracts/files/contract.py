@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from readback.canon import Json, json_value
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.document import Place, Written
 from readback.contracts.files.fill import Fill, Values
 from readback.contracts.files.spec import Findings, Spec, json_of
+from readback.contracts.files.tool_arguments import ToolArguments
 from readback.contracts.hands import Look, Reader
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, TemplateError
+from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
 from readback.ports.acting import Hand
-from readback.ports.fittings import ExecutorFitting, SourceFitting
+from readback.ports.fittings import ExecutorFitting, ServerTerms, SourceFitting
 from readback.ports.predicates import PredicateEngine
 
 GATEWAY: Final = "it is a tool of a server, and is called through a gateway in front of that server"
@@ -28,13 +30,14 @@ GATEWAY: Final = "it is a tool of a server, and is called through a gateway in f
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The file that a contract stands in. `server`: whether its tools belong to a server that the file names."""
+    """A contract's file. `server`: the one that its tools belong to; `servers`: others that are named."""
 
     file: str
     folder: str
     sha256: str
     version: str = ""
-    server: bool = False
+    server: ServerTerms | None = None
+    servers: Mapping[str, ServerTerms] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +51,32 @@ class Entry:
     findings: Findings
     inside: str = ""
     """Where it stands within another contract; "" for one of its own."""
+    takes: str = ""
+    """The tool whose arguments it takes, where that is the one of the contract that it stands in."""
 
     @property
     def path(self) -> str:
         return self.inside or f"contracts.{self.name}"
 
 
+class Asked(Protocol):
+    """A source that is asked on an event loop, with what its templates know of a call."""
+
+    async def read(self, ctx: Context, values: Values) -> Reading: ...
+
+
 @dataclass(frozen=True, slots=True)
 class FittedReader:
-    """A reader with what it was made of: for running, and for finding out beforehand whether it can read."""
+    """A reader with what it was made of: for running, and for finding out beforehand whether it can read.
+
+    `fitting`: a built-in source; `tool`: a server's tool, which is asked on an event loop. One of them is there.
+    """
 
     reader: Reader
     spec: Spec
-    fitting: SourceFitting
+    fitting: SourceFitting | None
     place: Place
+    tool: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,17 @@ class FileContract:
     uncallable: str = ""
     arguments_known: bool = True
     """False where the file gives no argument schema, and the server's is not known either."""
+    tool: str = ""
+    """The tool that the contract governs: of the file's own server, under its own name; "" for none."""
+    tool_sha256: str = ""
+    """What the tool's definition has to hash to; "" where the file pins none."""
+    raised: str = ""
+    """The tool's own hint that raised the class, or dropped `honours_key`; "" for none."""
+
+    @property
+    def left_to_server(self) -> tuple[str, ...]:
+        """Where the tool's schema has keywords that nobody checks before its server does."""
+        return self.arguments.left if isinstance(self.arguments, ToolArguments) else ()
 
     def load(self) -> Plan:
         """The plan; it was compiled with the file."""
@@ -109,6 +135,10 @@ class FileContract:
             "reversed_by": self.compensation.name if self.compensation is not None else "",
             "twin": json_value(dict(self.twin)),
             "uncallable": self.uncallable,
+            "tool": self.tool,
+            "tool_sha256": self.tool_sha256,
+            "raised_by": self.raised,
+            "checked_by_the_server_alone": [*self.left_to_server],
         }
 
 

@@ -7,6 +7,7 @@ own code; here a fault is told with its place in the file, and a bad value is st
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -16,10 +17,15 @@ from readback.ports.fittings import Pieces
 
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+SERVER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}")
 SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token"}
 )
 _SECRET_NAME: Final = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passwd|pwd|credentials?)(?:$|_)")
+_INTERPRETER: Final = re.compile(
+    r"(?:ba|da|z|k|c|tc|fi|a)?sh|busybox|python[\d.]*|perl|ruby|node|deno|bun|php|lua|Rscript"
+)
+_RUNS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceErp]|--(?:eval|print|command)=?|--run=?")
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -95,6 +101,22 @@ def sound_argv(fills: list[Fill]) -> None:
     for fill in fills:
         if any("\0" in text for text in fill.texts):
             raise ContractFieldError("An argument holds no NUL.")
+    _no_program_text(fills)
+
+
+def _no_program_text(fills: list[Fill]) -> None:
+    """A value is no program: not in the text that an interpreter is given to run. Raises ContractFieldError."""
+    runs = ""
+    for fill, before in zip(fills[1:], fills, strict=False):
+        name = PurePath(before.fixed or "").name
+        runs = name if _INTERPRETER.fullmatch(name) else runs
+        option = before.fixed or ""
+        if runs and fill.holes and _RUNS_TEXT.fullmatch(option):
+            raise ContractFieldError(
+                f"{fill.source!r:.80} is a program that {runs} runs: give the value as an argument after it."
+            )
+        if runs and fill.holes and _RUNS_TEXT.fullmatch(fill.texts[0]):
+            raise ContractFieldError(f"{fill.source!r:.80} makes a value a program that {runs} runs.")
 
 
 def safe_argv(fills: list[Fill], values: Values) -> list[str]:
@@ -123,10 +145,15 @@ def sound_header(name: str, fill: Fill | None) -> None:
         raise ContractFieldError("A header holds no control characters.")
 
 
+def is_line(text: str) -> bool:
+    """Whether a text is one line, without control characters."""
+    return not _CONTROL.search(text) and not any(sign in text for sign in "\x85\u2028\u2029")
+
+
 def safe_line(fill: Fill, values: Values) -> str:
     """One line of a header. Raises TemplateError."""
     text = fill.text(values)
-    if _CONTROL.search(text) or any(sign in text for sign in "\x85\u2028\u2029"):
+    if not is_line(text):
         raise TemplateError(f"{fill.source!r:.80} would put a line break or a control character into a header.")
     return text
 
@@ -147,6 +174,23 @@ def sound_variable(name: str, literal: bool) -> None:
         raise ContractFieldError(
             f"{name} looks like a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}."
         )
+
+
+def holds_credential(text: str, before: str = "") -> bool:
+    """Whether an element of a command line, or an address, looks like one. `before`: the element in front of it."""
+    name, equals, value = text.partition("=")
+    named = name if equals and value else before if before.startswith("-") and not text.startswith("-") else ""
+    if _SECRET_NAME.search(named.strip("-").replace("-", "_")):
+        return True
+    if "://" not in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        held = parts.username is not None or parts.password is not None
+    except ValueError:
+        return True
+    asked = [each.partition("=")[0].replace("-", "_") for each in parts.query.split("&")]
+    return held or any(_SECRET_NAME.search(each) for each in asked)
 
 
 def sound_url(text: str) -> None:

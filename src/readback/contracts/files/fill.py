@@ -119,7 +119,9 @@ class Fill:
         return Pieces(self.texts, tuple(found))
 
 
-def compile_fill(source: str, engine: PredicateEngine, arguments: Collection[str] | None) -> Fill:
+def compile_fill(
+    source: str, engine: PredicateEngine, arguments: Collection[str] | None, roots: Collection[str] = ROOTS
+) -> Fill:
     """Checks everything that can be checked without values. `arguments`: the names that `requested` has.
 
     Raises TemplateError, or ExpressionError with the column of the expression's first character in `source`.
@@ -134,11 +136,13 @@ def compile_fill(source: str, engine: PredicateEngine, arguments: Collection[str
             elif text:
                 parts.append(text)
         else:
-            parts.append(_hole(text, at, engine, arguments))
+            parts.append(_hole(text, at, engine, arguments, roots))
     return Fill(source, tuple(parts))
 
 
-def _hole(text: str, at: int, engine: PredicateEngine, arguments: Collection[str] | None) -> Hole:
+def _hole(
+    text: str, at: int, engine: PredicateEngine, arguments: Collection[str] | None, roots: Collection[str]
+) -> Hole:
     try:
         predicate = engine.compile(text, boolean=False)
     except ExpressionError as error:
@@ -146,8 +150,8 @@ def _hole(text: str, at: int, engine: PredicateEngine, arguments: Collection[str
         raise ExpressionError(
             f"{{{text:.80}}}: {error.message}", source=error.source, column=column, code=error.code
         ) from error
-    for root in sorted(roots_of(predicate) - set(ROOTS)):
-        reason = f"{root!r} is not known when it is called.{did_you_mean(root, ROOTS)}"
+    for root in sorted(roots_of(predicate) - set(roots)):
+        reason = f"{root!r} is not known when it is called.{did_you_mean(root, roots)}"
         raise ExpressionError(reason, source=text, column=at + 1, code="expression.unknown-name")
     if arguments is not None:
         for name in sorted(fields_of(predicate, "requested") - set(arguments)):

@@ -119,7 +119,7 @@ _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "operation": (_TEXT, "A template for the operation's id, from what is requested."),
     "compensate": (
         {"oneOf": [_TEXT, {"type": "object"}]},
-        "The contract that reverses it, by name or written out.",
+        "The contract that reverses it, by name or written out; `contract` with `arguments` for other arguments.",
     ),
     "twin": ({"type": "object", "minProperties": 1}, "Arguments that only ever mean a safe target, for drills."),
     "execute": ({"$ref": "#/$defs/execute"}, "What acts: one of the executors, with `timeout` and so on."),
@@ -127,6 +127,10 @@ _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "find": ({"$ref": "#/$defs/find"}, "Finds every effect with the attempt's stamp."),
     "lookup": ({"$ref": "#/$defs/lookup"}, "Says what became of the attempt with this key."),
     "rollback": ({"$ref": "#/$defs/act"}, "Puts a local boundary back."),
+    "tool_sha256": (
+        {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "What the definition of the server's tool has to hash to.",
+    ),
 }
 
 
@@ -153,6 +157,12 @@ def contract_schema() -> dict[str, Any]:
                 "additionalProperties": False,
             },
             "server": {"$ref": "#/$defs/server"},
+            "servers": {
+                "type": "object",
+                "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_\\-]{0,63}$"},
+                "additionalProperties": {"$ref": "#/$defs/server"},
+                "description": "Other servers, by the names that `server` of a tool takes.",
+            },
             "overrides": {**_WORDS, "description": "Contracts of earlier files that this one's take the place of."},
             "contracts": {
                 "type": "object",
@@ -278,6 +288,14 @@ _SHAPES: Final[Mapping[Shape, Mapping[str, Any]]] = {
     Shape.VALUE: {},
     Shape.STATEMENT: {"type": "string", "minLength": 1},
     Shape.ADDRESS: {"type": "string", "pattern": "^/"},
+    Shape.ARGUMENTS: {"type": "object"},
+    Shape.ABSENCE: {
+        "type": "object",
+        "properties": {"error_matches": _TEXT, "at": {"type": "string", "pattern": "^/"}, "is": {}},
+        "dependentRequired": {"at": ["is"], "is": ["at"]},
+        "minProperties": 1,
+        "additionalProperties": False,
+    },
     Shape.ARGV: {"type": "array", "items": _TEMPLATE, "minItems": 1, "maxItems": 100},
 }
 """Of every shape that the checker knows, but for a choice, whose words stand in the key."""

@@ -13,9 +13,10 @@ from typing import Final, TypeAlias, assert_never
 from readback.canon import Json
 from readback.contracts.clauses import fields_of
 from readback.contracts.files import embed
+from readback.contracts.files.absence import Absence, error_text, sound_error
 from readback.contracts.files.document import Fault, Place, Written
-from readback.contracts.files.fill import Fill, Values, compile_fill
-from readback.contracts.files.words import EXECUTOR, SOURCE, ExecutorKind, Key, Shape, SourceKind
+from readback.contracts.files.fill import ROOTS, Fill, Values, compile_fill
+from readback.contracts.files.words import ABSENCE_KEYS, EXECUTOR, SOURCE, ExecutorKind, Key, Shape, SourceKind
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
 from readback.ports.fittings import Reference
@@ -77,6 +78,11 @@ class SpecReader:
     arguments: Collection[str] | None
     findings: Findings
     names: set[str] = field(default_factory=set)
+    roots: Collection[str] = ROOTS
+
+    def values(self, node: Written, path: str) -> tuple[Render, Collection[str]]:
+        """A mapping of names to values with templates, and its names. Raises ContractError for what is none."""
+        return self._value(node, path), _named(node).keys()
 
     def source(self, kind: str, node: Written, path: str, use: str) -> Spec | None:
         """`use`: read, find or lookup."""
@@ -88,6 +94,22 @@ class SpecReader:
 
     def executor(self, kind: str, node: Written, path: str) -> Spec | None:
         return self._spec(EXECUTOR[kind], node, path, "execute")
+
+    def one(
+        self, node: Written, path: str, known: Mapping[str, object], beside: Collection[str]
+    ) -> tuple[str, Written | None]:
+        """The one word of a table that a mapping has, with what stands behind it."""
+        what = "A source" if known is SOURCE else "An executor"
+        found = self.findings.keys(node, path, what, [*known, *beside])
+        named = [name for name in found if name in known]
+        if len(named) != 1:
+            if node.mapping is not None and len(named) + len(node.mapping) > 0 and not set(node.mapping) - set(found):
+                said = f"It names {len(named)} of {', '.join(known)}, and takes one."
+                self.findings.add(node, path, said)
+            elif node.mapping == {}:
+                self.findings.add(node, path, f"It takes one of {', '.join(known)}.")
+            return "", None
+        return named[0], found[named[0]]
 
     def _spec(self, row: SourceKind | ExecutorKind, node: Written, path: str, use: str) -> Spec | None:
         before, self.names = len(self.findings.faults), set()
@@ -156,6 +178,11 @@ class SpecReader:
             case Shape.VALUE:
                 render = self._value(node, path)
                 asked[key.name] = render
+            case Shape.ARGUMENTS:
+                _named(node)
+                asked[key.name] = self._value(node, path)
+            case Shape.ABSENCE:
+                asked[key.name] = self._absence(node, path)
             case Shape.STATEMENT:
                 statement = self._fill(node)
                 embed.sound_statement(statement, reads=isinstance(row, SourceKind) or key.name == "look")
@@ -177,7 +204,7 @@ class SpecReader:
         source = node.value
         if isinstance(source, bool | dict | list) or source is None:
             raise ContractFieldError("It is a text.")
-        fill = compile_fill(str(source), self.engine, self.arguments)
+        fill = compile_fill(str(source), self.engine, self.arguments, self.roots)
         for hole in fill.holes:
             self.names |= fields_of(hole.predicate, "requested")
         return fill
@@ -207,6 +234,21 @@ class SpecReader:
                 return fill.value
             case plain:
                 return lambda values: plain
+
+    def _absence(self, node: Written, path: str) -> Render:
+        """Raises ContractError."""
+        found = self.findings.keys(node, path, "`absent`", ABSENCE_KEYS)
+        matches, pointer = found.get("error_matches"), found.get("at")
+        fill = None if matches is None else self._fill(matches)
+        at = None if pointer is None else pointer.value
+        if fill is not None:
+            sound_error(fill)
+        if ("at" in found) is not ("is" in found) or not found:
+            raise ContractFieldError("It takes `error_matches`, or `at` (a JSON pointer) with `is` (the value there).")
+        if at is not None and (not isinstance(at, str) or not at.startswith("/")):
+            raise ContractFieldError("`at` is a JSON pointer: it begins with a slash.")
+        equals = found["is"].plain() if "is" in found else None
+        return lambda values: Absence(error_text(fill, values) if fill is not None else "", at, equals)
 
     def _headers(self, node: Written, path: str) -> tuple[dict[str, object], Render]:
         """Those that are references, for good; those that are templates, for each call."""
@@ -334,7 +376,7 @@ def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Writ
         said.append("A staged statement needs `look`: the select that shows the row as it would be.")
     if _is_true(found.get("stage")) and row.name == "file" and word != "write":
         said.append("Only a write can be staged.")
-    if row.name in ("http", "command"):
+    if row.name in ("http", "command", "tool"):
         said += [f"`{name}` is a JSON pointer: it begins with a slash." for name in _POINTERS if _is_bare(found, name)]
     if row.name in ("smtp", "imap") and ("user" in found) is not ("password" in found):
         said.append("`user` and `password` belong together.")

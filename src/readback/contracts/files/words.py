@@ -48,6 +48,10 @@ class Shape(StrEnum):
     """A path below the address; what stands in braces is one encoded segment, or a part of one."""
     ARGV = "argv"
     """A program and its arguments; each is one element, whatever it holds."""
+    ARGUMENTS = "arguments"
+    """Names with values of any form, with templates in their texts."""
+    ABSENCE = "absence"
+    """By what absence is recognised: an error's whole text, or a value in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,7 @@ _WORDS_OF_KEYS: Final = (
     Key("landed", Shape.WORDS, "Words that mean that it landed, for good.", uses=("lookup",)),
     Key("failed", Shape.WORDS, "Words that mean that it left nothing, for good.", uses=("lookup",)),
 )
+_SERVER: Final = Key("server", Shape.FIXED, "A name of the file's `servers`; its own `server` where it is left away.")
 _ROOT: Final = Key("root", Shape.FIXED, "The folder that no path leaves; the contract file's where it is left away.")
 
 SOURCES: Final = (
@@ -136,7 +141,16 @@ SOURCES: Final = (
         (
             _ROOT,
             Key("path", Shape.TEXT, "The path below `root`.", required=True),
-            Key("show", Shape.CHOICE, "What is shown of it.", choices=("stat", "text", "tree")),
+            Key(
+                "base",
+                Shape.FIXED,
+                "Where a relative path begins; then `~`, `.` and `..` count as for a program there.",
+            ),
+            Key("show", Shape.CHOICE, "What is shown of it.", choices=("stat", "text", "tree", "lines")),
+            Key("also", Shape.NAMED, "Names with other paths, shown under `also`; null where nothing lies there."),
+            Key("times", Shape.FLAG, "False: a write of the same bytes is no change."),
+            Key("match", Shape.VALUE, "For `lines`, JSON in each: a list of objects that a shown line is like."),
+            Key("by", Shape.FIXED, "For `lines`: a field by whose values they are shown too."),
         ),
         ("read",),
         Consistency.STRONG,
@@ -159,6 +173,19 @@ SOURCES: Final = (
         (Consistency.STRONG, Independence.OTHER_SYSTEM),
         ("database", "url"),
         ("database", "url"),
+    ),
+    SourceKind(
+        "tables",
+        "An SQLite database by its tables, as digests; and what a statement would make of them, tried on a copy.",
+        (
+            Key("database", Shape.FIXED, "The file, from the contract file's folder on.", required=True),
+            Key("foresee", Shape.TEXT, "A statement; `foreseen` is what it makes anew. Nothing where it is empty."),
+        ),
+        ("read",),
+        Consistency.STRONG,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_SYSTEM),
+        ("database",),
     ),
     SourceKind(
         "http",
@@ -219,9 +246,21 @@ SOURCES: Final = (
         "What a repository's own plumbing says: a commit on a branch, a blob, the index, HEAD, or a remote's ref.",
         (
             Key("repository", Shape.FIXED, "The repository's folder.", required=True),
-            Key("show", Shape.CHOICE, "What is looked at.", choices=("commit", "blob", "index", "head", "remote")),
+            Key(
+                "at",
+                Shape.TEXT,
+                "Which repository: that one, or one below it. A relative path begins at the file's folder.",
+            ),
+            Key(
+                "show",
+                Shape.CHOICE,
+                "What is looked at.",
+                choices=("commit", "blob", "index", "head", "remote", "status"),
+            ),
             Key("branch", Shape.TEXT, "A branch; for commit, blob and remote."),
             Key("path", Shape.TEXT, "A file's path in the repository; for blob and index."),
+            Key("paths", Shape.VALUE, "For `status`: a list of pathspecs; all where it is left away."),
+            Key("revision", Shape.TEXT, "For `status`: whose commit is shown as `means`."),
             Key("remote", Shape.FIXED, "The name of a remote that the repository knows."),
         ),
         ("read",),
@@ -244,6 +283,24 @@ SOURCES: Final = (
         Independence.OTHER_CLIENT,
         (Consistency.STRONG, Independence.OTHER_SYSTEM),
         ("argv",),
+    ),
+    SourceKind(
+        "tool",
+        "What another tool answers: of the server that acts (same_client at most), or of another. By a gateway only.",
+        (
+            Key("name", Shape.FIXED, "The tool.", required=True),
+            Key("arguments", Shape.ARGUMENTS, "What it is called with.", required=True),
+            _SERVER,
+            Key("shows", Shape.CHOICE, "Its text as JSON, or as `text`.", choices=("json", "text")),
+            Key("value", Shape.FIXED, "A JSON pointer to the value in the answer."),
+            Key("absent", Shape.ABSENCE, "By what absence is recognised; no error is absence where it is left away."),
+            *_MARKS,
+        ),
+        ("read",),
+        Consistency.SESSION,
+        Independence.OTHER_CLIENT,
+        (Consistency.STRONG, Independence.OTHER_CLIENT),
+        ("server", "name"),
     ),
 )
 
@@ -313,15 +370,27 @@ EXECUTORS: Final = (
         ),
         ("argv",),
     ),
+    ExecutorKind("agent", "A coding agent's own tool, between two hooks. It is called by the agent alone.", (), ()),
+    ExecutorKind(
+        "tool",
+        "A tool of a server. A contract without `execute` is the tool of its own name. Behind a gateway only.",
+        (
+            Key("name", Shape.FIXED, "The tool; that of the contract's name where it is left away."),
+            Key("arguments", Shape.ARGUMENTS, "What it is called with; the call's own where it is left away."),
+            _SERVER,
+        ),
+        ("server",),
+    ),
 )
 
 SOURCE: Final = {each.name: each for each in SOURCES}
 EXECUTOR: Final = {each.name: each for each in EXECUTORS}
 READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout", "attributes")
 """Beside the source's own word, in an entry of `readers`."""
-DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "overrides", "contracts")
+ABSENCE_KEYS: Final = ("error_matches", "at", "is")
+DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "servers", "overrides", "contracts")
 SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")
 OWN_KEYS: Final = (
-    "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin",
+    "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin", "tool_sha256",
 )  # fmt: skip
 """Of a contract in a file, beside the keys that every notation has."""

@@ -1,0 +1,259 @@
+"""What verifiers' scripts may look with: http, fs, sql, time and hash, each within its allow-list and its bounds.
+
+Keeps the port `ports.scripts.ScriptHost`; chosen by `bootstrap`. It must not change anything: addresses are asked with
+GET and HEAD and followed nowhere, files are opened to read and by no link, databases are opened read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from readback.canon import Json, ReadbackError, json_value, payload_bytes, sha256_hex
+from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.ports.scripts import Functions, HostCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DIGESTS: Final = ("sha256", "sha384", "sha512", "sha1", "md5")
+FAILED_STATUS: Final = (408, 425, 429)
+"""Beside those from 500 on: answers that say nothing about what was asked for."""
+ASKED_MAX_CHARACTERS: Final = 500
+SQL_STEPS: Final = 2_000_000
+"""Of SQLite's machine, after which a query is stopped."""
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PART = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class WorldHost:
+    """The host functions of scripts under one allow-list."""
+
+    def __init__(self, allow: Allowance, limits: ScriptLimits, now_us: Callable[[], int]) -> None:
+        self._allow, self._limits, self._now_us = allow, limits, now_us
+
+    def functions(self, record: Callable[[HostCall], None]) -> Functions:
+        """See the port."""
+        looks: dict[str, dict[str, Callable[..., Json]]] = {
+            "http": {"get": self._get, "head": self._head},
+            "fs": {"stat": self._stat, "exists": self._exists, "read": self._read, "list": self._list},
+            "sql": {"query": self._query},
+            "time": {"now_us": self._now_us, "now": lambda: self._now_us() / 1_000_000},
+            "hash": {name: _hasher(name) for name in DIGESTS},
+        }
+        return {
+            module: {name: _recorded(f"{module}.{name}", look, record) for name, look in named.items()}
+            for module, named in looks.items()
+        }
+
+    # --- http ---
+
+    def _get(self, url: str, headers: Mapping[str, str] | None = None) -> Json:
+        return self._asked("GET", url, headers)
+
+    def _head(self, url: str, headers: Mapping[str, str] | None = None) -> Json:
+        return self._asked("HEAD", url, headers)
+
+    def _asked(self, method: str, url: str, headers: Mapping[str, str] | None) -> Json:
+        if not any(_within(url, prefix) for prefix in self._allow.http):
+            raise PermissionError(f"{url!r:.120} is not among the addresses that `allow.http` names")
+        came: list[Json] = []
+        broke: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                came.append(self._answered(method, url, headers))
+            except (TypeError, ValueError) as error:  # headers that are none
+                broke.append(error)
+
+        asking = threading.Thread(target=ask, name="readback-look", daemon=True)
+        asking.start()
+        asking.join(self._limits.host_seconds)  # a server that drips keeps its own thread, and not ours
+        if broke:
+            raise ValueError(str(broke[0]))
+        return came[0] if came else _nothing(f"no whole answer within {self._limits.host_seconds:g} s")
+
+    def _answered(self, method: str, url: str, headers: Mapping[str, str] | None) -> Json:
+        import httpx
+
+        body, cut = bytearray(), False
+        try:
+            with (
+                httpx.Client(timeout=self._limits.host_seconds, follow_redirects=False, trust_env=False) as client,
+                client.stream(method, url, headers=dict(headers or {})) as answer,
+            ):
+                started_us = self._now_us()
+                for chunk in answer.iter_bytes(16_384):
+                    body += chunk
+                    slow = self._now_us() - started_us > self._limits.host_seconds * 1_000_000
+                    if len(body) > self._limits.body_bytes or slow:
+                        cut = True
+                        break
+                found: dict[str, Json] = {"status": answer.status_code, "headers": dict(answer.headers.items())}
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            return _nothing(f"{type(error).__name__}: {error}"[:200])
+        text = bytes(body[: self._limits.body_bytes]).decode("utf-8", "replace")
+        return {**found, "body": text, **({"cut": True} if cut else {})}
+
+    # --- files ---
+
+    def _stat(self, path: str) -> Json:
+        with self._opened(path) as number:
+            return None if number is None else _facts(os.fstat(number))
+
+    def _exists(self, path: str) -> Json:
+        with self._opened(path) as number:
+            return number is not None
+
+    def _read(self, path: str) -> Json:
+        with self._opened(path) as number:
+            if number is None or not stat.S_ISREG(os.fstat(number).st_mode):
+                return None
+            data = os.read(number, self._limits.body_bytes + 1)
+        if len(data) > self._limits.body_bytes:
+            raise ValueError(f"the file is over {self._limits.body_bytes} bytes; look at its size or its parts")
+        return data.decode("utf-8", "replace")
+
+    def _list(self, path: str) -> Json:
+        with self._opened(path) as number:
+            if number is None or not stat.S_ISDIR(os.fstat(number).st_mode):
+                return None
+            with os.scandir(number) as entries:
+                names = [entry.name for _, entry in zip(range(self._limits.names + 1), entries, strict=False)]
+        if len(names) > self._limits.names:
+            raise ValueError(f"the folder has more than {self._limits.names} names")
+        return [*sorted(names)]
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[int | None]:
+        """The file below an allowed folder, opened part by part, so that no link leads out. None: it is not there."""
+        root, parts = self._below(path)
+        numbers = []
+        try:
+            try:
+                numbers.append(os.open(root, _ROOT))
+                for part in parts:
+                    numbers.append(os.open(part, _PART, dir_fd=numbers[-1]))
+            except (FileNotFoundError, NotADirectoryError) as error:
+                if _is_link(error, numbers):
+                    raise PermissionError(f"{path!r:.120} goes through a link") from error
+                yield None
+                return
+            yield numbers[-1]
+        except OSError as error:
+            if isinstance(error, PermissionError) or error.errno is None:
+                raise
+            raise PermissionError(f"{path!r:.120} cannot be looked at: {error.strerror}") from error
+        finally:
+            for number in numbers:
+                os.close(number)
+
+    def _below(self, path: str) -> tuple[str, list[str]]:
+        if "\0" in path:
+            raise ValueError("a path holds no null character")
+        for root in self._allow.fs:
+            whole = os.path.normpath(os.path.join(root, path))
+            bare = os.path.normpath(root)
+            if ".." not in path.split(os.sep) and (whole == bare or whole.startswith(bare.rstrip(os.sep) + os.sep)):
+                return bare, [part for part in whole[len(bare) :].split(os.sep) if part]
+        raise PermissionError(f"{path!r:.120} is not below a folder that `allow.fs` names")
+
+    # --- sql ---
+
+    def _query(self, name: str, text: str, parameters: list[Any] | None = None) -> Json:
+        path = self._allow.sql.get(name)
+        if path is None:
+            raise PermissionError(f"{name!r:.40} is no database that `allow.sql` names")
+        import apsw
+
+        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+            connection.limit(apsw.SQLITE_LIMIT_LENGTH, self._limits.body_bytes)
+            connection.set_progress_handler(lambda: True, SQL_STEPS)
+            connection.set_busy_timeout(int(self._limits.host_seconds * 1_000))
+            rows: list[Json] = []
+            cursor = connection.cursor()
+            cursor.execute(text, tuple(parameters or ()))
+            for row in cursor:
+                if len(rows) >= self._limits.names:
+                    raise ValueError(f"the query gives more than {self._limits.names} rows")
+                names = [column[0] for column in cursor.get_description()]
+                rows.append({key: _cell(value) for key, value in zip(names, row, strict=True)})
+            return rows
+
+
+def _nothing(why: str) -> Json:
+    return {"status": 0, "headers": {}, "body": "", "error": why}
+
+
+def _recorded(name: str, look: Callable[..., Json], record: Callable[[HostCall], None]) -> Callable[..., Json]:
+    """Notes what was asked, whether it could look, and the digest of the answer. No other error leaves it."""
+
+    def call(*args: Any, **kwargs: Any) -> Json:
+        asked = ", ".join(map(repr, [*args, *kwargs.values()]))[:ASKED_MAX_CHARACTERS]
+        try:
+            answer = json_value(look(*args, **kwargs))
+        except PermissionError as error:
+            record(HostCall(name, asked, True, str(error)[:200]))
+            raise
+        except (ValueError, TypeError, ReadbackError) as error:
+            record(HostCall(name, asked, True, str(error)[:200]))
+            raise ValueError(f"{name}: {error}"[:300]) from None
+        except Exception as error:  # a database's own
+            record(HostCall(name, asked, True, f"{type(error).__name__}: {error}"[:200]))
+            raise RuntimeError(f"{name}: {type(error).__name__}: {error}"[:300]) from None
+        said = _failure(answer) if name.startswith("http.") else ""
+        record(HostCall(name, asked, bool(said), said, sha256_hex(payload_bytes(answer))))
+        return answer
+
+    return call
+
+
+def _failure(answer: Json) -> str:
+    assert isinstance(answer, dict)
+    status = answer["status"]
+    assert isinstance(status, int)
+    if status == 0:
+        return str(answer.get("error"))
+    return f"status {status}" if status >= 500 or status in FAILED_STATUS else ""
+
+
+def _within(url: str, prefix: str) -> bool:
+    """Same scheme, host and port, and a path that begins as the allowed one does; no path that leads up."""
+    try:
+        asked, allowed = urlsplit(url), urlsplit(prefix)
+        same = (asked.scheme, asked.hostname, asked.port) == (allowed.scheme, allowed.hostname, allowed.port)
+    except ValueError:
+        return False
+    path, begin = asked.path or "/", allowed.path or "/"
+    plain = not any(sign in url for sign in "\\\r\n\t ") and asked.username is None and url.isprintable()
+    leads_up = any(part in ("..", ".") for part in path.lower().replace("%2e", ".").replace("%2f", "/").split("/"))
+    inside = path == begin or path.startswith(begin if begin.endswith("/") else begin + "/")
+    return same and plain and not leads_up and inside
+
+
+def _facts(found: os.stat_result) -> dict[str, Json]:
+    kind = "dir" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "other"
+    return {"size": found.st_size, "kind": kind, "is_dir": kind == "dir", "mtime_us": found.st_mtime_ns // 1_000}
+
+
+def _is_link(error: OSError, numbers: list[int]) -> bool:
+    """A link in the way is told as what is no folder."""
+    with suppress(OSError):
+        if numbers and isinstance(error.filename, str):
+            return stat.S_ISLNK(os.stat(error.filename, dir_fd=numbers[-1], follow_symlinks=False).st_mode)
+    return False
+
+
+def _hasher(name: str) -> Callable[[str], str]:
+    return lambda text: hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _cell(value: object) -> Json:
+    return value.hex() if isinstance(value, bytes) else json_value(value)

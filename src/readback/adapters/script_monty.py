@@ -1,0 +1,250 @@
+"""Scripts in pydantic-monty: a subset of Python, run in worker processes that are ended when they take too much.
+
+Keeps the port `ports.scripts`; chosen by `bootstrap`. Nothing of this process is within a script's reach but the host
+functions. A worker that dies takes one verification with it, and is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from readback.canon import Json, ReadbackError, json_value, sha256_hex
+from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError, ScriptsMissingError
+from readback.ports.scripts import HostCall, Ran, ScriptHost
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SOURCE_MAX_BYTES: Final = 65_536
+PRINTED_MAX_BYTES: Final = 65_536
+LOAD_SUSPENSIONS: Final = 64
+WORKERS_MAX: Final = 2
+GRACE_S: Final = 1.0
+"""How much longer than its limit a worker is waited for before it is killed."""
+NAME: Final = "verify.py"
+PRELUDE: Final = """\
+import json as _json
+import re
+import rb_http as http
+import rb_fs as fs
+import rb_sql as sql
+import rb_time as time
+import rb_hash as hash
+class _JsonCoder:
+    def encode(self, value):
+        return _json.dumps(value)
+    def decode(self, text, *default):
+        raise TypeError("default is given by name")
+_NONE = []
+def _decode(text, default=_NONE):
+    try:
+        return _json.loads(text)
+    except ValueError:
+        if default is _NONE:
+            raise
+        return default
+json = _JsonCoder()
+json.decode = _decode
+json.dumps = _json.dumps
+json.loads = _json.loads
+def allow():
+    return {"action": "allow"}
+def block(reason=""):
+    return {"action": "block", "reason": reason}
+def modify(payload):
+    return {"action": "modify", "payload": payload}
+"""
+_TAKES: Final = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but")
+_LIMITS: Final = ("TimeoutError", "MemoryError", "RecursionError")
+Hosts = Callable[[Allowance, ScriptLimits], ScriptHost]
+
+
+class MontyEngine:
+    """A `ScriptEngine`. Its workers are started when they are needed, and ended by `close` or with the process."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        self._lock = threading.Lock()
+        self._pool: Any = None
+
+    def compile(
+        self, source: str, name: str, *, entry: str, takes: int, allow: Allowance, limits: ScriptLimits
+    ) -> MontyScript:
+        """See the port."""
+        if len(source.encode("utf-8", "replace")) > SOURCE_MAX_BYTES:
+            raise ScriptCompileError(f"{name}: a script is a text of at most {SOURCE_MAX_BYTES} bytes.")
+        script = MontyScript(self, source, name, entry, self._hosts(allow, limits), limits)
+        script.check(takes)
+        return script
+
+    def close(self) -> None:
+        """Ends the workers."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.__exit__(None, None, None)
+
+    def session(self, limits: ScriptLimits, modules: Mapping[str, object]) -> Any:
+        """A sandbox of its own. Raises ScriptsMissingError."""
+        monty = _monty()
+        with self._lock:
+            if self._pool is None:
+                pool = monty.Monty(
+                    min_processes=0,
+                    max_processes=WORKERS_MAX,
+                    checkout_timeout=60.0,
+                    feed_duration_limit_grace=GRACE_S,
+                    turn_duration_limit_grace=GRACE_S,
+                )
+                self._pool = pool.__enter__()
+            return self._pool.checkout(
+                script_name=NAME,
+                limits={
+                    "max_feed_duration_secs": limits.seconds,
+                    "max_turn_duration_secs": limits.seconds,
+                    "max_memory": limits.memory_bytes,
+                    "max_recursion_depth": limits.depth,
+                    "max_suspensions": LOAD_SUSPENSIONS + limits.host_calls,
+                    "max_total_sleep_secs": 0.0,
+                },
+                external_modules=modules,
+            )
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The host calls of one run, counted. `most` 0: none is allowed, since it only loads."""
+
+    most: int
+    made: list[HostCall]
+    begun: int = 0
+    over: bool = False
+
+    def counted(self, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: Any, **kwargs: Any) -> object:
+            self.begun += 1
+            if self.begun > self.most:
+                self.over = True
+                raise RuntimeError(f"more than {self.most} host calls")
+            return function(*args, **kwargs)
+
+        return call
+
+
+class MontyScript:
+    """A `Script`: its text, run anew each time."""
+
+    def __init__(
+        self, engine: MontyEngine, source: str, name: str, entry: str, host: ScriptHost, limits: ScriptLimits
+    ) -> None:
+        self.name, self.digest = name, sha256_hex(source.encode("utf-8", "replace"))
+        self._engine, self._source, self._entry, self._host, self._limits = engine, source, entry, host, limits
+
+    def check(self, takes: int) -> None:
+        """It compiles, loads, and has its function. Raises ScriptCompileError."""
+        monty, calls = _monty(), _Calls(0, [])
+        try:
+            with self._session(calls) as session:
+                if not self._entry:
+                    self._feed(session, f"def _when():\n  return (\n{self._source}\n)\n")
+                    return
+                self._feed(session, self._source)
+                if calls.over:
+                    raise ScriptCompileError(f"{self.name}: it makes a host call while it loads.")
+                self._check_entry(session, takes, monty)
+        except monty.MontyError as error:
+            raise ScriptCompileError(f"{self.name}: {_said(error)}") from error
+
+    def _check_entry(self, session: Any, takes: int, monty: ModuleType) -> None:
+        """It is called with more than it can take, which is refused before anything of it runs."""
+        shown = ", ".join(["None"] * (takes + 3))
+        try:
+            self._feed(session, f"{self._entry}({shown})")
+        except monty.MontyRuntimeError as error:
+            said = _said(error)
+            if f"name '{self._entry}' is not defined" in said or "object is not callable" in said:
+                raise ScriptCompileError(f"{self.name}: it defines no function `{self._entry}`.") from error
+            found = _TAKES.search(said)
+            if found and not int(found[1] or found[2]) <= takes <= int(found[2]):
+                raise ScriptCompileError(f"{self.name}: `{self._entry}` takes {takes} parameter(s): {said}") from error
+
+    def run(self, arguments: Sequence[Json], given: Mapping[str, Json] | None = None) -> Ran:
+        """See the port."""
+        monty, calls = _monty(), _Calls(self._limits.host_calls, [])
+        try:
+            with self._session(calls) as session:
+                inputs = {f"_argument_{number}": value for number, value in enumerate(arguments)} | dict(given or {})
+                if self._entry:
+                    self._feed(session, self._source, dict(given or {}))
+                    shown = ", ".join(f"_argument_{number}" for number in range(len(arguments)))
+                    value = self._feed(session, f"{self._entry}({shown})", inputs)
+                else:
+                    value = self._feed(session, f"(\n{self._source}\n)", inputs)
+        except monty.MontyError as error:
+            raise self._broken(error, calls, monty) from error
+        if calls.over:
+            raise self._limit(f"more than {calls.most} host calls", calls)
+        try:
+            return Ran(json_value(value), tuple(calls.made))
+        except (ReadbackError, RecursionError) as error:
+            raise ScriptError(f"verify script error: {self.name} returned what has no JSON form.") from error
+
+    def _session(self, calls: _Calls) -> Any:
+        monty = _monty()
+        functions = self._host.functions(calls.made.append)
+        modules = {
+            f"rb_{module}": monty.ExternalModule({name: calls.counted(each) for name, each in named.items()})
+            for module, named in functions.items()
+        }
+        return _Prepared(self, self._engine.session(self._limits, modules))
+
+    def _feed(self, session: Any, code: str, inputs: dict[str, Json] | None = None) -> object:
+        return session.feed_run(code, inputs=inputs, print_callback=_monty().CollectString(PRINTED_MAX_BYTES))
+
+    def _broken(self, error: Exception, calls: _Calls, monty: ModuleType) -> ScriptError:
+        said = _said(error)
+        stopped = isinstance(error, monty.MontyCrashedError) or said.startswith(_LIMITS) or "suspension limit" in said
+        if stopped or calls.over:
+            return self._limit(said, calls)
+        details = {"calls": [each.as_json() for each in calls.made]}
+        return ScriptError(f"verify script error: {self.name}: {said}", details=details)
+
+    def _limit(self, said: str, calls: _Calls) -> ScriptLimitError:
+        details = {"calls": [each.as_json() for each in calls.made]}
+        return ScriptLimitError(f"verify script error: {self.name} was stopped: {said}", details=details)
+
+
+class _Prepared:
+    """A session in which the prelude has run."""
+
+    def __init__(self, script: MontyScript, session: Any) -> None:
+        self._script, self._session = script, session
+
+    def __enter__(self) -> Any:
+        session = self._session.__enter__()
+        try:
+            session.feed_run(PRELUDE)
+        except BaseException as error:
+            self._session.__exit__(type(error), error, error.__traceback__)
+            raise
+        return session
+
+    def __exit__(self, *given: Any) -> None:
+        self._session.__exit__(*given)
+
+
+def _said(error: Exception) -> str:
+    return str(error).strip().replace("\n", " ")[:500]
+
+
+def _monty() -> ModuleType:
+    try:
+        import pydantic_monty
+    except ImportError as error:
+        raise ScriptsMissingError("Scripts need pydantic-monty, which is not installed.") from error
+    return pydantic_monty

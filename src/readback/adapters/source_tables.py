@@ -1,0 +1,186 @@
+"""An SQLite database as a system of record, by its tables; and what a statement would make of them, tried on a copy.
+
+Constructed by `sdk.fitted_sources` for contract files, and by users. The database is opened for reading only, and a
+statement is run in memory, on a copy that nobody else sees: that is where the expectation comes from for a tool that
+takes any SQL. It is run twice, with other times and other random values, so that what depends on those is left open.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+from readback.canon import Json
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.reading import Reading
+
+DATABASE_MAX_BYTES: Final = 134_217_728
+"""A larger database is not read: each reading goes through all of it."""
+TABLES_MAX: Final = 1_000
+STEPS_MAX: Final = 20
+"""How often a statement is interrupted to be asked whether it is over, each after a million instructions."""
+_Facts: TypeAlias = dict[tuple[str, str], str]
+_INSTRUCTIONS: Final = 1_000_000
+_REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_OTHER_TIMES: Final = ("2001-01-01", "2002-02-02")
+_TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
+_NOW: Final = ("current_date", "current_time", "current_timestamp")
+
+
+class TablesSource:
+    """One SQLite database file. Safe from any thread."""
+
+    def __init__(self, name: str, database: str | Path, *, timeout_s: float = 10.0) -> None:
+        if not name:
+            raise UsageError("A source needs a name.")
+        self.name = name
+        self._database = str(database)
+        self._timeout_s = timeout_s
+
+    def state(self, statement: str = "") -> Reading:
+        """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
+        digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, but for
+        those that depend on time or chance; and `error`, where it fails. Equal versions are equal facts.
+        """
+        try:
+            with closing(self._copy()) as copy:
+                facts = _facts(copy)
+                value: dict[str, Json] = {"facts": _told(facts)}
+                if statement:
+                    value |= self._foreseen(copy, facts, statement)
+            return Reading.of(value, version=sha256("\n".join(map(str, _told(facts))).encode()).hexdigest())
+        except FileNotFoundError:
+            return Reading.absent()
+        except sqlite3.DatabaseError as error:
+            return Reading.unavailable(f"{self.name}: {error}")
+
+    def ping(self) -> None:
+        """Raises ReaderFailedError where the database cannot be read."""
+        try:
+            self._copy().close()
+        except (OSError, sqlite3.Error) as error:
+            raise ReaderFailedError(f"The database of {self.name!r} cannot be read: {error}") from error
+
+    # --- the copy ----------------------------------------------------------------------------------------------
+
+    def _copy(self) -> sqlite3.Connection:
+        """The database as it was at one moment. Raises FileNotFoundError, ReaderTypeError, sqlite3.Error."""
+        if Path(self._database).stat().st_size > DATABASE_MAX_BYTES:
+            raise ReaderTypeError(f"The database of {self.name!r} is over {DATABASE_MAX_BYTES} bytes.")
+        where = f"file:{quote(self._database)}?mode=ro"
+        copy = _in_memory()
+        with closing(sqlite3.connect(where, uri=True, timeout=self._timeout_s)) as original:
+            original.backup(copy)
+        return copy
+
+    def _foreseen(self, copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Json]:
+        made: list[_Facts] = []
+        for run, other in enumerate(_OTHER_TIMES):
+            with closing(_in_memory()) as tried:
+                copy.backup(tried)
+                error = _tried(tried, statement, run, other)
+                if error:
+                    return {"foreseen": [], "error": error}
+                made.append(_facts(tried))
+        one, two = made
+        anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)}
+        anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
+        certain = {key: fact for key, fact in one.items() if two.get(key) == fact and key[0] in anew}
+        return {"foreseen": _told(certain), "error": ""}
+
+
+def _in_memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+
+
+# --- trying --------------------------------------------------------------------------------------------------------
+
+
+def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str) -> str:
+    """Runs the statement on a copy; what went wrong, in the library's words."""
+    with _bounded(tried, run, other):
+        try:
+            tried.execute(statement).fetchall()
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            return str(error) or type(error).__name__
+    return ""
+
+
+@contextmanager
+def _bounded(tried: sqlite3.Connection, run: int, other: str) -> Iterator[None]:
+    """Neither other files nor settings are reached, no statement runs on and on, and time and chance are each run's."""
+    left = iter(range(STEPS_MAX))
+
+    def allowed(action: int, *_: object) -> int:
+        return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
+
+    for name in _TIMES:
+        tried.create_function(name, -1, _in_time(name, other), deterministic=True)
+    for name in _NOW:
+        tried.create_function(name, 0, lambda: f"{other} 01:02:03", deterministic=True)
+    tried.create_function("random", 0, lambda: 1 + run)
+    tried.create_function("randomblob", 1, lambda size: bytes([1 + run]) * min(max(int(size), 1), 1_000_000))
+    tried.set_progress_handler(lambda: next(left, None) is None, _INSTRUCTIONS)
+    tried.set_authorizer(allowed)
+    try:
+        yield
+    finally:
+        tried.set_authorizer(None)
+        tried.set_progress_handler(None, 0)
+
+
+def _in_time(name: str, other: str) -> Callable[..., Any]:
+    """The library's own function, with another day in place of now."""
+    plain = _in_memory()
+
+    def told(*given: object) -> Any:
+        at = 1 if name == "strftime" else 0
+        values = [other if isinstance(each, str) and each.lower() == "now" else each for each in given]
+        if len(values) <= at:
+            values.append(other)
+        marks = ", ".join("?" * len(values))
+        return plain.execute(f"select {name}({marks})", values).fetchone()[0]
+
+    return told
+
+
+# --- facts ---------------------------------------------------------------------------------------------------------
+
+
+def _facts(database: sqlite3.Connection) -> _Facts:
+    """What there is, by table and by what of it; under "" which tables there are."""
+    listed = database.execute("select type, name, tbl_name, sql from sqlite_master order by type, name").fetchall()
+    tables = [str(name) for kind, name, _, _ in listed if kind == "table"]
+    if len(tables) > TABLES_MAX:
+        raise ReaderTypeError(f"The database has over {TABLES_MAX} tables.")
+    facts: _Facts = {("", "tables"): ", ".join(sorted(tables))}
+    for owner in {str(each[2]) for each in listed}:
+        facts[(owner, "form")] = _digest(each for each in listed if each[2] == owner)
+    for table in tables:
+        cursor = database.execute(f"select * from {_quoted(table)}")  # noqa: S608 - quoted, and the database's own name
+        names = [str(each[0]) for each in cursor.description]
+        rows = cursor.fetchall()
+        facts[(table, "rows")] = str(len(rows))
+        for at, name in enumerate(names):
+            facts[(table, f"column {name}")] = _digest(row[at] for row in rows)
+    return facts
+
+
+def _told(facts: _Facts) -> list[Json]:
+    return [f"{table}: {what}: {fact}" for (table, what), fact in sorted(facts.items())]
+
+
+def _digest(values: Iterable[object]) -> str:
+    whole = sha256()
+    for each in values:
+        whole.update(f"{type(each).__name__}:{each!r}\n".encode(errors="surrogatepass"))
+    return whole.hexdigest()[:32]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,30 @@
+"""A checker of reasoning traces that knows nothing of actions; pure: plan, trace, span and hash, report.
+
+`readback trace verify` calls it. It must not read a file itself, and must not believe anything that a trace declares of
+itself: every id and every hash is made again, and what cannot be checked fails.
+"""
+
+from __future__ import annotations
+
+from readback.citations.artifacts import Artifacts, ArtifactTrouble
+from readback.citations.fault import ArtifactError, TraceError, TraceInputError, TracePolicyError
+from readback.citations.policy import DEFAULT_POLICY, Policy, read_policy
+from readback.citations.report import CheckResult, Failure, Place, Report
+from readback.citations.verify import verify_trace
+
+__all__ = [
+    "DEFAULT_POLICY",
+    "ArtifactError",
+    "ArtifactTrouble",
+    "Artifacts",
+    "CheckResult",
+    "Failure",
+    "Place",
+    "Policy",
+    "Report",
+    "TraceError",
+    "TraceInputError",
+    "TracePolicyError",
+    "read_policy",
+    "verify_trace",
+]

@@ -1,0 +1,189 @@
+"""One pass over a trace: its lines in order, each event to the folds that it concerns, its id made again on the way.
+
+What is kept of an event is a row of some sixty bytes, so that a trace may be long. `verify` runs it between the files
+of the run; it must not look forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final
+
+from readback.citations.artifacts import Artifacts
+from readback.citations.claims import Claims
+from readback.citations.event_forms import event_of
+from readback.citations.evidence import Evidence
+from readback.citations.forms import HEADER, SCHEMA_VERSIONS
+from readback.citations.limits import EVENTS_MAX, LINE_MAX_BYTES
+from readback.citations.outcomes import Outcomes
+from readback.citations.plan import Plan
+from readback.citations.policy import Policy
+from readback.citations.provenance import Provenance
+from readback.citations.report import Findings, Place
+from readback.citations.shapes import faults_of
+from readback.citations.steps import Steps
+from readback.citations.strict_json import Value, canonical, refused, strict_json
+from readback.citations.tools import Tools
+
+FILE: Final = "trace.jsonl"
+_SUPPORTED: Final = {
+    "runtime_protocol_version": (1,),
+    "schema_version": SCHEMA_VERSIONS,
+    "fingerprint_algo": ("sha256",),
+    "canonicalization_version": (1,),
+}
+
+
+def lines_of(trace: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and bytes of each line. Raises TraceInputError for what is too large to be a line."""
+    start, number, size = 0, 0, len(trace)
+    while start < size:
+        end = trace.find(b"\n", start)
+        end = size if end < 0 else end
+        number += 1
+        if end - start > LINE_MAX_BYTES or number > EVENTS_MAX:
+            raise refused("too-large", f"{FILE}:{number}", f"a line of {end - start} bytes, over {LINE_MAX_BYTES}")
+        yield number, start, trace[start:end].removesuffix(b"\r")
+        start = end + 1
+
+
+def read_header(line: bytes, findings: Findings) -> dict[str, Value] | None:
+    """The trace's first line, or None where it is not of its form. Raises TraceInputError."""
+    value = strict_json(line, f"{FILE}:1", bytes_max=LINE_MAX_BYTES)
+    place = Place(FILE, 1)
+    faults = faults_of(value, HEADER)
+    for fault in faults:
+        findings.fail("schema.header", place.at(fault.pointer), fault.said)
+    if faults:
+        return None
+    for key, known in _SUPPORTED.items():
+        if value[key] not in known:
+            findings.fail("schema.version", place.at(f"/{key}"))
+    made: dict[str, Value] = value
+    return made
+
+
+class Fold:
+    """The state of a trace so far."""
+
+    def __init__(
+        self,
+        trace: bytes,
+        header: dict[str, Value],
+        plan: Plan,
+        policy: Policy,
+        artifacts: Artifacts | None,
+        provenance: Provenance,
+        findings: Findings,
+    ) -> None:
+        metadata = header["metadata"]
+        declared = metadata["reasoning_policy"]["min_supports_per_claim"]
+        least = max(policy.min_supports_per_claim, declared)
+        self._header = header
+        self._plan = plan
+        self._findings = findings
+        self._count = 0
+        self._steps = Steps(plan, findings)
+        self._tools = Tools(plan, findings)
+        self._evidence = Evidence(artifacts, provenance, findings)
+        self._claims = Claims(trace, self._tools, self._evidence, policy, least, findings)
+        self._documents = provenance
+        self._provenance = metadata.get("retrieval_provenance")
+        self._outcomes = Outcomes(self._claims, self._evidence, self._provenance, declared, findings)
+        self._id = sha256(b'{"canonicalization_version":' + canonical(header["canonicalization_version"]))
+        self._id.update(b',"events":[')
+        self._order = sha256(b'{"evidence_order":[')
+
+    def take(self, number: int, offset: int, line: bytes) -> None:
+        """The next event. Raises TraceInputError where the line is no JSON."""
+        value = strict_json(line, f"{FILE}:{number}", bytes_max=LINE_MAX_BYTES)
+        place = Place(FILE, number)
+        event, faults = event_of(value)
+        self._id.update(b"," if self._count else b"")
+        if event is not None:
+            self._id.update(canonical(event))
+        index, self._count = self._count, self._count + 1
+        for fault in faults:
+            self._findings.fail("schema.event", place.at(fault.pointer), fault.said)
+        if faults:
+            return
+        at = place.at("/event")
+        if event["idx"] != index:
+            self._findings.fail("event.index", at.at("/idx"), f"{index} is next.")
+        self._handed(event, at, offset)
+
+    def _handed(self, event: dict[str, Value], at: Place, offset: int) -> None:
+        match event["kind"]:
+            case "step_started":
+                self._steps.started(event, at)
+            case "step_finished":
+                step = self._steps.finished(event, at)
+                self._outcomes.put_out(event["output"], step, at.at("/output"))
+            case "tool_called":
+                self._tools.called(event, self._steps.open(event, at), at)
+            case "tool_returned":
+                self._returned(event, at, offset)
+            case "evidence_registered":
+                new = self._evidence.registered(event, self._steps.open(event, at), at)
+                first = new and len(self._evidence) == 1
+                self._order.update((b"" if first else b",") + canonical(event["evidence"]["id"]))
+            case _:
+                self._claims.emitted(event, self._steps.open(event, at), at, offset)
+
+    def _returned(self, event: dict[str, Value], at: Place, offset: int) -> None:
+        step = self._steps.open(event, at)
+        self._steps.all_registered(step, at)
+        self._tools.returned(event, step, at, offset)
+        result = event["result"]["result"]
+        if not isinstance(result, dict) or not isinstance(result.get("evidences"), list):
+            return
+        for index, piece in enumerate(result["evidences"]):
+            self._documents.check_piece(piece, at.at(f"/result/result/evidences/{index}"), self._findings)
+        if "provenance" in result and canonical(result["provenance"]) != canonical(self._provenance):
+            self._findings.fail("provenance.differs", at.at("/result/result/provenance"))
+
+    def end(self) -> None:
+        """Nothing more comes. The id, and all that is about the whole."""
+        trace = Place(FILE)
+        self._findings.figures["events"] = self._count
+        apart = ("id", "record", "canonicalization_version")
+        rest = {key: value for key, value in self._header.items() if key not in apart}
+        self._id.update(b"]," + canonical(rest)[1:])
+        if f"trace_v1_{self._id.hexdigest()}" != self._header["id"]:
+            self._findings.fail("id.trace", Place(FILE, 1, "/id"))
+        self._steps.end(trace)
+        self._tools.end()
+        self._evidence.end()
+        self._claims.end()
+        self._outcomes.end(trace)
+        self._reasoning()
+        self._findings.done("core_invariants")
+
+    def checksum(self, descriptor: Value) -> str:
+        """The checksum over evidence, plan and runtime, as the format makes it."""
+        whole = self._order.copy()
+        whole.update(b'],"plan":' + self._plan.written + b',"runtime_descriptor":' + canonical(descriptor) + b"}")
+        return whole.hexdigest()
+
+    def _reasoning(self) -> None:
+        """The reasoning that the header describes is that of the one derived claim."""
+        told, place = self._header["metadata"].get("reasoning_trace"), Place(FILE, 1, "/metadata/reasoning_trace")
+        results = self._claims.results
+        if len(results) > 1:
+            self._findings.fail("reasoning.several", place)
+        if told is None and self._claims.derived:
+            self._findings.fail("reasoning.missing", place)
+        if told is not None:
+            if not self._claims.derived and not self._claims.marked:
+                self._findings.fail("reasoning.differs", place, "There is no derived claim.")
+            for key in ("result_sha256", "reasoning_trace_sha256"):
+                if results and told[key] not in results:
+                    self._findings.fail("reasoning.differs", place.at(f"/{key}"))
+            if told["result_sha256"] != told["reasoning_trace_sha256"]:
+                self._findings.fail("reasoning.differs", place, "Its two hashes differ.")
+            if told["question"] != self._plan.problem:
+                self._findings.fail("reasoning.differs", place.at("/question"))
+            if not self._evidence.lists(told["evidence_ids"]):
+                self._findings.fail("evidence.list", place.at("/evidence_ids"))
+        self._findings.done("reasoning_trace")

@@ -1,0 +1,117 @@
+"""JSON from outside, without the leniency that hides a second meaning: no repeated key, no NaN, no bottomless nesting.
+
+The format's own canonical form is here too; it is not RFC 8785, but what Python's encoder writes with sorted keys. Used
+for every file of a run. It must not repair anything.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, Final, NoReturn
+
+from readback.citations.fault import TraceInputError
+from readback.citations.limits import DEPTH_MAX_LEVELS, INTEGER_MAX_DIGITS
+
+Value = Any
+"""A parsed JSON value."""
+
+
+class _RefusedError(ValueError):
+    """Inside the parser only: what is refused, and its code."""
+
+    def __init__(self, code: str, said: str) -> None:
+        super().__init__(said)
+        self.code = code
+
+
+def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _RefusedError("duplicate-key", f"the key {twice[:80]!r} stands twice in one object")
+    return made
+
+
+def _constant(name: str) -> NoReturn:
+    raise _RefusedError("malformed", f"{name} is no JSON")
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise _RefusedError("malformed", "a number is too large to be kept")
+    return number
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > INTEGER_MAX_DIGITS:
+        raise _RefusedError("malformed", f"an integer has more than {INTEGER_MAX_DIGITS} digits")
+    return int(digits)
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_constant, parse_float=_real, parse_int=_integer
+)
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def strict_json(data: bytes, what: str, *, bytes_max: int) -> Value:
+    """The one value that the bytes hold. Raises TraceInputError, which names `what` (a file, or a line of it)."""
+    if len(data) > bytes_max:
+        raise refused("too-large", what, f"{len(data)} bytes, over {bytes_max}")
+    try:
+        value = _DECODER.decode(data.decode("utf-8"))
+    except _RefusedError as error:
+        raise refused(error.code, what, str(error)) from error
+    except UnicodeDecodeError as error:
+        raise refused("malformed", what, f"byte {error.start} is not UTF-8") from error
+    except RecursionError as error:
+        raise refused("too-deep", what, f"nested deeper than {DEPTH_MAX_LEVELS} levels") from error
+    except ValueError as error:
+        raise refused("malformed", what, f"not JSON: {error}"[:200]) from error
+    if data.count(b"{") + data.count(b"[") > DEPTH_MAX_LEVELS and _depth_exceeded(value):
+        raise refused("too-deep", what, f"nested deeper than {DEPTH_MAX_LEVELS} levels")
+    if b"\\u" in data and not _is_text(value):
+        raise refused("malformed", what, "a text holds half a surrogate pair")
+    return value
+
+
+def refused(code: str, what: str, said: str) -> TraceInputError:
+    """An error of this room's one form."""
+    return TraceInputError(f"{what}: {said}.", code=f"trace.input.{code}", details={"where": what})
+
+
+def canonical(value: Value) -> bytes:
+    """The format's canonical bytes of a value that `strict_json` gave."""
+    written = _ENCODER.encode(value)
+    if "-0.0" in written:
+        written = _ENCODER.encode(_positive_zero(value))
+    return written.encode("utf-8")
+
+
+def _positive_zero(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {key: _positive_zero(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_positive_zero(part) for part in value]
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _depth_exceeded(value: Value) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX_LEVELS + 1):
+        level = [node for node in level if isinstance(node, dict | list)]
+        if not level:
+            return False
+        level = [part for node in level for part in (node.values() if isinstance(node, dict) else node)]
+    return True
+
+
+def _is_text(value: Value) -> bool:
+    try:
+        _ENCODER.encode(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,305 @@
+"""The gateway's measure: a call through `readback mcp` against the same call to the plain server, side by side.
+
+Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, the
+client is the SDK's. What a reading costs by itself is measured too, since it is not the gateway's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from readback.canon import Json
+from readback.domain.context import Context
+from readback.sdk.files import contract_files
+
+SLICES: Final = 5
+CALLS: Final = 120
+IN_FLIGHT: Final = 1_000
+LONG_CALLS: Final = 20_000
+LONG_WARM: Final = 5_000
+LONG_WIDTH: Final = 32
+READINGS: Final = 2
+"""Of one governed call: before it, and after it."""
+SERVER: Final = ("-m", "readback.commands.bench.plain_server")
+GATEWAY: Final = ("-m", "readback.commands.cli", "mcp")
+CONTRACT: Final = """apiVersion: readback/v1
+kind: Contracts
+metadata: {name: bench, version: 1.0.0}
+server: {command: [plain]}
+contracts:
+  put:
+    kind: set
+    side_effect: low_risk_internal
+    target: entry/{requested.name}
+    arguments: {name: string, text: string}
+    identity: {target: authoritative.name, tenant: not_offered}
+    readers:
+      - sql: {database: book.db, query: "select * from entry where name = {requested.name}"}
+    ensure:
+      kept: authoritative.text == requested.text
+    late_window: 0s
+"""
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Clients of the same server: past the gateway, and through it. `passing`: through one that records nothing."""
+
+    plain: Any
+    governed: Any
+    passing: Any
+
+
+def gateway_measures(progress: Progress) -> dict[str, Json]:
+    """All of it, as `readback bench --gateway --json` prints it."""
+    with tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".") as name:
+        return asyncio.run(_measures(Path(name).absolute(), progress))
+
+
+async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
+    (folder / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
+    raw: dict[str, Json] = {}
+    found: dict[str, Json] = {}
+    for transport, opened in (("stdio", _over_stdio), ("http", _over_http)):
+        progress(f"one call after another, {transport}")
+        async with opened(folder) as ways:
+            measured = await _one_by_one(folder, ways)
+            progress(f"{IN_FLIGHT:,} calls in flight, {transport}")
+            measured["in_flight"] = await _in_flight(folder, ways.governed, transport)
+        raw[transport] = measured
+        for key in ("governed", "unverified", "passed"):
+            found[f"{transport}_{key}"] = measured[f"{key}_times"]
+        flight = measured["in_flight"]
+        assert isinstance(flight, dict)
+        found[f"{transport}_lost"] = flight["lost"]
+    progress(f"{LONG_CALLS:,} calls through one gateway")
+    raw["long"] = await _long(folder)
+    found["grown_mb"] = raw["long"]["grown_mb"]  # type: ignore[index,call-overload]
+    return {**found, "raw": raw}
+
+
+# --- the servers and the clients ------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _over_stdio(folder: Path) -> AsyncIterator[Ways]:
+    server = (*SERVER, str(folder))
+    async with AsyncExitStack() as stack:
+        ways = [
+            await stack.enter_async_context(_started(*argv))
+            for argv in (
+                server,
+                (*_gateway(folder, "stdio-governed"), "--", sys.executable, *server),
+                (*_gateway(folder, "stdio-passing", "--ungoverned", "pass"), "--", sys.executable, *server),
+            )
+        ]
+        yield Ways(*ways)
+
+
+def _started(*argv: str) -> Any:
+    """A client of a process of its own."""
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    return Client(StdioServerParameters(command=sys.executable, args=[*argv]))
+
+
+@asynccontextmanager
+async def _over_http(folder: Path) -> AsyncIterator[Ways]:
+    with ExitStack() as processes:
+        server = processes.enter_context(_serving((*SERVER, str(folder), "--http")))
+        through = [
+            processes.enter_context(_serving(_served(folder, f"http-{name}", server, *more)))
+            for name, more in (("governed", ()), ("passing", ("--ungoverned", "pass")))
+        ]
+        async with AsyncExitStack() as stack:
+            ways = [await stack.enter_async_context(_http_client(url)) for url in (server, *through)]
+            yield Ways(*ways)
+
+
+@asynccontextmanager
+async def _http_client(url: str) -> AsyncIterator[Any]:
+    """The SDK's client, which waits for a connection as long as it takes: its own gives up, and everything with it."""
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(timeout=httpx2.Timeout(30, read=300, pool=None)) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client
+
+
+def _gateway(folder: Path, name: str, *more: str) -> tuple[str, ...]:
+    ledger = f"sqlite:///{folder / name}.db"
+    return (*GATEWAY, "--contracts", str(folder / "contracts.yaml"), "--ledger-url", ledger, *more)
+
+
+def _served(folder: Path, name: str, server: str, *more: str) -> tuple[str, ...]:
+    return _gateway(folder, name, "--serve", "http", "--port", "0", "--url", server, *more)
+
+
+@contextmanager
+def _serving(argv: Sequence[str]) -> Iterator[str]:
+    """A process that serves HTTP and says where, on the first line that holds an address."""
+    process = subprocess.Popen(
+        [sys.executable, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+    )
+    try:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            found = re.search(r"http://\S+", line)
+            if found is not None:
+                yield found[0]
+                return
+        raise RuntimeError(f"{argv[1]} did not come up: {''.join(said)}")
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+# --- what is measured -----------------------------------------------------------------------------------------------
+
+
+async def _one_by_one(folder: Path, ways: Ways) -> dict[str, Json]:
+    times: dict[str, list[list[float]]] = {name: [] for name in ("put", "governed", "answer", "unverified", "passed")}
+    for part in range(SLICES + 1):
+        for name, client, tool in (
+            ("put", ways.plain, "put"),
+            ("governed", ways.governed, "put"),
+            ("answer", ways.plain, "answer"),
+            ("unverified", ways.governed, "answer"),
+            ("passed", ways.passing, "answer"),
+        ):
+            times[name].append([await _timed(client, tool, f"{name}-{part}-{n}") for n in range(CALLS)])
+    reading_ms = _reading_ms(folder)
+    all_of = {name: [each for part in parts[1:] for each in part] for name, parts in times.items()}
+    found: dict[str, Json] = {f"{name}_ms": _spread(each) for name, each in all_of.items()}
+    found["readings_ms"] = round(READINGS * reading_ms, 3)
+    found["governed_times"] = _times(times["governed"], times["put"], READINGS * reading_ms)
+    found["unverified_times"] = _times(times["unverified"], times["answer"])
+    found["passed_times"] = _times(times["passed"], times["answer"])
+    return found
+
+
+async def _timed(client: Any, tool: str, name: str) -> float:
+    began = time.perf_counter()
+    await _called(client, tool, name)
+    return (time.perf_counter() - began) * 1000
+
+
+async def _called(client: Any, tool: str, name: str) -> None:
+    """Raises RuntimeError where the call did not succeed: what was refused is not measured."""
+    result = await client.call_tool(tool, {"name": name, "text": "hello"} if tool == "put" else {"text": name})
+    if result.is_error:
+        raise RuntimeError(f"{tool} {name}: {result.content}")
+
+
+def _times(ours: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], readings_ms: float = 0.0) -> Json:
+    """How many plain calls one of ours is, by the median of the slices: at the median, and at the 99th of a hundred."""
+    pairs = [*zip(ours[1:], plain[1:], strict=True)]
+    middle = [(statistics.median(mine) - readings_ms) / statistics.median(bare) for mine, bare in pairs]
+    high = [(_at(mine, 0.99) - readings_ms) / _at(bare, 0.99) for mine, bare in pairs]
+    return {"p50": round(statistics.median(middle), 2), "p99": round(statistics.median(high), 2)}
+
+
+def _spread(values: Sequence[float]) -> dict[str, Json]:
+    return {"p50": round(statistics.median(values), 3), "p99": round(_at(values, 0.99), 3)}
+
+
+def _at(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def _reading_ms(folder: Path) -> float:
+    """One reading by itself, in this process: the very source of the contract."""
+    written = contract_files(folder / "contracts.yaml")["put"].written
+    [reader] = written.readers
+    names = [f"governed-{SLICES}-{n}" for n in range(CALLS)]
+    times = []
+    for name in names:
+        context = Context("bench", "default", "agent:local", "bench", f"entry/{name}", name, name, strong=True)
+        began = time.perf_counter()
+        reader.reader.look(context, {"name": name, "text": "hello"})
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Json]:
+    """All at once: which were not verified, and whose rows are not there exactly as asked."""
+    began = time.perf_counter()
+    names = [f"flight-{transport}-{n}" for n in range(IN_FLIGHT)]
+    results = await asyncio.gather(*(_called(client, "put", name) for name in names), return_exceptions=True)
+    seconds = time.perf_counter() - began
+    failed = [str(each) for each in results if isinstance(each, BaseException)]
+    with closing(sqlite3.connect(folder / "book.db")) as book:
+        rows = book.execute("select count(*) from entry where name like ?", (f"flight-{transport}-%",)).fetchone()[0]
+    missing = IN_FLIGHT - int(rows)
+    return {
+        "calls": IN_FLIGHT,
+        "lost": max(len(failed), missing),
+        "per_s": round(IN_FLIGHT / seconds),
+        "first_failure": failed[0][:300] if failed else "",
+    }
+
+
+async def _long(folder: Path) -> dict[str, Json]:
+    """A gateway's memory after its first thousands of governed calls, and after all of them."""
+    async with AsyncExitStack() as stack:
+        argv = (*_gateway(folder, "long"), "--", sys.executable, *SERVER, str(folder))
+        client = await stack.enter_async_context(_started(*argv))
+        pid = _process_with(str(folder / "long.db"))
+        began = time.perf_counter()
+        await _wide(client, 0, LONG_WARM)
+        warm = _resident_mb(pid)
+        await _wide(client, LONG_WARM, LONG_CALLS)
+        end = _resident_mb(pid)
+        per_s = round(LONG_CALLS / (time.perf_counter() - began))
+    return {"warm_mb": warm, "end_mb": end, "grown_mb": round(end - warm, 1), "per_s": per_s, "calls": LONG_CALLS}
+
+
+def _process_with(argument: str) -> int:
+    """The process that has this in its command line: the SDK does not say which one it started."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if argument.encode() in each.read_bytes():
+                return int(each.parent.name)
+        except OSError:
+            continue
+    raise RuntimeError(f"no process was started with {argument}")
+
+
+async def _wide(client: Any, first: int, last: int) -> None:
+    names = iter(range(first, last))
+
+    async def one_after_another() -> None:
+        for n in names:
+            await _called(client, "put", f"long-{n}")
+
+    await asyncio.gather(*(one_after_another() for _ in range(LONG_WIDTH)))
+
+
+def _resident_mb(pid: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
+    assert found is not None
+    return round(int(found[1]) / 1024, 1)

@@ -1,0 +1,103 @@
+"""`readback contracts draft`: a live server's tools as a contract file to be decided on.
+
+The server is started or reached, asked for its tools, and ended. None of its tools is called. What is written is a
+proposal: `readback contracts check` refuses it until a person has decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from readback.canon import Json
+from readback.commands.extras import of_extra
+from readback.commands.terminal import note, safe
+from readback.contracts.durations import microseconds
+from readback.domain.errors import ContractFieldError, UsageError
+from readback.domain.errors.gateway import UpstreamLostError
+
+if TYPE_CHECKING:
+    from readback.surfaces.mcp.upstream import Upstream
+
+US: Final = 1_000_000
+_ALONE: Final = "Nothing was called or written. See whether the server starts by itself; --timeout gives it more time."
+
+
+@click.command("draft", short_help="Propose contracts for a server's tools.")
+@click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
+@click.option("--url", metavar="URL", help="A server that speaks streamable HTTP, in place of a command.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write it; else stdout.")
+@click.option("--tool", "only", metavar="NAME", multiple=True, help="Only this one, whatever it says; may be repeated.")
+@click.option("--timeout", metavar="SPAN", default="60s", show_default=True, help="How long the server may take.")
+def draft(command: tuple[str, ...], url: str | None, out: Path | None, only: tuple[str, ...], timeout: str) -> int:
+    """Read a live MCP server's tools and write a commented contract file.
+
+    What is proposed goes by names and hints, and is marked: each value that begins with DECIDE fails `readback
+    contracts check` until a person has decided. Tools that only read get no contract. No tool is called.
+
+    \b
+    readback contracts draft --out notes.yaml -- npx -y @modelcontextprotocol/server-filesystem /notes
+    """
+    from readback.contracts.drafting.draft import Server
+    from readback.contracts.drafting.draft import draft as drafted
+
+    if bool(command) is bool(url):
+        raise UsageError("A draft is made of one server.", remedy="Give its command after --, or its --url.")
+    if out is not None and (out.exists() or out.is_symlink()):
+        raise UsageError(f"{out} is there already.", remedy="Name another file; nothing was written.")
+    try:
+        limit = (microseconds(timeout) or 0) / US
+    except ContractFieldError as error:
+        raise UsageError(f"--timeout: {error.message}", remedy="Write it with its unit, such as 60s.") from error
+    found = _listed(command, url or "", limit)
+    text = drafted(found.tools, Server(command, url or "", found.name, found.version), frozenset(only))
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        _written(out, text)
+        note(f"Next: decide what is marked in {safe(out)}, then: readback contracts check {safe(out)}")
+    return 0
+
+
+def _written(out: Path, text: str) -> None:
+    try:
+        with open(out, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error}.", remedy="Name another file.") from error
+
+
+class _Listed(NamedTuple):
+    """A server's tools, and what it calls itself."""
+
+    tools: Sequence[Mapping[str, Json]]
+    name: str
+    version: str
+
+
+def _listed(command: Sequence[str], url: str, limit_s: float) -> _Listed:
+    """The server's own words. Raises UpstreamLostError, FittingError."""
+    with of_extra("mcp", "Reading a server's tools"):
+        from readback.surfaces.mcp.upstream import Upstream
+    server = Upstream.url(url) if url else Upstream.command(command)
+    return asyncio.run(_asked(server, limit_s))
+
+
+async def _asked(server: Upstream, limit_s: float) -> _Listed:
+    try:
+        async with asyncio.timeout(limit_s):
+            tools = await server.tools()
+        greeting = server.own.greeting
+        info = greeting.info if greeting is not None else {}
+        return _Listed(tools, str(info.get("name", "")), str(info.get("version", "")))
+    except TimeoutError as error:
+        raise UpstreamLostError(f"The server did not list its tools within {limit_s:g} s.", remedy=_ALONE) from error
+    except UpstreamLostError as error:
+        raise UpstreamLostError(error.message, remedy=_ALONE) from error
+    finally:
+        await server.aclose()

@@ -1,0 +1,126 @@
+"""The tools of the servers that contract files are checked against: each is started or reached, asked, and ended.
+
+Called by `readback contracts check`. No tool is called; a server's process is stopped whatever came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import click
+
+from readback.canon import Json
+from readback.commands.extras import of_extra
+from readback.commands.terminal import safe
+from readback.contracts.files.assembly import Loaded
+from readback.contracts.files.contract import FileContract
+from readback.contracts.files.document import Fault
+from readback.contracts.files.tools import Toolbox, fingerprint
+from readback.domain.errors import SettingsError, UsageError
+from readback.domain.errors.gateway import UpstreamLostError
+from readback.ports.fittings import ServerTerms
+
+if TYPE_CHECKING:
+    from readback.surfaces.mcp.upstream import Upstream
+
+TIMEOUT_S: Final = 60.0
+Listing: TypeAlias = dict[str, Mapping[str, Json]]
+"""A server's tools as it lists them, by name."""
+_ALONE: Final = "Nothing was called. See whether the server starts by itself."
+
+
+class WithServer(click.Command):
+    """A command whose arguments after `--` are a server's own command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        mine, theirs = args, list[str]()
+        if "--" in args:
+            at = args.index("--")
+            mine, theirs = args[:at], args[at + 1 :]
+            if not theirs:
+                raise UsageError("Nothing stands after --.", remedy="Give the server's command there.")
+        ctx.meta[COMMAND] = tuple(theirs)
+        return super().parse_args(ctx, mine)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pieces = " ".join([*self.collect_usage_pieces(ctx), "[-- COMMAND...]"])
+        formatter.write_usage(ctx.command_path, pieces)
+
+
+COMMAND: Final = "readback.contracts.command"
+
+
+def toolbox_of(loaded: Loaded, command: Sequence[str], url: str, own: bool) -> Toolbox | None:
+    """The tools that the files are checked against; None where no server is to be asked.
+
+    `own`: the servers that the files name are started too. Raises UpstreamLostError, FittingError, SettingsError.
+    """
+    if command and url:
+        raise UsageError("Two servers are named.", remedy="Give a command after --, or --url.")
+    if not (command or url or own):
+        return None
+    wanted: dict[tuple[str, str], ServerTerms] = {}
+    if command or url:
+        wanted["", ""] = ServerTerms("", ".", tuple(command), url)
+    for home in loaded.homes if own else ():
+        wanted |= {(home.file, ""): home.server} if home.server is not None and not (command or url) else {}
+        wanted |= {("", name): terms for name, terms in home.servers.items()}
+    if not wanted:
+        raise UsageError("No file names a server.", remedy="Give the server's command after --, or its --url.")
+    listed = asyncio.run(_all({key: _upstream(key[1], terms) for key, terms in wanted.items()}))
+    return Toolbox(
+        listed.get(("", "")),
+        {name: tools for (_, name), tools in listed.items() if name},
+        {file: tools for (file, name), tools in listed.items() if file and not name},
+    )
+
+
+def pins_broken(contract: FileContract, toolbox: Toolbox) -> list[Fault]:
+    """A tool whose definition is not the one that its contract pins."""
+    tool = toolbox.of(contract.home.file).tool("", contract.tool) if contract.tool_sha256 else None
+    if tool is None or not tool.defined:
+        return []
+    found = fingerprint(tool.definition)
+    if found == contract.tool_sha256:
+        return []
+    said = f"The server's tool {contract.tool!r} is not the one that is pinned: its SHA-256 is {found}."
+    remedy = "Look at what has changed in the tool; then pin this hash."
+    return [Fault(contract.place, f"contracts.{contract.name}.tool_sha256", said, remedy, "contract.tool-changed")]
+
+
+def told(toolbox: Toolbox) -> list[str]:
+    """What was asked, in words."""
+    counted = [("The server", toolbox.own)] if toolbox.own is not None else []
+    counted += [(f"The server of {safe(file)}", tools) for file, tools in toolbox.files.items()]
+    counted += [(f"The server {safe(name)}", tools) for name, tools in toolbox.others.items()]
+    return [
+        f"{name} has {len(tools)} {'tool' if len(tools) == 1 else 'tools'}; none was called." for name, tools in counted
+    ]
+
+
+def _upstream(name: str, terms: ServerTerms) -> Upstream:
+    with of_extra("mcp", "Reading a server's tools"):
+        from readback.surfaces.mcp.gateway import upstream_of
+    return upstream_of(name, terms)
+
+
+async def _all(servers: Mapping[tuple[str, str], Upstream]) -> dict[tuple[str, str], Listing]:
+    """One after another, so that what is said of one is not lost in another's."""
+    return {key: await _listed(key, server) for key, server in servers.items()}
+
+
+async def _listed(key: tuple[str, str], server: Upstream) -> Listing:
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            tools = await server.tools()
+    except TimeoutError as error:
+        raise UpstreamLostError(f"The server did not list its tools within {TIMEOUT_S:g} s.", remedy=_ALONE) from error
+    except UpstreamLostError as error:
+        raise UpstreamLostError(error.message, remedy=_ALONE) from error
+    except OSError as error:
+        raise SettingsError(f"The server cannot be started: {error}.", remedy=_ALONE) from error
+    finally:
+        await server.aclose()
+    return {str(tool.get("name", "")): tool for tool in tools}

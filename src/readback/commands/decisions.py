@@ -1,0 +1,160 @@
+"""`readback decisions`: envelopes of decision types checked and enforced, episodes sealed and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.decisions_run import run
+from readback.commands.import_files import content_of, tell
+from readback.commands.opening import load_contracts, settings_of
+from readback.commands.terminal import note, print_json, safe
+from readback.contracts.decisions.binding import bound
+from readback.contracts.decisions.document import read_text
+from readback.contracts.decisions.formats import UNSEALED
+from readback.domain.decision.moments import written_moment
+from readback.domain.decision.seals import sealed
+from readback.domain.errors import UsageError
+from readback.domain.errors.decision import BindingError, EnvelopeError
+from readback.domain.state import EXIT_FAILED, EXIT_VERIFIER
+from readback.interop.decision_files import import_drift, import_envelope, import_episode, shaped
+from readback.lifecycle.plan import Plan
+from readback.sdk.deciding import DecisionType
+
+LINE_MAX_CHARACTERS: Final = 900
+
+
+@click.group("decisions")
+def decisions() -> None:
+    """Enforce the envelope of a decision type round an action, and look at what came of it.
+
+    An envelope says within which time, on how fresh a context and under which rules a decision may act, and how its
+    action is verified; `docs/decisions.md` has what is enforced, and how.
+    """
+
+
+@decisions.command("check", short_help="Can these envelopes be enforced?")
+@click.argument("files", nargs=-1, required=True, metavar="ENVELOPE...")
+@click.option("--verifiers", metavar="DIR", help="The folder of custom verifiers, each as NAME.py.")
+@options.contracts
+@options.as_json
+def check(files: tuple[str, ...], verifiers: str | None, modules: tuple[str, ...], as_json: bool) -> int:
+    """Name every fault of the envelopes, with its place. Nothing runs but the import of the verifiers that they name.
+
+    With --contracts the contracts of the allowed action types are held against the envelopes too.
+
+    Exit code 0: sound; 5: they cannot be enforced.
+    """
+    plans: Mapping[str, Plan] = {}
+    if modules:
+        registry = load_contracts(settings_of(modules=modules), needed=True)
+        plans = registry.load() if registry is not None else {}
+    told: list[Json] = []
+    lines: list[str] = []
+    for file in files:
+        found, faults = _checked(file, verifiers, plans)
+        told.append({"file": file, **found, "faults": [*faults]})
+        sound = f"{found.get('decisionType')} {found.get('version')}, sound. sha256 {found.get('sha256')}"
+        lines += [_line(file, each) for each in faults] or [f"{file}: {sound}"]
+    code = EXIT_VERIFIER if any(isinstance(each, dict) and each["faults"] for each in told) else 0
+    if as_json:
+        print_json({"envelopes": told, "exit_code": code})
+        return code
+    for line in lines:
+        print(safe(line, LINE_MAX_CHARACTERS))
+    return code
+
+
+@decisions.command("seal", short_help="Seal an episode.")
+@click.argument("file", metavar="EPISODE")
+@click.option("--out", metavar="FILE", help="Write the sealed episode to this new file; else to stdout.")
+@options.as_json
+def seal(file: str, out: str | None, as_json: bool) -> int:
+    """Seal an episode that has no seal yet: SHA-256 over its written form, and the time.
+
+    A seal says that the bytes are those that were sealed; it vouches for nothing that the episode says. An episode that
+    has a seal is not sealed again: `decisions show` says whether its seal holds.
+    """
+    episode = shaped(content_of(file), file, UNSEALED, "episode to seal")
+    made = sealed(episode, written_moment(bootstrap.runtime().now_us()))
+    if out is not None:
+        write_new(out, made)
+        note(f"Next: readback decisions show {safe(out)}")
+    if as_json or out is None:
+        print_json(made)
+    return 0
+
+
+@decisions.command("show", short_help="An envelope, an episode or a drift event.")
+@click.argument("file", metavar="FILE")
+@options.as_json
+def show(file: str, as_json: bool) -> int:
+    """Show what a file says; of an episode, whether its seal holds, and by which rule.
+
+    Exit code 0: shown; 1: no known rule gives the episode's seal; 2: it is no such file.
+    """
+    content = content_of(file)
+    value = read_text(content, file).value
+    keys = value if isinstance(value, dict) else {}
+    look = import_drift if "driftId" in keys else import_episode if "episodeId" in keys else import_envelope
+    found = look(content, file)
+    if as_json:
+        print_json({**found.as_json(), "value": value})
+    else:
+        tell(found)
+    return 0 if found.sound else EXIT_FAILED
+
+
+def write_new(path: str, value: object) -> None:
+    """One JSON value into a file that was not there. Raises UsageError."""
+    import json
+
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", remedy="Name a new file.") from error
+
+
+def _checked(file: str, verifiers: str | None, plans: Mapping[str, Plan]) -> tuple[dict[str, Json], list[Json]]:
+    """What an envelope is, and its faults, the ones of its actions' contracts among them."""
+    try:
+        kind = DecisionType.load(file, verifiers=verifiers)
+    except EnvelopeError as error:
+        problems = error.details["problems"]
+        assert isinstance(problems, list)
+        return {}, list(problems)
+    envelope = kind.envelope
+    found: dict[str, Json] = {
+        "decisionType": envelope.decision_type,
+        "version": envelope.version,
+        "sha256": envelope.sha256,
+        "methods": list(envelope.verification.methods),
+        "verifiers": {name: each.source for name, each in kind.loaded.verifiers.items()},
+    }
+    allowed = envelope.safe_action.allowed_types
+    faults: list[Json] = []
+    for name, plan in plans.items():
+        if allowed is None or name in allowed:
+            try:
+                bound(plan, kind.loaded)
+            except BindingError as error:
+                faults.append({"file": file, "key": f"contract {name}", "reason": error.message})
+    if plans:
+        missing = [name for name in allowed or () if name not in plans]
+        found["without_contract"] = [*missing]
+    return found, faults
+
+
+def _line(file: str, fault: Json) -> str:
+    assert isinstance(fault, dict)
+    at = f":{fault['line']}:{fault['column']}" if "line" in fault else ""
+    return f"{file}{at}: {fault['key'] or 'the whole'}: {fault['reason']}"
+
+
+decisions.add_command(run)

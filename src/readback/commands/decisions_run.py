@@ -1,0 +1,185 @@
+"""`readback decisions run`: one action under its envelope, from the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.arguments import read_arguments
+from readback.commands.opening import action_named, load_contracts, settings_of, working
+from readback.commands.run import sigterm_interrupts
+from readback.commands.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
+from readback.domain.decision.envelope import Counts, Snapshot
+from readback.domain.decision.words import Said, Severity, Stage
+from readback.domain.errors import UnknownOutcomeError, UsageError
+from readback.lifecycle.deciding.record import Actor
+from readback.sdk.client import Readback
+from readback.sdk.deciding import ACTORS, PLANNERS, Decided, DecisionType
+
+TIERS: Final = ("tiny", "small", "medium", "large")
+LINE_MAX_CHARACTERS: Final = 600
+_COUNT = click.IntRange(min=0)
+_SIGNS: Final = {Said.PASS: OK, Said.FAIL: BAD, Said.INCONCLUSIVE: OPEN, Said.NA: BAD}
+
+
+@click.command("run", short_help="One action under its envelope.")
+@click.argument("envelope", metavar="ENVELOPE")
+@click.argument("tool", metavar="ACTION")
+@click.option("--verifiers", metavar="DIR", help="The folder of custom verifiers, each as NAME.py.")
+@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument, as `readback run` takes it.")
+@click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON.")
+@click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
+@click.option("--tier", type=click.Choice(TIERS), help="The blast radius that the proposer says it has.")
+@click.option("--snapshot", default="", metavar="ID", help="The context that was decided on.")
+@click.option("--age", "ages", metavar="FEATURE=MS", multiple=True, help="How old a feature is now; may be repeated.")
+@click.option("--evidence", metavar="REF", multiple=True, help="What the context stands on; may be repeated.")
+@click.option("--hops", type=_COUNT, required=True, help="Hops that the decision took.")
+@click.option("--fanout", type=_COUNT, required=True, help="How widely it fanned out.")
+@click.option("--tool-calls", type=_COUNT, required=True, help="Tools that it called.")
+@click.option("--chain-depth", type=_COUNT, required=True, help="How deep its chain was.")
+@click.option("--context-ms", type=_COUNT, default=0, help="What gathering the context took already.")
+@click.option("--plan-ms", type=_COUNT, default=0, help="What planning took already.")
+@click.option("--actor", type=click.Choice(ACTORS), default="agent", help="Who decides (agent).")
+@click.option("--planner", type=click.Choice(PLANNERS), default="rules", help="Who planned (rules).")
+@click.option("--summary", default="", metavar="TEXT", help="The plan, for the record.")
+@click.option("--fallback", default="", metavar="STEP", help="The ladder's step by which it was planned faster.")
+@click.option("--episode", "episode_file", metavar="FILE", help="Write the sealed episode to this new file.")
+@click.option("--drifts", "drift_file", metavar="FILE", help="Append the drift events to this file, one JSON a line.")
+@options.contracts
+@options.ledger
+@options.table
+@options.as_json
+def run(
+    envelope: str,
+    tool: str,
+    verifiers: str | None,
+    texts: tuple[str, ...],
+    jsons: tuple[str, ...],
+    operation: str | None,
+    tier: str | None,
+    snapshot: str,
+    ages: tuple[str, ...],
+    evidence: tuple[str, ...],
+    hops: int,
+    fanout: int,
+    tool_calls: int,
+    chain_depth: int,
+    context_ms: int,
+    plan_ms: int,
+    actor: str,
+    planner: str,
+    summary: str,
+    fallback: str,
+    episode_file: str | None,
+    drift_file: str | None,
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    table: str | None,
+    as_json: bool,
+) -> int:
+    """Run ACTION once under ENVELOPE: its rules before, its verification after, a sealed episode of both.
+
+    The action type is the contract's name, and its blast radius follows from the contract's class. What breaks a hard
+    rule is not executed. Only a verification that passed within its time proceeds; an inconclusive one never does, and
+    nothing is executed again because of it. Repeating the command with the same --operation asks again.
+
+    \b
+    Exit code 0: it passed; 1: refused, or refuted; 3: inconclusive; 4: held for a
+    person; 5: a verifier, a contract or the envelope is at fault.
+    """
+    settings = settings_of(url, tenant, principal, modules, table)
+    kind = DecisionType.load(envelope, verifiers=verifiers)
+    registry = load_contracts(settings, needed=True)
+    assert registry is not None
+    definition = action_named(registry, tool)
+    arguments = read_arguments(definition.arguments.schema, texts, jsons)
+    seen = Snapshot(snapshot, _ages(ages), evidence)
+    counts = Counts(hops, fanout, tool_calls, chain_depth)
+    _free(episode_file)
+    spent = {Stage.CONTEXT: context_ms, Stage.PLAN: plan_ms}
+    with working(settings, registry) as session, sigterm_interrupts():
+        client = Readback(session)
+        decision = kind.begin(client, actor=Actor(actor, session.scope.principal), spent_ms=spent)
+        decision.context(seen)
+        decision.planned(summary, planner=planner, fallback=fallback)
+        proposal = definition(**arguments)
+        try:
+            decided = decision.act(proposal, counts=counts, operation=operation, tier=tier)
+        except UnknownOutcomeError as error:
+            session.raise_alarm(error)
+            raise
+        finally:
+            if not proposal.used:
+                proposal.mark_run()
+        if decided is None:
+            decided = decision.abstain(f"degrade_step={decision.needed_step}", counts=counts)
+    _keep(decided, episode_file, drift_file)
+    if as_json:
+        print_json(decided.as_json())
+    else:
+        _tell(decided)
+    return decided.exit_code
+
+
+def _ages(pairs: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign or not name or not text.isascii() or not text.isdigit() or len(text) > 15 or name in found:
+            raise UsageError(f"--age {safe(pair)} is not FEATURE=MS, or is given twice.", remedy="As in login_rate=40.")
+        found[name] = int(text)
+    return found
+
+
+def _free(file: str | None) -> None:
+    """Said before anything acts."""
+    if file is not None and (Path(file).exists() or not Path(file).absolute().parent.is_dir()):
+        raise UsageError(f"{safe(file)} is there already, or its folder is not.", remedy="Name a new file.")
+
+
+def _keep(decided: Decided, episode_file: str | None, drift_file: str | None) -> None:
+    try:
+        if episode_file is not None:
+            with open(episode_file, "x", encoding="utf-8") as file:
+                file.write(json.dumps(decided.episode, indent=2, ensure_ascii=True) + "\n")
+        if drift_file is not None:
+            with open(drift_file, "a", encoding="utf-8") as file:
+                for each in decided.drifts:
+                    file.write(json.dumps(each.as_json(), ensure_ascii=True) + "\n")
+    except OSError as error:
+        note(f"Warning: {safe(error.filename)} could not be written: {error.strerror}. What it was to hold is above.")
+        print_json({"episode": dict(decided.episode), "drifts": [each.as_json() for each in decided.drifts]})
+
+
+def _tell(decided: Decided) -> None:
+    from rich.text import Text
+
+    out = console()
+    word = "proceeds" if decided.proceed else "does not proceed"
+    episode = decided.episode
+    head = f"{safe(episode['decisionType'])} {word}: verification {decided.verification.value}"
+    out.print(Text.assemble(mark(_SIGNS[decided.verification]), " ", (head, "bold")), soft_wrap=True)
+    ended = episode["outcome"]
+    assert isinstance(ended, dict)
+    lines = [f"  outcome: {safe(ended['code'])}  {safe(ended['reason'], LINE_MAX_CHARACTERS)}"]
+    lines.append(f"  ladder: {decided.degraded.word} ({decided.degraded.reason.value})")
+    lines += [f"  {'hard' if each.hard else 'soft'}: {safe(each.message)}" for each in decided.violations]
+    for drift in decided.drifts:
+        sign = {Severity.RED: "RED", Severity.YELLOW: "yellow", Severity.GREEN: "green"}[drift.severity]
+        lines.append(f"  drift: {drift.kind.value} {sign}: {safe(drift.notes, LINE_MAX_CHARACTERS)}")
+    if decided.outcome is not None:
+        lines.append(f"  action: {decided.outcome.id}: {safe(decided.outcome.message, LINE_MAX_CHARACTERS)}")
+    seal: Json = episode["seal"]
+    assert isinstance(seal, dict)
+    lines.append(f"  episode: sealed {safe(seal['sealHash'])}")
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
+    if decided.outcome is not None and not decided.proceed:
+        note(f"Next: readback explain {decided.outcome.id}")

@@ -1,0 +1,112 @@
+"""The chapter of the delegation: a delegate says twice that it is done and is not, and is brought to do its task.
+
+Started by `main` after the desk's morning. What the delegate answers is noted like a tool's answer; what it did is
+read back from the order service by postconditions, and where they are refuted it is sent again with the reason and
+its task. `delegated_tally` holds what was told against what was true when each answer came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from readback import AsyncReadback, Context, Delegated, Reading, Turn, delegation, reader
+from readback.commands.demo.desk import AGENT, TENANT, desk
+from readback.commands.demo.facts import Fact, order_has
+from readback.commands.demo.overheard import overheard
+from readback.commands.demo.progress import Progress
+from readback.commands.demo.systems.launch import Systems
+from readback.domain.errors.delegation import DelegationFailedError
+from readback.sdk.delegating import Delegation
+
+ORDER, ADDRESS = "o-26", "26 Birch Lane"
+TASK: Final = f"Send order {ORDER} to {ADDRESS}, and mark it as packed."
+OPERATION: Final = f"have {ORDER} sent and packed"
+MISREMEMBERED: Final = "62 Beech Lane"
+MEANT = order_has(ORDER, address=ADDRESS, status="packed")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an attempt was told, and what was true when its answer came."""
+
+    prompt: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of the delegation; `answered`: by the number of the attempt, counted from 0."""
+
+    delegated: Delegated
+    answered: Mapping[int, Answered]
+
+
+@overheard
+def lying_delegate(ctx: Context, turn: Turn) -> str:
+    """The delegate: a script in place of a model. Brought to it, it looks into what it was told, and only there."""
+    if turn.attempt > 0:
+        address = MISREMEMBERED
+        if turn.attempt > 1 and (task := re.search(r"Send order \S+ to (.+), and mark", turn.prompt)):
+            address = task[1]
+        wanted = {"address": address, "status": "packed"}
+        desk.shop.patch(ctx, "/orders/{id}", params={"id": str(turn.args["order_id"])}, json=wanted)
+    return f"Done! {turn.args['order_id']} is packed and readdressed."
+
+
+@reader(source="order-service", consistency="strong", independence="other_client")
+def order_row(ctx: Context, args: Mapping[str, str]) -> Reading:
+    return desk.records.get(ctx, "/orders/{id}", params={"id": args["order_id"]}, version="/version", stamp="/stamp")
+
+
+def packer(answered: Callable[[Turn], None]) -> Delegation:
+    """The delegation. Its postconditions are all that verifies it; `answered` is told of each answer as it comes."""
+
+    @delegation(
+        name="packer",
+        target="order/{requested.args.order_id}",
+        readers=[order_row],
+        identity={
+            "target": "authoritative.id",
+            "tenant": "authoritative.tenant",
+            "actor": "authoritative.updated_by",
+            "stamp": "authoritative.stamp",
+        },
+        ensure={
+            "address": "authoritative.address == requested.args.address",
+            "packed": "authoritative.status == 'packed'",
+        },
+        within="400ms",
+        late_window="0s",  # the delegate waits for the shop: once it has answered, nothing of it lands any more
+    )
+    def send(turn: Turn) -> str:
+        answer = lying_delegate(turn.ctx, turn)
+        answered(turn)
+        return answer
+
+    return send
+
+
+async def delegate(ledger: str, systems: Systems, progress: Progress) -> Sent:
+    """Sends the delegate until its task is read back as done, three times at most."""
+    progress.chapter("A delegated agent says that it is done")
+    answered: dict[int, Answered] = {}
+
+    def note(turn: Turn) -> None:
+        answered[turn.attempt] = Answered(turn.prompt, MEANT(systems.truth))
+
+    sent, given = packer(note), {"order_id": ORDER, "address": ADDRESS}
+    async with AsyncReadback.open(
+        ledger, tenant=TENANT, principal=AGENT, run="delegation", actions=[sent.action]
+    ) as rb:
+        with progress.doing(OPERATION):
+            try:
+                delegated = await sent.run_async(rb, TASK, operation=OPERATION, args=given)
+            except DelegationFailedError as error:
+                delegated = cast("Delegated", error.delegated)
+    for number, outcome in enumerate(delegated.outcomes):
+        if number in answered:
+            progress.attempt(number + 1, answered[number].prompt.splitlines()[0], outcome)
+    return Sent(delegated, answered)

@@ -1,0 +1,147 @@
+"""`readback init --claude-code`: the hooks in Claude Code's settings, and the files that say what they verify.
+
+Settings that are there are added to and lose nothing; those that cannot be understood are left as they are, and nothing
+is written at all. Files of one's own are never written over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from readback.domain.errors import UsageError
+from readback.surfaces.hooks.hook_file import OWN_TOOLS
+from readback.surfaces.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
+
+FOLDER: Final = ".claude"
+SETTINGS: Final = "settings.json"
+SETTINGS_MAX_BYTES: Final = 1_048_576
+FILES: Final = {"readback.yaml": "hooks.yaml", "readback-contracts.yaml": "contracts.yaml"}
+"""What is written, and the file of the package that it is."""
+MATCHER: Final = f"^(?!({'|'.join(OWN_TOOLS)})$).*"
+"""Every tool but those that nothing would be recorded of: no process is started for them."""
+HELD_BACK: Final = " || exit 2"
+"""Where the command cannot be started at all the tool is held back too: the agent takes other codes for leave."""
+HOOKS: Final = {
+    PRE: ("pre", HELD_BACK, 60),
+    POST: ("post", HELD_BACK, 330),
+    FAILURE: ("post", HELD_BACK, 330),
+    STOP: ("stop", "", 120),
+    SUBAGENT_STOP: ("stop", "", 120),
+}
+"""By event: our hook, what follows its command, and its time limit in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was written, and what was left because it was there."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def set_up(folder: Path) -> Done:
+    """Writes what is missing. Raises UsageError, and has written nothing then."""
+    home = folder / FOLDER
+    settings = home / SETTINGS
+    found = _read(settings)
+    added = _with_hooks(found, settings)
+    written, kept = [], []
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for name, source in FILES.items():
+            path = home / name
+            if path.exists() or path.is_symlink():
+                kept.append(str(path))
+                continue
+            text = (files("readback.surfaces.hooks") / source).read_text(encoding="utf-8")
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+            written.append(str(path))
+        if added:
+            _replace(settings, found)
+        (written if added else kept).append(str(settings))
+    except OSError as error:
+        raise UsageError(f"{home} cannot be written: {error}.", remedy="Name another folder.") from error
+    return Done(tuple(written), tuple(kept))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The settings that are there; empty where there are none."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(SETTINGS_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", remedy="Correct its rights.") from error
+    if len(content) > SETTINGS_MAX_BYTES:
+        raise _broken(path, f"it is over {SETTINGS_MAX_BYTES} bytes")
+    try:
+        found = json.loads(content.decode(), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, str(error)) from error
+    if not isinstance(found, dict):
+        raise _broken(path, "it is no JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice, and one of them would be lost")
+    return found
+
+
+def _with_hooks(settings: dict[str, Any], path: Path) -> bool:
+    """Adds our hooks to the settings where they are not; whether anything was added."""
+    hooks = settings.setdefault("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _broken(path, "its `hooks` are no object")
+    added = False
+    for event, (name, behind, seconds) in HOOKS.items():
+        entries = hooks.setdefault(event, [])
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            raise _broken(path, f"its hooks for {event} are no list of objects")
+        command = f"readback hook {name}"
+        if any(command in str(hook) for each in entries for hook in _commands(each, path, event)):
+            continue
+        ours: dict[str, Any] = {} if event in (STOP, SUBAGENT_STOP) else {"matcher": MATCHER}
+        entries.append({**ours, "hooks": [{"type": "command", "command": command + behind, "timeout": seconds}]})
+        added = True
+    return added
+
+
+def _commands(entry: dict[str, Any], path: Path, event: str) -> list[Any]:
+    listed = entry.get("hooks", [])
+    if not isinstance(listed, list):
+        raise _broken(path, f"a hook for {event} has no list of commands")
+    return [each.get("command", "") for each in listed if isinstance(each, dict)]
+
+
+def _broken(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} cannot be added to: {why}.", remedy="Correct the file; nothing was written, and it is as it was."
+    )
+
+
+def _replace(path: Path, settings: dict[str, Any]) -> None:
+    """In one step, so that nobody ever finds half of it; through a link to what it means."""
+    path = Path(os.path.realpath(path))
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".settings-")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

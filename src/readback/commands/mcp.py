@@ -1,0 +1,231 @@
+"""`readback mcp`: the gateway in front of MCP servers, for one client over stdio or for many over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from readback.commands import options
+from readback.commands.extras import of_extra
+from readback.commands.opening import settings_of
+from readback.commands.terminal import note, print_json, safe
+from readback.config import Settings, is_contract_file
+from readback.domain.errors import SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from readback.surfaces.mcp.gateway import Gateway
+    from readback.surfaces.mcp.upstream import Upstream
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+HOLD_MAX_S: Final = 3600.0
+
+
+@click.command("mcp")
+@click.option(
+    "--contracts",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="A contract file (.yaml), or pack:NAME; may be repeated (READBACK_CONTRACTS, apart by commas).",
+)
+@click.option(
+    "--url",
+    "urls",
+    metavar="URL",
+    multiple=True,
+    help="A server that speaks streamable HTTP; several as NAME=URL, whose tools are then NAME__tool.",
+)
+@click.option(
+    "--serve",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="For one client on stdin and stdout, or for many over streamable HTTP.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP is served.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--hold",
+    type=click.FloatRange(0, HOLD_MAX_S),
+    default=45.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a caller waits before the answer is that the action is pending.",
+)
+@click.option(
+    "--ungoverned",
+    type=click.Choice(["pass", "unverified", "deny"]),
+    default="unverified",
+    show_default=True,
+    help="Tools without a contract: passed on, passed on and marked, or refused.",
+)
+@click.option("--ledger-url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
+@click.option("--tenant", metavar="ID", help="Whose actions (READBACK_TENANT; else default).")
+@click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local).")
+@options.as_json
+@click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+def mcp(
+    files: tuple[str, ...],
+    urls: tuple[str, ...],
+    serve: str,
+    host: str,
+    port: int,
+    hold: float,
+    ungoverned: str,
+    ledger_url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> int:
+    """Stand in front of MCP servers: what their tools do is read back before the client is told that it is done.
+
+    The server is the COMMAND behind `--`, or one or several --url; where neither is given, those of the contract files'
+    `server` sections. A tool that a contract governs answers with its verdict; all else passes unchanged. Ends when the
+    client closes stdin, or by SIGINT or SIGTERM, with everything that it started; what is still in flight is gone on
+    with by the next gateway over the same ledger, or by `readback worker`. SIGHUP loads the contract files again. With
+    --json the address of --serve http is said on stdout; over stdio nothing but the protocol is.
+    """
+    settings = settings_of(ledger_url, tenant, principal, files)
+    contracts = _contracts(settings, command)
+    with of_extra("mcp", "The gateway"):
+        from readback.surfaces.mcp.gateway import Gateway
+    upstreams = _upstreams(command, urls, contracts, settings)
+    gateway = Gateway(
+        upstreams,
+        contracts,
+        url=settings.url,
+        tenant=settings.tenant,
+        principal=settings.principal,
+        hold=hold,
+        ungoverned=ungoverned,
+        pins=dict(settings.contract_pins),
+    )
+    if serve == "http" and host not in LOOPBACK:
+        note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
+    asyncio.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
+    return 0
+
+
+def _contracts(settings: Settings, command: Sequence[str]) -> list[str]:
+    """The contract files, packs completed by what the server's own command says. Raises UsageError for modules."""
+    from readback.contracts.packs import completed
+
+    for named in settings.contracts:
+        if not is_contract_file(named):
+            raise UsageError(
+                f"{safe(named)} is no contract file: a gateway knows tools by contract files alone.",
+                remedy="Name a .yaml file, or pack:NAME.",
+            )
+    return [completed(named, command, os.environ) for named in settings.contracts]
+
+
+def _upstreams(
+    command: Sequence[str], urls: Sequence[str], contracts: Sequence[str], settings: Settings
+) -> list[Upstream]:
+    """The servers that are named: on the command line, else in the contract files. Raises UsageError."""
+    from readback.surfaces.mcp.upstream import Upstream
+
+    if command and urls:
+        raise UsageError(
+            "A command and a --url are given.",
+            remedy="For several servers give each as --url NAME=URL, or in contract files' `server` sections.",
+        )
+    if command:
+        return [Upstream.command(command)]
+    if urls:
+        return [Upstream.url(url, key=key) for key, url in _named(urls)]
+    found = _of_files(contracts, settings)
+    if not found:
+        raise UsageError(
+            "No server is named.",
+            remedy="Write its command behind --, or --url, or a `server` section into a contract file.",
+        )
+    return found
+
+
+def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
+    """Each server's key and address."""
+    found = []
+    for each in urls:
+        name, equals, url = each.partition("=")
+        named = bool(equals) and "/" not in name and ":" not in name
+        key, address = (name, url) if named else ("", each)
+        if not address.startswith(("http://", "https://")):
+            raise UsageError(f"{safe(each)} is no address.", remedy="Write http://HOST:PORT/PATH or https://...")
+        if len(urls) > 1 and not key:
+            raise UsageError("Of several servers one has no name.", remedy="Write --url NAME=URL for each.")
+        found.append((key, address))
+    return found
+
+
+def _of_files(contracts: Sequence[str], settings: Settings) -> list[Upstream]:
+    """The servers of the files' own `server` sections; the file's name is the key where there are several."""
+    from pathlib import Path
+
+    from readback.sdk.files import loaded_files
+    from readback.surfaces.mcp.gateway import upstream_of
+
+    if not contracts:
+        return []
+    loaded = loaded_files(contracts, pins=dict(settings.contract_pins))
+    named = [(Path(home.file).stem, home.server) for home in loaded.homes if home.server is not None]
+    kept = [(key, terms) for n, (key, terms) in enumerate(named) if terms not in [each for _, each in named[:n]]]
+    if len({key for key, _ in kept}) < len(kept):
+        raise SettingsError("Two contract files of the same name have servers of their own.", remedy="Rename one.")
+    return [upstream_of(key if len(kept) > 1 else "", terms) for key, terms in kept]
+
+
+Serving = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+
+def _serving(gateway: Gateway, serve: str, host: str, port: int, *, as_json: bool) -> Serving:
+    def listening(url: str) -> None:
+        if as_json:
+            print_json({"url": url})
+            sys.stdout.flush()
+        else:
+            note(f"Serving on {url}")
+
+    async def serving(stop: asyncio.Event) -> None:
+        if serve == "stdio":
+            await gateway.serve_stdio(stop=stop)
+        else:
+            await gateway.serve_http(host, port, stop=stop, on_listening=listening)
+
+    return serving
+
+
+async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
+    """Serves until the client goes or a signal comes; one that comes before it serves ends the start."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    work: asyncio.Task[None]
+    started = False
+
+    def stopped() -> None:
+        stop.set()
+        if not started:
+            work.cancel()
+
+    async def run() -> None:
+        nonlocal started
+        async with gateway:
+            started = True
+            await serving(stop)
+
+    work = asyncio.ensure_future(run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped)
+    gateway.reload_on_hangup()  # from the start, since a hangup that nobody takes would leave servers behind
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not stop.is_set():
+            raise

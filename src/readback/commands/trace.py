@@ -1,0 +1,106 @@
+"""`readback trace verify`: a reasoning trace against its plan and its evidence. It opens no ledger."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+
+from readback.citations import DEFAULT_POLICY, Failure, Policy, Report, TracePolicyError, read_policy, verify_trace
+from readback.citations.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
+from readback.commands import options
+from readback.commands.terminal import BAD, NONE, OK, console, mark, note, print_json, safe
+from readback.domain.state import EXIT_FAILED
+from readback.interop.run_folder import RunFolder, read_given
+
+FAILURES_SHOWN_MAX: Final = 40
+LINE_MAX_CHARACTERS: Final = 600
+
+
+@click.group("trace")
+def trace() -> None:
+    """Verify reasoning traces: every claim grounded by span and hash, every id made again, nothing left out."""
+
+
+@trace.command("verify", short_help="A trace against its plan and its evidence.")
+@click.option("--trace", "trace_file", metavar="FILE", required=True, help="The trace: trace.jsonl of a run.")
+@click.option("--plan", "plan_file", metavar="FILE", required=True, help="The plan that the run had: plan.json.")
+@click.option("--artifacts", metavar="DIR", help="The run's folder. Without it what needs files is not run, and fails.")
+@click.option("--policy", "policy_file", metavar="FILE", help="What you ask of it, as JSON; no file of the run.")
+@options.as_json
+def verify(trace_file: str, plan_file: str, artifacts: str | None, policy_file: str | None, as_json: bool) -> int:
+    """Verify a reasoning trace. This judges where claims come from and how they were made, not whether they are true.
+
+    \b
+    Ten checks are the format's own; thirteen are stricter: every id and hash is
+    made again; plan, specification, run and trace are of one run; steps in the
+    plan's order; one result a call; no evidence from a failed call; no rejected
+    or unsupported claim final; manifest, fingerprint and documents hold.
+
+    A check that cannot be run fails. What the run declares of itself can only ask for more than your policy does.
+
+    Exit code 0: it passed; 1: it failed, and each failure is named with its place; 2: these files are no trace and no
+    plan; 5: the policy cannot be used.
+    """
+    policy = _policy(policy_file, artifacts)
+    given = (
+        read_given(Path(trace_file), TRACE_MAX_BYTES, "trace"),
+        read_given(Path(plan_file), PLAN_MAX_BYTES, "plan"),
+    )
+    if artifacts is None:
+        report = verify_trace(*given, None, policy)
+    else:
+        with RunFolder(Path(artifacts)) as folder:
+            report = verify_trace(*given, folder, policy)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _tell(report)
+    return 0 if report.passed else EXIT_FAILED
+
+
+def _policy(file: str | None, artifacts: str | None) -> Policy:
+    """The caller's policy. A file of the run under test is none."""
+    if file is None:
+        return DEFAULT_POLICY
+    if artifacts is not None and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(artifacts)):
+        raise TracePolicyError(
+            f"The policy {safe(file)} lies in the run's folder.",
+            remedy="Keep the policy where the run cannot write it.",
+        )
+    return read_policy(read_given(Path(file), RUN_FILE_MAX_BYTES, "policy"), safe(file))
+
+
+def _tell(report: Report) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    shown = Table("", "check", "failures", "", box=box.SIMPLE_HEAD, pad_edge=False)
+    for check in report.checks:
+        sign = OK if check.passed else BAD if check.run else NONE
+        said = check.details or ("" if check.run else "not run")
+        shown.add_row(mark(sign), Text(check.name), Text(str(check.failures)), Text(safe(said)))
+    out.print(shown)
+    for failure in report.failures[:FAILURES_SHOWN_MAX]:
+        out.print(Text.assemble(mark(BAD), " ", _line(failure)), soft_wrap=True)
+    left = report.failures_total - min(len(report.failures), FAILURES_SHOWN_MAX)
+    if left > 0:
+        out.print(Text(f"  and {left} more; --json lists {len(report.failures)} of them"))
+    for said in report.notes:
+        out.print(Text(f"note: {safe(said)}"), soft_wrap=True)
+    failed = sum(not check.passed for check in report.checks)
+    figures = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in report.figures.items())
+    verdict = "passed" if report.passed else "failed"
+    out.print(Text.assemble((verdict, "bold"), f": {len(report.checks) - failed} of {len(report.checks)} checks"))
+    if figures:
+        out.print(Text(figures))
+    if not report.passed:
+        note("Next: do not rely on this trace; look at the first failure, the others often follow from it.")
+
+
+def _line(failure: Failure) -> str:
+    return safe(f"{failure.code}  {failure.place.path}  {failure.message}", LINE_MAX_CHARACTERS)

@@ -1,0 +1,252 @@
+"""An envelope bound to the contract of an action: a plan like any other, verified as the envelope asks for.
+
+Custom verifiers run together with each reading after the action, and what each answered lies beside the record, under
+`$verifiers`; a postcondition of its own judges it. So an inconclusive one is undetermined by the engine's own rules:
+nothing proceeds on it and nothing is executed again because of it. One that raises, or answers anything but a
+VerificationResult, is an error of the verifier. `read_after_write` and `invariant_check` are what the contract has to
+bring: a reader with postconditions over what it read, and an invariant.
+
+Called by the SDK, once for each contract. It runs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Final
+
+from readback.canon import Json
+from readback.contracts.clauses import NOT_SYSTEM, mentioned
+from readback.contracts.decisions.load import LoadedEnvelope
+from readback.contracts.decisions.verifiers import Verifier
+from readback.contracts.verifiers import INVARIANTS_KEY
+from readback.domain.context import Context
+from readback.domain.contract import Contract, ReaderTerms
+from readback.domain.decision.envelope import Envelope
+from readback.domain.decision.verification import DETAIL_MAX_CHARS, VerificationResult, fault_of
+from readback.domain.decision.words import MS_US, TIER_OF, Said
+from readback.domain.errors import ReaderTypeError
+from readback.domain.errors.decision import BindingError
+from readback.domain.kind import Kind
+from readback.domain.predicate import Postcondition
+from readback.domain.reading import Presence, Reading
+from readback.domain.side_effect import Consistency, Independence, depth
+from readback.lifecycle.plan import Check, Plan
+from readback.ports.acting import Hand
+
+VERIFIERS_KEY: Final = "$verifiers"
+READ_AFTER_WRITE, INVARIANT_CHECK = "read_after_write", "invariant_check"
+
+
+def bound(plan: Plan, loaded: LoadedEnvelope) -> Plan:
+    """The plan of this action under this envelope. Raises BindingError with everything that the contract lacks."""
+    envelope, verifiers = loaded.envelope, tuple(loaded.verifiers.values())
+    lacking = [*_lacking(plan, envelope, verifiers)]
+    if lacking:
+        said = " ".join(f"{key}: {reason}" for key, reason in lacking)
+        raise BindingError(
+            f"{plan.contract.name!r} cannot act under {envelope.decision_type!r}. {said}",
+            details={"contract": plan.contract.name, "problems": [{"key": k, "reason": r} for k, r in lacking]},
+        )
+    checks = tuple(_check(each, plan) for each in verifiers)
+    contract = _narrowed(plan.contract, envelope, verifiers)
+    contract = replace(contract, ensure=(*contract.ensure, *(each.postcondition for each in checks)))
+    hands = plan.hands
+    if verifiers:
+        asking = _Asking(envelope, contract, verifiers)
+        hands = replace(hands, readers=tuple(asking.beside(each) for each in hands.readers))
+    return replace(plan, contract=contract.sealed(), ensure=(*plan.ensure, *checks), hands=hands)
+
+
+def _lacking(plan: Plan, envelope: Envelope, verifiers: tuple[Verifier, ...]) -> list[tuple[str, str]]:
+    contract, found = plan.contract, list[tuple[str, str]]()
+    tier = TIER_OF[contract.side_effect]
+    methods = envelope.verification.methods
+    timeout_us = envelope.verification.timeout_ms * MS_US
+    if contract.unverifiable and envelope.requires_verification(tier):
+        found.append(("unverifiable", f"At {tier.value} the envelope requires verification, and it has none."))
+    if READ_AFTER_WRITE in methods and not _reads_back(plan):
+        found.append((f"ensure ({READ_AFTER_WRITE})", "No postcondition looks at what a reader of the target shows."))
+    if INVARIANT_CHECK in methods and not any(_is_invariant(each) for each in plan.ensure):
+        found.append((f"ensure ({INVARIANT_CHECK})", "No postcondition is about the system alone."))
+    if verifiers and not contract.readers:
+        found.append(("readers", "Custom verifiers answer together with a reading, and there is no reader."))
+    if verifiers and contract.kind is Kind.DELETE:
+        found.append(("kind", "A verifier's answer stands beside a record, and a deleted one leaves none."))
+    if timeout_us and contract.stable_for_us > timeout_us:
+        found.append(("stable_for", f"It is longer than verifyTimeoutMs, {envelope.verification.timeout_ms}."))
+    row = depth(contract.side_effect)
+    if verifiers and row.minimum_independence.rank > Independence.OTHER_CLIENT.rank:
+        found.append(("side_effect", "Its class asks for more independence than a custom verifier declares."))
+    return found
+
+
+def _reads_back(plan: Plan) -> bool:
+    """Some postcondition is about the target's own record."""
+    return bool(plan.contract.readers) and any(
+        "authoritative" in mentioned(each) and INVARIANTS_KEY not in each.postcondition.source for each in plan.ensure
+    )
+
+
+def _is_invariant(check: Check) -> bool:
+    """It names neither what was asked nor what was answered: a probe's answer, or a condition on the system."""
+    roots = mentioned(check)
+    return "authoritative" in roots and not roots & NOT_SYSTEM
+
+
+def _check(verifier: Verifier, plan: Plan) -> Check:
+    path = f"authoritative[{json.dumps(VERIFIERS_KEY)}][{json.dumps(verifier.name)}].passed"
+    predicate = plan.predicates.compile(f"{path} == true", boolean=True)
+    return Check(Postcondition(f"verifier.{verifier.name}", predicate.source), predicate)
+
+
+def _narrowed(contract: Contract, envelope: Envelope, verifiers: tuple[Verifier, ...]) -> Contract:
+    """Within the envelope's times, and no weaker than its readings now are."""
+    deadline_us = envelope.deadline_ms * MS_US
+    verify_us = envelope.verification.timeout_ms * MS_US
+    within_us = min(contract.within_us, verify_us or contract.within_us)
+    may_change = contract.may_change
+    if may_change is not None and verifiers:
+        may_change = (*may_change, VERIFIERS_KEY)
+    return replace(
+        contract,
+        version=f"{contract.version}+{envelope.decision_type}@{envelope.version}.{envelope.sha256[:12]}",
+        execution=replace(contract.execution, timeout_us=min(contract.execution.timeout_us, deadline_us)),
+        readers=tuple(_terms(each, verifiers, verify_us) for each in contract.readers),
+        within_us=within_us,
+        deadline_us=max(within_us, min(contract.deadline_us, verify_us or contract.deadline_us)),
+        may_change=may_change,
+    )
+
+
+def _terms(reader: ReaderTerms, verifiers: tuple[Verifier, ...], verify_us: int) -> ReaderTerms:
+    independence = reader.independence
+    if verifiers:
+        independence = min(independence, Independence.OTHER_CLIENT, key=lambda each: each.rank)
+    sources = [reader.source, *(each.source for each in verifiers)]
+    return replace(
+        reader,
+        source=" + ".join(sources),
+        independence=independence,
+        timeout_us=min(reader.timeout_us, verify_us or reader.timeout_us),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Asks the verifiers after the action, and puts their answers beside what was read."""
+
+    envelope: Envelope
+    contract: Contract
+    verifiers: tuple[Verifier, ...]
+
+    def beside(self, hand: Hand) -> Hand:
+        return hand.then(self._both, self._both_async)
+
+    def _both(self, ctx: Context, arguments: Mapping[str, object], seen: object) -> object:
+        return self._with(seen, self._answers(ctx, arguments, seen)) if _asks(ctx, seen) else seen
+
+    async def _both_async(self, ctx: Context, arguments: Mapping[str, object], seen: object) -> object:
+        if not _asks(ctx, seen):
+            return seen
+        return self._with(seen, await _apart(lambda: self._answers(ctx, arguments, seen)))
+
+    def _answers(self, ctx: Context, arguments: Mapping[str, object], seen: object) -> dict[str, VerificationResult]:
+        return {each.name: self._answer(each, ctx, arguments, seen) for each in self.verifiers}
+
+    def _answer(
+        self, verifier: Verifier, ctx: Context, arguments: Mapping[str, object], seen: object
+    ) -> VerificationResult:
+        try:
+            answer = verifier.verify(episode_context(self.envelope, self.contract, ctx, arguments, seen))
+        except SystemExit as error:
+            raise ReaderTypeError(f"The verifier {verifier.name!r} ended the process in place of an answer.") from error
+        why = fault_of(answer)
+        if why:
+            raise ReaderTypeError(f"The verifier {verifier.name!r} is at fault. {why}")
+        assert isinstance(answer, VerificationResult)
+        return answer
+
+    @staticmethod
+    def _with(seen: object, answers: Mapping[str, VerificationResult]) -> Reading:
+        assert isinstance(seen, Reading)
+        if not isinstance(seen.value, dict):
+            raise ReaderTypeError("A reading with verifiers beside it has to be an object.")
+        told: dict[str, Json] = {}
+        for name, answer in answers.items():
+            said: dict[str, Json] = {"outcome": answer.outcome, "detail": answer.detail[:DETAIL_MAX_CHARS]}
+            if answer.outcome != Said.INCONCLUSIVE:  # else left out, so that its postcondition is undetermined
+                said["passed"] = answer.outcome == Said.PASS
+            told[name] = said
+        consistency = seen.consistency
+        if consistency is not None:
+            consistency = min(consistency, Consistency.STRONG, key=lambda each: each.rank)
+        return replace(seen, value={**seen.value, VERIFIERS_KEY: told}, consistency=consistency)
+
+
+def _asks(ctx: Context, seen: object) -> bool:
+    """After an attempt only, and only where there is a record to stand beside."""
+    return ctx.attempt > 0 and isinstance(seen, Reading) and seen.presence is Presence.PRESENT
+
+
+def episode_context(
+    envelope: Envelope, contract: Contract, ctx: Context, arguments: Mapping[str, object], seen: object
+) -> dict[str, object]:
+    """What a verifier is given: the episode as far as it is known, the action, and what was just read.
+
+    A copy each time: whatever a verifier does to it reaches nobody. It follows from the attempt alone, so that a
+    restart asks the same.
+    """
+    kind, name = target_of(ctx.target, contract.name)
+    return {
+        "episodeId": f"ep_{ctx.action_id}",
+        "decisionType": envelope.decision_type,
+        "dteRef": {"decisionType": envelope.decision_type, "version": envelope.version},
+        "action": {
+            "actionId": ctx.action_id,
+            "actionType": contract.name,
+            "blastRadiusTier": TIER_OF[contract.side_effect].value,
+            "targetRefs": [{"type": kind, "id": name}],
+            "idempotencyKey": ctx.idempotency_key,
+            "arguments": deepcopy(dict(arguments)),
+        },
+        "tenant": ctx.tenant,
+        "principal": ctx.principal,
+        "stamp": ctx.stamp,
+        "attempt": ctx.attempt,
+        "before": deepcopy(ctx.before),
+        "observed": deepcopy(ctx.observed),
+        "authoritative": deepcopy(seen.value) if isinstance(seen, Reading) else None,
+    }
+
+
+def target_of(target: str, contract: str) -> tuple[str, str]:
+    """A target as type and id: `order/17` is an order, 17; one that is not divided is of the contract's own type."""
+    kind, sign, name = target.partition("/")
+    return (kind, name) if sign and kind and name else (contract, target)
+
+
+async def _apart(call: Callable[[], dict[str, VerificationResult]]) -> dict[str, VerificationResult]:
+    """A plain function without holding up the event loop, on a loop of its own in a daemon thread.
+
+    One that hangs is left behind there when its reading is over its time; it holds up nobody's end.
+    """
+    own = asyncio.new_event_loop()
+
+    async def work() -> dict[str, VerificationResult]:
+        return call()
+
+    def serve() -> None:
+        try:
+            own.run_forever()
+        finally:
+            own.close()
+
+    threading.Thread(target=serve, name="readback-verifier", daemon=True).start()
+    asked = asyncio.run_coroutine_threadsafe(work(), own)
+    asked.add_done_callback(lambda _: own.call_soon_threadsafe(own.stop))
+    return await asyncio.wrap_future(asked)

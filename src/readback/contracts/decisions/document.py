@@ -1,0 +1,91 @@
+"""A JSON or YAML file as a plain value that knows where its parts stand, as far as the notation can say.
+
+Used by the loader of envelopes and by importers of other systems' files. No repeated key, no NaN, no alias or tag, no
+bottomless nesting, and nothing over a megabyte. It must not know what any key means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import Json
+from readback.citations import TraceError
+from readback.citations.strict_json import strict_json
+from readback.contracts.files.document import Place, Written, read_document
+
+FILE_MAX_BYTES: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a file: the keys that lead there, and in YAML where that is."""
+
+    path: str
+    said: str
+    place: Place | None = None
+
+    def line(self, file: str) -> str:
+        """In one line, as editors read it."""
+        at = f":{self.place.line}:{self.place.column}" if self.place else ""
+        return f"{file}{at}: {self.path or 'the whole'}: {self.said}"
+
+    def as_json(self, file: str) -> dict[str, Json]:
+        """The form for details and `--json`."""
+        place: dict[str, Json] = {"line": self.place.line, "column": self.place.column} if self.place else {}
+        return {"file": file, "key": self.path, "reason": self.said, **place}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The value, and what was wrong with its form; then the value is None, or not to be relied on."""
+
+    value: Json
+    findings: tuple[Finding, ...] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def at(self, path: str, said: str) -> Finding:
+        """A finding at this path, or at what is nearest above it."""
+        near = path
+        while near and near not in self.places:
+            near = near[: max(near.rfind("."), near.rfind("["), 0)]
+        return Finding(path, said, self.places.get(near))
+
+
+def read_text(content: bytes, name: str) -> Document:
+    """YAML where the name says so, else JSON."""
+    if len(content) > FILE_MAX_BYTES:
+        return Document(None, (Finding("", f"The file is over {FILE_MAX_BYTES} bytes."),))
+    if name.lower().endswith((".yaml", ".yml")):
+        return _yaml(content)
+    return read_json(content)
+
+
+def read_json(content: bytes) -> Document:
+    """One JSON value."""
+    try:
+        return Document(strict_json(content, "The file", bytes_max=FILE_MAX_BYTES))
+    except TraceError as error:
+        return Document(None, (Finding("", error.message),))
+
+
+def _yaml(content: bytes) -> Document:
+    root, faults = read_document(content)
+    found = tuple(Finding(each.path, each.said, each.place) for each in faults)
+    if root is None:
+        return Document(None, found)
+    places: dict[str, Place] = {"": root.place}
+    _note(root, "", places)
+    return Document(root.plain(), found, places)
+
+
+def _note(node: Written, path: str, places: dict[str, Place]) -> None:
+    if node.mapping is not None:
+        for name, each in node.mapping.items():
+            inner = f"{path}.{name}" if path else name
+            places[inner] = node.keys[name]
+            _note(each, inner, places)
+    for number, each in enumerate(node.listed or ()):
+        places[f"{path}[{number}]"] = each.place
+        _note(each, f"{path}[{number}]", places)

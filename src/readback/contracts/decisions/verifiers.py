@@ -1,0 +1,129 @@
+"""Custom verifiers: found by name in a folder or among entry points, imported, and looked at before anything runs.
+
+A verifier is operator's code, as a contract in Python is; it is imported only where an envelope lists its name.
+Whatever is wrong with one is a fault of the envelope that names it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Final
+
+from readback.canon import sha256_hex
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors.decision import VerifierLoadError
+
+GROUP: Final = "readback.verifiers"
+"""The entry points: each names a callable, under the identifier that envelopes list."""
+BUILT_IN: Final = ("read_after_write", "invariant_check")
+VERIFIER_MAX_BYTES: Final = 1_048_576
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """A function that takes the episode's context. `source` says where it came from, and its hash."""
+
+    name: str
+    verify: Callable[[dict[str, object]], object]
+    source: str
+
+
+def found_verifier(name: str, folder: Path | None) -> Verifier:
+    """The custom verifier of this name. Raises VerifierLoadError, which says why there is none."""
+    if _NAME.fullmatch(name) is None:
+        raise VerifierLoadError(f"{name!r:.80} is no name of a verifier: letters, digits and '_', a letter first.")
+    file = _file(name, folder)
+    offered = [each for each in entry_points(group=GROUP) if each.name == name]
+    if name in BUILT_IN:
+        raise VerifierLoadError(f"{name!r} is built in, and no verifier of one's own may bear that name.")
+    if file is not None and offered:
+        raise VerifierLoadError(f"{name!r} is both in the folder and among the installed verifiers.")
+    if file is not None:
+        return _from_file(name, file)
+    if len(offered) == 1:
+        return _from_package(name, offered[0])
+    if offered:
+        raise VerifierLoadError(f"{name!r} is offered by {len(offered)} installed packages.")
+    known = [*BUILT_IN, *(each.stem for each in folder.glob("*.py"))] if folder is not None else BUILT_IN
+    raise VerifierLoadError(f"There is no verification method {name!r}.{did_you_mean(name, known)}")
+
+
+def shadows(folder: Path | None) -> tuple[str, ...]:
+    """Built-in names that a file of the folder bears: such a folder is refused, since nobody could tell which ran."""
+    return tuple(name for name in BUILT_IN if _file(name, folder) is not None)
+
+
+def _file(name: str, folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    file = folder / f"{name}.py"
+    return file if file.is_file() else None
+
+
+def _from_file(name: str, file: Path) -> Verifier:
+    try:
+        size, content = file.stat().st_size, b""
+        if size <= VERIFIER_MAX_BYTES:
+            content = file.read_bytes()
+    except OSError as error:
+        raise VerifierLoadError(f"The verifier {name!r} cannot be read: {error.strerror}.") from error
+    if size > VERIFIER_MAX_BYTES:
+        raise VerifierLoadError(f"The verifier {name!r} is over {VERIFIER_MAX_BYTES} bytes.")
+    spec = importlib.util.spec_from_file_location(f"readback_verifiers_{name}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise VerifierLoadError(f"The verifier {name!r} cannot be imported: {said:.300}") from error
+    verify = vars(module).get("verify")
+    return Verifier(name, _looked_at(name, verify), f"verifiers/{name}.py@{sha256_hex(content)[:16]}")
+
+
+def _from_package(name: str, point: object) -> Verifier:
+    package = getattr(getattr(point, "dist", None), "name", "") or "package"
+    version = getattr(getattr(point, "dist", None), "version", "") or "unknown"
+    try:
+        verify = point.load()  # type: ignore[attr-defined]
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise VerifierLoadError(f"The installed verifier {name!r} cannot be imported: {said:.300}") from error
+    return Verifier(name, _looked_at(name, verify), f"{package}=={version}:{name}")
+
+
+def _looked_at(name: str, verify: object) -> Callable[[dict[str, object]], object]:
+    """A plain callable of one argument; it is not called here."""
+    if not callable(verify):
+        raise VerifierLoadError(f"The verifier {name!r} has no function `verify`.")
+    if inspect.iscoroutinefunction(verify) or inspect.isgeneratorfunction(verify):
+        raise VerifierLoadError(f"The verifier {name!r} is async or a generator; write a plain function.")
+    try:
+        inspect.signature(verify).bind({})
+    except (TypeError, ValueError) as error:
+        raise VerifierLoadError(f"The verifier {name!r} cannot be called with one context: {error}.") from error
+    return verify
+
+
+def methods_found(
+    names: tuple[str, ...], folder: Path | None
+) -> tuple[Mapping[str, Verifier], tuple[tuple[int, VerifierLoadError], ...]]:
+    """The custom ones of these methods, and by their numbers the faults of those that cannot be had."""
+    found: dict[str, Verifier] = {}
+    faults: list[tuple[int, VerifierLoadError]] = []
+    for number, name in enumerate(names):
+        if not name or name in BUILT_IN or name in found:
+            continue
+        try:
+            found[name] = found_verifier(name, folder)
+        except VerifierLoadError as error:
+            faults.append((number, error))
+    return found, tuple(faults)

@@ -1,0 +1,240 @@
+"""A contract file drafted from a server's tools: everything uncertain is marked, and fails `check` until it is decided.
+
+Called by `readback contracts draft`. It reaches nothing and decides nothing: the same tools give the same text. What
+the server says of itself stands in comments alone, as somebody else's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json
+from readback.contracts.drafting.guesses import Guess, class_of, kind_of, nouns, only_reads
+from readback.contracts.drafting.readers import Candidate, candidates, identifying
+from readback.contracts.drafting.tools import Tool, tool_of
+from readback.contracts.drafting.writing import Line, rendered, shown
+from readback.contracts.files.assembly import CONTRACTS_MAX, NAME
+from readback.contracts.files.document import FILE_MAX_BYTES
+from readback.contracts.files.embed import holds_credential
+from readback.contracts.files.marks import MARK, marked, proposed
+from readback.contracts.files.words import API_VERSION, KIND
+from readback.contracts.problems import did_you_mean
+from readback.domain.contract import NOT_OFFERED
+from readback.domain.errors import UsageError
+from readback.domain.kind import Kind
+from readback.domain.side_effect import SideEffect, depth
+
+TOLD_MAX: Final = 200
+"""Of tools that get no contract, how many are named."""
+_SLUG: Final = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server as it was reached (`command` or `url`), and what it calls itself."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    name: str = ""
+    version: str = ""
+
+
+def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> str:
+    """The file's text. `only`: the tools that get a contract, whatever they say; else all that do not only read.
+
+    Raises UsageError where there is nothing to draft, or too much for one file.
+    """
+    text = rendered(document(tools, server, only))
+    if len(text.encode()) > FILE_MAX_BYTES:
+        raise UsageError(
+            f"A draft of all its tools is over {FILE_MAX_BYTES} bytes.", remedy="Name some of them with --tool."
+        )
+    return text
+
+
+def document(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> list[Line]:
+    """The same as lines. Raises UsageError."""
+    found = [each for each in map(tool_of, tools) if each is not None and proposed(each.name) is None]
+    known = sorted({each.name: each for each in found}.values(), key=lambda each: each.name)
+    reading = [each for each in known if each.name not in only and only_reads(each)]
+    acting = [each for each in known if each.name in only] if only else [each for each in known if not only_reads(each)]
+    _bounded(acting, known, only)
+    roots = [each for each in server.command[1:] if each.startswith("/") and not each.endswith((".py", ".js"))]
+    named = _names(acting)
+    contracts = [_contract(each, named[each.name], reading, roots) for each in acting]
+    return [
+        Line("apiVersion", API_VERSION, _head(server, len(tools) - len(known))),
+        Line("kind", KIND),
+        Line("metadata", [Line("name", _slug(server.name)), Line("version", "0.1.0")]),
+        _server(server),
+        Line("contracts", contracts, _without(reading)),
+    ]
+
+
+def _bounded(acting: Sequence[Tool], known: Sequence[Tool], only: Collection[str]) -> None:
+    missing = sorted(set(only) - {each.name for each in known})
+    if missing:
+        near = did_you_mean(missing[0], [each.name for each in known])
+        raise UsageError(f"The server has no tool {missing[0]!r:.80}.{near}", remedy="Name one that it has.")
+    if not acting:
+        raise UsageError("None of its tools changes anything, as far as their names and hints say.", remedy=_NOTHING)
+    if len(acting) > CONTRACTS_MAX:
+        raise UsageError(f"Over {CONTRACTS_MAX} tools change something.", remedy="Name some of them with --tool.")
+
+
+_NOTHING: Final = "There is nothing to verify; a tool that changes something all the same can be named with --tool."
+
+
+def _head(server: Server, lost: int) -> tuple[str, ...]:
+    said = f"{shown(server.name, 80) or 'a server without a name'} {shown(server.version, 40)}".strip()
+    return (
+        f"A draft, made from what {said} says of its own tools. Nothing of it is decided.",
+        f"Every value that begins with {MARK} is a question. What follows the word is proposed: delete the word to "
+        "take it, or write what is right. `readback contracts check` refuses the file as long as one is left.",
+        "What the server says stands in quotes, and is a claim. Every key: docs/contract-files.md.",
+        *([f"Left out: {lost} tools without a name that could be called."] if lost else []),
+    )
+
+
+def _server(server: Server) -> Line:
+    """How it is reached. A credential that was written out is not written down."""
+    if server.url:
+        hidden = holds_credential(server.url)
+        said = ("The address holds a credential: give it by reference, as {env: NAME}.",) if hidden else ()
+        return Line("server", [Line("url", marked() if hidden else server.url, said)])
+    found: list[str] = []
+    for each in server.command:
+        found.append(marked() if holds_credential(each, *found[-1:]) else each)
+    said = ("An argument looks like a credential, and is not written down: hand it over by `env`.",)
+    return Line("server", [Line("command", tuple(found), said if marked() in found else ())])
+
+
+def _without(reading: Sequence[Tool]) -> tuple[str, ...]:
+    if not reading:
+        return ()
+    names = [shown(each.name, 80) + ("" if each.hints.read_only else " (by its name)") for each in reading[:TOLD_MAX]]
+    more = f" and {len(reading) - TOLD_MAX} more" if len(reading) > TOLD_MAX else ""
+    return (f"Taken as reading only, without a contract: {', '.join(names)}{more}.",)
+
+
+def _names(tools: Sequence[Tool]) -> dict[str, str]:
+    """The contracts' names: the tools' own, where they can be."""
+    taken = {each.name for each in tools if NAME.fullmatch(each.name)}
+    found: dict[str, str] = {}
+    for each in tools:
+        name = each.name
+        if name not in taken:
+            stem = "tool_" + (_SLUG.sub("_", name.lower()).strip("_") or "unnamed")
+            name, number = stem, 1
+            while name in taken:
+                number += 1
+                name = f"{stem}_{number}"
+            taken.add(name)
+        found[each.name] = name
+    return found
+
+
+# --- one contract --------------------------------------------------------------------------------------------------
+
+
+def _contract(tool: Tool, name: str, reading: Sequence[Tool], roots: Sequence[str]) -> Line:
+    kind, side = kind_of(tool), class_of(tool)
+    terms = depth(SideEffect(side.value))
+    found = candidates(tool, reading, roots)
+    fit = [each for each in found if each.independence.rank >= terms.minimum_independence.rank]
+    chosen = fit[0] if fit and terms.quorum_min == 1 and kind.value not in _OURS else None
+    closest = chosen or (found[0] if found else None)
+    lines = [
+        Line("kind", marked(kind.value), (*_said(tool), kind.why)),
+        Line("side_effect", marked(side.value), (side.why,)),
+        Line("target", marked(_target(tool, closest))),
+    ]
+    identity = _identity(closest, SideEffect(side.value))
+    if identity:
+        lines.append(Line("identity", identity))
+    if tool.sha256:
+        lines.append(
+            Line("tool_sha256", tool.sha256, ("What the server says of it, as it was when this was drafted.",))
+        )
+    if name != tool.name:
+        lines.append(Line("execute", [Line("tool", [Line("name", tool.name)])]))
+    lines += [_readers(chosen, found, side, kind), _ensure(kind, closest)]
+    return Line(name, lines)
+
+
+_OURS: Final = frozenset(kind.value for kind in Kind if kind.needs_ours)
+
+
+def _said(tool: Tool) -> tuple[str, ...]:
+    """What the server says of it, in quotes and bounded."""
+    takes = [f"{each.name} ({each.kind or 'any'}{'' if each.required else ', optional'})" for each in tool.arguments]
+    more = f" and {tool.unnamed} that no expression can name" if tool.unnamed else ""
+    hints = [
+        f"{word} {'yes' if value else 'no'}"
+        for word, value in (
+            ("reads only:", tool.hints.read_only),
+            ("destroys:", tool.hints.destructive),
+            ("may be repeated:", tool.hints.idempotent),
+            ("acts outside:", tool.hints.open_world),
+        )
+        if value is not None
+    ]
+    return (
+        *([f'The server says: "{shown(tool.said)}"'] if tool.said.strip() else []),
+        f"Takes {', '.join(takes) or 'nothing'}{more}.",
+        *([f"Its hints: {', '.join(hints)}."] if hints else []),
+    )
+
+
+def _target(tool: Tool, candidate: Candidate | None) -> str:
+    keys = candidate.keys if candidate is not None else identifying(tool)
+    if not keys:
+        return ""
+    type_ = _slug("-".join(nouns(tool)), "object")
+    return "/".join([type_, *(f"{{requested.{key}}}" for key in keys)])
+
+
+def _identity(candidate: Candidate | None, side: SideEffect) -> list[Line]:
+    """What the class needs, and no more."""
+    terms = depth(side)
+    told = candidate.identity if candidate is not None else ""
+    lines = [] if "target" in terms.identity_required or not told else [Line("target", marked(told))]
+    for key in terms.identity_required:
+        if key == "target":
+            lines.append(Line(key, marked(told)))
+        else:
+            lines.append(Line(key, marked("" if key in terms.identity_essential else NOT_OFFERED)))
+    return lines
+
+
+def _readers(chosen: Candidate | None, found: Sequence[Candidate], side: Guess, kind: Guess) -> Line:
+    if chosen is not None:
+        others = [each for each in found if each is not chosen]
+        return Line("readers", [chosen.line], (chosen.why, *(f"Or: {each.why}" for each in others)))
+    terms = depth(SideEffect(side.value))
+    needs = (
+        f"{side.value} needs {terms.quorum_min} reader{'s that agree' if terms.quorum_min > 1 else ''}, each at least "
+        f"{terms.minimum_independence.value} and {terms.minimum_consistency.value}."
+    )
+    ours = (f"A {kind.value} needs a reading that shows whose doing it is: see `find`, `lookup`, `identity.stamp`.",)
+    weak = tuple(f"Not enough by itself: {each.why}" for each in found)
+    why = "Where nothing can read it, write `unverifiable:` with the reason in place of `readers` and `identity`."
+    return Line("readers", marked(), (needs, *(ours if kind.value in _OURS else ()), *weak, why))
+
+
+def _ensure(kind: Guess, candidate: Candidate | None) -> Line:
+    if kind.value == Kind.DELETE.value:
+        return Line("ensure", [Line("gone", marked("authoritative == null"))])
+    found = candidate.ensure if candidate is not None else {}
+    if not found:
+        why = "No field of a reading has the name of an argument: say what has to hold afterwards, as an expression."
+        return Line("ensure", [Line("held", marked(), (why,))])
+    return Line("ensure", [Line(name, marked(expression)) for name, expression in found.items()])
+
+
+def _slug(text: str, otherwise: str = "drafted") -> str:
+    found = _SLUG.sub("-", text.lower())[:60].strip("-")
+    return found if found and found[0].isalpha() else f"{otherwise}-{found}".strip("-")

@@ -1,0 +1,136 @@
+"""What the words of a tool's name are likely to mean: tables, and short lookups. A guess is told with its reason.
+
+Called by `draft`. A hint may raise what a name suggests, and lower nothing: a tool that says it only reads, and is
+named after a change, is drafted like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.contracts.drafting.tools import Tool
+from readback.domain.kind import Kind
+from readback.domain.side_effect import SideEffect
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a table's row."""
+    return frozenset(text.split())
+
+
+READING: Final = words_of(
+    "get list ls read search find fetch show describe view count lookup check status diff head stat info exists "
+    "cat whoami ping inspect preview browse select summarize analyze validate verify compare tree explain"
+)
+_KINDS: Final[Mapping[Kind, frozenset[str]]] = {
+    Kind.DELETE: words_of("delete remove drop destroy purge clear trash unlink erase rm truncate uninstall"),
+    Kind.CREATE: words_of("create add insert new make register open fork upload mkdir init book schedule"),
+    Kind.APPEND: words_of("append comment reply annotate record enqueue"),
+    Kind.ADJUST: words_of("increment decrement transfer charge pay refund deposit withdraw adjust credit"),
+    Kind.SEND: words_of("send email mail publish notify post message invite submit tweet broadcast"),
+    Kind.SET: words_of(
+        "set update write edit save put move rename replace modify patch change enable disable merge assign close "
+        "copy commit checkout reset apply upsert configure mark approve reject restore overwrite sync"
+    ),
+}
+_CLASSES: Final[tuple[tuple[SideEffect, frozenset[str]], ...]] = (
+    (
+        SideEffect.CRITICAL_MUTATION,
+        words_of(
+            "deploy rollout grant revoke permission permissions role roles policy production prod payroll firewall "
+            "terminate shutdown iam"
+        ),
+    ),
+    (
+        SideEffect.HIGH_RISK_EXTERNAL,
+        words_of(
+            "pay payment charge refund transfer withdraw purchase buy invoice send email mail sms publish post tweet "
+            "notify message invite broadcast call"
+        ),
+    ),
+    (
+        SideEffect.MEDIUM_RISK_WRITE,
+        words_of("delete remove drop destroy purge truncate erase overwrite reset merge execute run eval sql"),
+    ),
+)
+"""From the most serious on: the first whose words a name has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is proposed ("" where nothing is), and why."""
+
+    value: str
+    why: str
+
+
+def only_reads(tool: Tool) -> bool:
+    """Whether it is taken as one that changes nothing."""
+    first = tool.words[:1]
+    if tool.hints.read_only is True:
+        return not any(first and first[0] in words for words in _KINDS.values())
+    if tool.hints.read_only is False or tool.hints.destructive is True:
+        return False
+    told = READING | {"log"} if tool.words[-1:] == ("log",) else READING
+    return bool(set(tool.words) & told) and "and" not in tool.words and _verb(tool) is None
+
+
+def kind_of(tool: Tool) -> Guess:
+    """What the operation does to its target."""
+    found = _verb(tool)
+    if found is None:
+        return Guess("", "No word of its name says what it does.")
+    kind, word = found
+    if kind in (Kind.CREATE, Kind.APPEND):
+        why = (
+            f"{word!r} is a {kind.value}; but that is verified only where a reading shows whose doing it is (`find`, "
+            "`lookup`, `identity.stamp`), so `set`: it is there as it was asked for."
+        )
+        return Guess(Kind.SET.value, why)
+    return Guess(kind.value, f"By {word!r} in its name.")
+
+
+def class_of(tool: Tool) -> Guess:
+    """How much may go wrong."""
+    words = set(tool.words)
+    by_name = next(((side, sorted(words & known)[0]) for side, known in _CLASSES if words & known), None)
+    side, why = (SideEffect.LOW_RISK_INTERNAL, "Nothing in its name or its hints asks for more.")
+    if by_name is not None:
+        side, why = by_name[0], f"By {by_name[1]!r} in its name."
+    for raised, said in _hinted(tool):
+        if raised.rank > side.rank:
+            side, why = raised, said
+    return Guess(side.value, why)
+
+
+def _hinted(tool: Tool) -> list[tuple[SideEffect, str]]:
+    found = []
+    if tool.hints.destructive is True:
+        found.append((SideEffect.MEDIUM_RISK_WRITE, "The server says that it may destroy something."))
+    if tool.hints.open_world is True:
+        found.append((SideEffect.HIGH_RISK_EXTERNAL, "The server says that it acts on the world outside."))
+    return found
+
+
+def _verb(tool: Tool) -> tuple[Kind, str] | None:
+    """The first word that says what is done; of one that says it reads, nothing after it counts."""
+    for word in tool.words:
+        if word in READING:
+            return None
+        for kind, known in _KINDS.items():
+            if word in known:
+                return kind, word
+    return None
+
+
+def nouns(tool: Tool) -> tuple[str, ...]:
+    """The words of its name that are not what is done; in the singular, as far as an "s" tells."""
+    verbs = READING.union(*_KINDS.values())
+    found = [word for word in tool.words if word not in verbs] or list(tool.words[1:])
+    return tuple(map(_singular, found))
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

@@ -1,0 +1,83 @@
+"""By what a contract recognises that a tool's answer means absence: an error's own words, or a value in the answer.
+
+Called by `spec` when a contract is loaded, by `tool_hands` for each reading. Only what fits as a whole counts: a part
+of a text may be what somebody else put into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json
+from readback.contracts.files.fill import Fill, Hole, Values, as_text
+from readback.contracts.files.tool_schema import same
+from readback.domain.errors import ContractFieldError, ReaderTypeError, TemplateError
+from readback.domain.json_pointer import pointed
+
+STAR: Final = "\0"
+"""What `*` is in a compiled text: nothing in a value can be taken for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """By what a contract recognises that the object is not there. Each part of it has to fit as a whole."""
+
+    error: str = ""
+    """An error's whole text, in which `*` stands for anything; values are taken as they are."""
+    at: str | None = None
+    """A JSON pointer into the answer, which then is `equals`."""
+    equals: Json = None
+
+    def told(self, text: str) -> bool:
+        """Whether an error says that the object is not there."""
+        return bool(self.error) and _fits(self.error, text)
+
+    def shown(self, document: Json) -> bool:
+        """Whether an answer says so."""
+        if self.at is None:
+            return False
+        try:
+            return same(pointed(document, self.at, "nothing"), self.equals)
+        except ReaderTypeError:
+            return False
+
+
+def sound_error(fill: Fill) -> None:
+    """It begins with words of its own. Raises ContractFieldError."""
+    first = fill.parts[0] if fill.parts else ""
+    if not isinstance(first, str) or not first.strip() or first.startswith("*") or STAR in "".join(fill.texts):
+        raise ContractFieldError(
+            "It is the whole text of the error, with `*` for what differs, and begins with words of its own: "
+            "else an error that quotes a value could be taken for absence."
+        )
+
+
+def error_text(fill: Fill, values: Values) -> str:
+    """The text with its values, which stand for themselves. Raises TemplateError."""
+    found: list[str] = []
+    for part in fill.parts:
+        if isinstance(part, Hole):
+            text = as_text(part, part.value(values))
+            if STAR in text:
+                raise TemplateError("A value of `absent` holds a NUL.")
+            found.append(text)
+        else:
+            found.append(part.replace("*", STAR))
+    return "".join(found)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """The whole text, part by part."""
+    parts = pattern.split(STAR)
+    if len(parts) == 1:
+        return text == pattern
+    if not text.startswith(parts[0]) or len(text) < len(parts[0]) + len(parts[-1]):
+        return False
+    at, end = len(parts[0]), len(text) - len(parts[-1])
+    for part in parts[1:-1]:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return at <= end and text.endswith(parts[-1])

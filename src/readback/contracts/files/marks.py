@@ -1,0 +1,78 @@
+"""The mark of what is not decided: a value that begins with the word DECIDE.
+
+Drafts are written with it; `assembly` looks for it, and uses no contract that holds one. What follows the word is a
+proposal: whoever deletes the word has taken it. It has no meaning in a `description`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from readback.contracts.files.document import Written
+from readback.contracts.files.schema import OPTIONS
+from readback.contracts.files.spec import Findings, joined
+from readback.contracts.files.words import SOURCE
+from readback.domain.errors.files import UndecidedError
+
+MARK: Final = "DECIDE"
+UNMARKED: Final = frozenset({"description"})
+_SHOWN_MAX_CHARS: Final = 200
+
+
+class Question(NamedTuple):
+    """A marked value, the keys above it, where it stands in dots, and what it proposes ("" for nothing)."""
+
+    node: Written
+    keys: tuple[str, ...]
+    path: str
+    proposal: str
+
+    @property
+    def meaning(self) -> str:
+        """What the key says that is to be decided."""
+        for word, below in zip(self.keys, self.keys[1:], strict=False):
+            if word in SOURCE:
+                return next((key.said for key in SOURCE[word].keys if key.name == below), "")
+        return OPTIONS[self.keys[0]][1] if self.keys and self.keys[0] in OPTIONS else ""
+
+
+def marked(proposal: str = "") -> str:
+    """A value that a person has to decide. `proposal`: what is to stand there if he agrees; "" where there is none."""
+    return f"{MARK} {proposal}" if proposal else MARK
+
+
+def proposed(text: object) -> str | None:
+    """What a marked value proposes, "" where it proposes nothing; None for a value without the mark."""
+    if not isinstance(text, str):
+        return None
+    stripped = text.strip()
+    if stripped == MARK:
+        return ""
+    return stripped.removeprefix(f"{MARK} ").strip() if stripped.startswith(f"{MARK} ") else None
+
+
+def tell_undecided(node: Written, path: str, findings: Findings) -> bool:
+    """Names every marked value as a fault where it stands, and whether there is any."""
+    found = [*undecided(node, path)]
+    for each in found:
+        meaning = f" {each.meaning}" if each.meaning else ""
+        what = f"Proposed: {each.proposal!r:.{_SHOWN_MAX_CHARS}}; delete the word {MARK} to take it, or write another."
+        said = f"It is not decided.{meaning} {what if each.proposal else f'Write it in place of {MARK}.'}"
+        findings.add(each.node, each.path, UndecidedError(said))
+    return bool(found)
+
+
+def undecided(node: Written, path: str, keys: tuple[str, ...] = ()) -> Iterator[Question]:
+    """Every marked value below a node."""
+    if node.mapping is not None:
+        for name, each in node.mapping.items():
+            if name not in UNMARKED:
+                yield from undecided(each, joined(path, name), (*keys, name))
+    elif node.listed is not None:
+        for number, each in enumerate(node.listed):
+            yield from undecided(each, f"{path}[{number}]", keys)
+    else:
+        proposal = proposed(node.value)
+        if proposal is not None:
+            yield Question(node, keys, path, proposal)

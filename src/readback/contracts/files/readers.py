@@ -1,0 +1,209 @@
+"""The readers of one contract: each with its source, and no more said of it than the source can be.
+
+Called by `build`. It reaches nothing: a fitting is made for each source, and used when a reader runs or is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from readback.contracts.compile import READER_TIMEOUT_US
+from readback.contracts.durations import microseconds
+from readback.contracts.files.contract import Entry, FittedReader, looking
+from readback.contracts.files.document import Written
+from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
+from readback.contracts.files.tool_hands import ToolSource, tool_look
+from readback.contracts.files.words import READER_KEYS, SOURCE, SourceKind
+from readback.contracts.hands import Reader
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
+from readback.domain.errors.files import FittingError
+from readback.domain.side_effect import Consistency, Independence
+from readback.ports.fittings import Fittings, Reference, SourceFitting, ToolFitting
+from readback.ports.predicates import PredicateEngine
+
+TOOL: Final = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderMaker:
+    """Makes the readers of one contract. `execute`: what acts; None where that has faults."""
+
+    entry: Entry
+    specs: SpecReader
+    findings: Findings
+    fittings: Fittings
+    engine: PredicateEngine
+    execute: Spec | None
+
+    def readers(self, node: Written | None) -> list[FittedReader]:
+        """Those of the key `readers`, as far as they are sound."""
+        if node is None:
+            return []
+        path = joined(self.entry.path, "readers")
+        if node.listed is None:
+            self.findings.add(node, path, "It is a list of readers.")
+            return []
+        made = [self._reader(each, f"{path}[{number}]") for number, each in enumerate(node.listed)]
+        return _numbered([each for each in made if each is not None])
+
+    def source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
+        """A built-in source; None, with a fault, where it cannot be had."""
+        try:
+            return self.fittings.source(spec.kind, name, spec.fixed, self.entry.home.folder, timeout_us)
+        except ContractError as error:
+            self.findings.add(node, path, error)
+            return None
+
+    def _reader(self, node: Written, path: str) -> FittedReader | None:
+        kind, inner = self.specs.one(node, path, SOURCE, READER_KEYS)
+        if inner is None:
+            return None
+        spec = self.specs.source(kind, inner, joined(path, kind), "read")
+        said = node.mapping or {}
+        if spec is None or not self._terms_sound(said, path) or not self._within(SOURCE[kind], spec, said, path):
+            return None
+        terms = {name: said[name].value for name in READER_KEYS if name in said}
+        source = str(terms.get("source", system_of(spec)))
+        timeout = span(terms.get("timeout"), READER_TIMEOUT_US)
+        asked: ToolSource | None = None
+        fitting: SourceFitting | None = None
+        if kind == TOOL:
+            if not server_known(spec, self.entry, self.findings, inner, joined(path, kind)):
+                return None
+            asked = ToolSource(source, spec, tool_fitting(self.fittings, spec, timeout), spec.fixed)
+        else:
+            fitting = self.source(spec, source, timeout, node, path)
+            if fitting is None:
+                return None
+        look = tool_look(asked, self.engine) if asked else None
+        if look is None:
+            assert fitting is not None
+            look = looking(spec, fitting, self.engine, "read")
+        reader = Reader(
+            str(terms.get("name", kind)),
+            look,
+            asked is not None,
+            source,
+            terms.get("consistency", SOURCE[kind].consistency.value),
+            terms.get("independence", self._usual(SOURCE[kind], spec).value),
+            terms.get("timeout"),
+            terms.get("attributes") is True,
+        )
+        return FittedReader(reader, spec, fitting, node.place, asked)
+
+    def _terms_sound(self, said: Mapping[str, Written], path: str) -> bool:
+        for name in ("name", "source"):
+            if name in said and not (isinstance(said[name].value, str) and str(said[name].value).strip()):
+                self.findings.add(said[name], joined(path, name), "It is a text.")
+                return False
+        if "attributes" in said and not isinstance(said["attributes"].value, bool):
+            self.findings.add(said["attributes"], joined(path, "attributes"), "It is true or false.")
+            return False
+        return True
+
+    # --- how much may be said of it --------------------------------------------------------------------------------
+
+    def _usual(self, row: SourceKind, spec: Spec) -> Independence:
+        return min(row.independence, self._most(row, spec), key=lambda level: level.rank)
+
+    def _most(self, row: SourceKind, spec: Spec) -> Independence:
+        most = row.at_most[1]
+        if row.name == TOOL and self._same_server(spec):
+            return Independence.SAME_CLIENT
+        if self.execute is not None and self._same_system(row, spec):
+            return min(most, Independence.OTHER_CLIENT, key=lambda level: level.rank)
+        return most
+
+    def _within(self, row: SourceKind, spec: Spec, said: Mapping[str, Written], path: str) -> bool:
+        """A file says no more of a source than the source can be; a word that is none is the compiler's to tell."""
+        independence = self._most(row, spec)
+        usual = {"consistency": row.consistency.value, "independence": self._usual(row, spec).value}
+        sound = True
+        for name, most in (("consistency", row.at_most[0]), ("independence", independence)):
+            node = said.get(name)
+            kind = Consistency if name == "consistency" else Independence
+            known = {member.value: member.rank for member in kind}
+            claimed = node.value if node is not None else usual[name]
+            if isinstance(claimed, str) and known.get(claimed, -1) > most.rank:
+                reason = f"A {row.name} source{_where(row, most)} is {most.value} at most, and not {claimed}."
+                at = node if node is not None else said[row.name]
+                self.findings.add(at, joined(path, name), WeakReaderError(reason))
+                sound = False
+        return sound
+
+    def _same_server(self, spec: Spec) -> bool:
+        """The same server under whatever name: one that is started in the very same way is no other one."""
+        home = self.entry.home
+        mine = str(self.execute.fixed.get("server", "")) if self.execute and self.execute.kind == TOOL else ""
+        theirs = str(spec.fixed.get("server", ""))
+        if mine == theirs:
+            return True
+        one, other = (home.servers.get(each) if each else home.server for each in (mine, theirs))
+        return one is not None and other is not None and replace(one, key="") == replace(other, key="")
+
+    def _same_system(self, row: SourceKind, spec: Spec) -> bool:
+        assert self.execute is not None
+        if self.execute.kind != spec.kind:
+            return False
+        mine = [self.execute.fixed.get(name) for name in row.where]
+        return mine == [spec.fixed.get(name) for name in row.where]
+
+
+def tool_fitting(fittings: Fittings, spec: Spec, timeout_us: int) -> ToolFitting | None:
+    """The tool of a server; None where it cannot be called from here."""
+    try:
+        return fittings.tool(str(spec.fixed.get("server", "")), str(spec.fixed["name"]), timeout_us)
+    except FittingError:
+        return None
+
+
+def server_known(spec: Spec, entry: Entry, findings: Findings, node: Written, path: str) -> bool:
+    """Whether the server of a tool is one that the file names."""
+    name = spec.fixed.get("server")
+    if name is None or name in entry.home.servers:
+        return True
+    said = f"The file names no server {name!r:.60} under `servers`.{did_you_mean(str(name), entry.home.servers)}"
+    findings.add((node.mapping or {}).get("server", node), joined(path, "server"), said)
+    return False
+
+
+def system_of(spec: Spec) -> str:
+    """The name of the system, where the file gives none: what is asked, and where."""
+    row = SOURCE[spec.kind]
+    where = [spec.fixed[name] for name in row.where if name in spec.fixed]
+    first = where[0] if where else "."
+    if isinstance(first, list):
+        first = first[0] if first else ""
+    said = str(first) if isinstance(first, Reference) or "://" not in str(first) else urlsplit(str(first)).netloc
+    return f"{spec.kind}:{said}"
+
+
+def span(value: object, default: int) -> int:
+    """A duration; where it is none, the compiler tells."""
+    try:
+        return microseconds(value) or default
+    except ContractFieldError:
+        return default
+
+
+def _where(row: SourceKind, most: Consistency | Independence) -> str:
+    if row.name == TOOL:
+        return " of the very server that acts" if most is Independence.SAME_CLIENT else ""
+    return " of the very system that is written to" if most is Independence.OTHER_CLIENT else ""
+
+
+def _numbered(readers: list[FittedReader]) -> list[FittedReader]:
+    """Readers without a name bear their source's word; of several such, each after the first bears its number too."""
+    seen: dict[str, int] = {}
+    found: list[FittedReader] = []
+    for each in readers:
+        name = each.reader.name
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1 and name == each.spec.kind:
+            each = replace(each, reader=replace(each.reader, name=f"{name}-{seen[name]}"))
+        found.append(each)
+    return found

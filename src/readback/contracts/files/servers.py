@@ -1,0 +1,112 @@
+"""The servers that a contract file names: the one that its tools belong to, and others that its readers ask.
+
+Called by `assembly`. Nothing is started, and no reference is resolved; whoever calls tools does both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from readback.contracts.files import embed
+from readback.contracts.files.document import Written
+from readback.contracts.files.marks import tell_undecided
+from readback.contracts.files.spec import Findings, joined, reference_in
+from readback.contracts.files.words import SERVER_KEYS
+from readback.domain.errors import ContractError, ContractFieldError
+from readback.ports.fittings import Reference, ServerTerms
+
+SERVERS_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReader:
+    """Reads servers of one file. `folder`: the file's."""
+
+    folder: str
+    findings: Findings
+
+    def named(self, node: Written) -> dict[str, ServerTerms]:
+        """Those of `servers`, by name."""
+        if node.mapping is None or len(node.mapping) > SERVERS_MAX:
+            self.findings.add(node, "servers", f"It is a mapping of at most {SERVERS_MAX} servers by name.")
+            return {}
+        found: dict[str, ServerTerms] = {}
+        for name, each in node.mapping.items():
+            if embed.SERVER_NAME.fullmatch(name) is None:
+                said = f"{name!r:.60} is no name for a server: letters, digits, '-' and '_', and no digit first."
+                self.findings.add(node.keys[name], "servers", said)
+                continue
+            found[name] = self.server(each, f"servers.{name}", name)
+        return found
+
+    def server(self, node: Written, path: str, key: str) -> ServerTerms:
+        """One of them: a command, or an address."""
+        keys = self.findings.keys(node, path, f"`{path}`", SERVER_KEYS)
+        tell_undecided(node, path, self.findings)
+        if node.mapping is not None and ("command" in keys) is ("url" in keys):
+            self.findings.add(node, path, "It takes `command`, the list of a program and its arguments, or `url`.")
+        command = self._command(keys["command"], joined(path, "command")) if "command" in keys else ()
+        named = {kind: self._named(kind, keys[kind], joined(path, kind)) for kind in ("env", "headers") if kind in keys}
+        located = {name: self._located(name, keys[name], joined(path, name)) for name in ("url", "cwd") if name in keys}
+        return ServerTerms(
+            key,
+            self.folder,
+            command,
+            located.get("url", ""),
+            named.get("env", {}),
+            named.get("headers", {}),
+            located.get("cwd", ""),
+        )
+
+    def _command(self, node: Written, path: str) -> tuple[str, ...]:
+        if node.listed is None:
+            self.findings.add(node, path, "It is a list of texts.")
+            return ()
+        texts = [each.value for each in node.listed if isinstance(each.value, str) and each.value]
+        for each in node.listed:
+            if not isinstance(each.value, str) or not each.value or "\0" in each.value:
+                self.findings.add(each, path, "It is a text.")
+        if not node.listed:
+            self.findings.add(node, path, "It begins with the name of a program.")
+        return tuple(texts)
+
+    def _named(self, kind: str, node: Written, path: str) -> dict[str, str | Reference]:
+        if node.mapping is None:
+            self.findings.add(node, path, "It is a mapping of names to texts or references.")
+            return {}
+        found: dict[str, str | Reference] = {}
+        for name, each in node.mapping.items():
+            try:
+                found[name] = self._value(kind, name, each)
+            except ContractError as error:
+                self.findings.add(each, joined(path, name), error)
+        return found
+
+    def _value(self, kind: str, name: str, node: Written) -> str | Reference:
+        reference = reference_in(node)
+        if kind == "env":
+            embed.sound_variable(name, reference is None)
+        else:
+            embed.sound_header(name, None)
+            if reference is None and name.lower() in embed.SECRET_HEADERS:
+                raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
+        if reference is not None:
+            return reference
+        if not isinstance(node.value, str) or not embed.is_line(node.value):
+            raise ContractFieldError("It is a text on one line, or a reference.")
+        return node.value
+
+    def _located(self, name: str, node: Written, path: str) -> str | Reference:
+        try:
+            reference = reference_in(node)
+            if reference is not None:
+                return reference
+            if not isinstance(node.value, str) or not embed.is_line(node.value):
+                raise ContractFieldError("It is a text on one line.")
+            if name == "url":
+                embed.sound_url(node.value)
+        except ContractError as error:
+            self.findings.add(node, path, error)
+            return ""
+        return node.value

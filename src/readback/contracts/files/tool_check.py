@@ -1,0 +1,232 @@
+"""A contract against the tools that servers really have: their names, what they take, and what they give.
+
+Called when a contract is compiled and a server's tools are known. Everything that is wrong is told, each with the key
+that it stands under; what cannot be known without a call is not guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from readback.canon import CanonError, Json
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.files.contract import FittedReader
+from readback.contracts.files.fill import Values
+from readback.contracts.files.made_up import made_up, referred
+from readback.contracts.files.spec import Spec
+from readback.contracts.files.tool_arguments import ToolArguments
+from readback.contracts.files.tool_hands import sent
+from readback.contracts.files.tool_schema import unfit
+from readback.contracts.files.tools import Tool, Toolbox
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import TemplateError
+from readback.lifecycle.plan import Check, Plan
+from readback.ports.predicates import Predicate, PredicateEngine
+
+Tell = Callable[[str, str], None]
+"""Told of each fault: the contract's key that it stands under, and what is wrong."""
+_STEP: Final = re.compile(r"""\.(\w+)|\[(\d+)\]|\[(['"])(.*?)\3\]""")
+_TEXT: Final[Mapping[str, Any]] = {
+    "type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False,
+}  # fmt: skip
+_UNKNOWN: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCheck:
+    """Looks through one contract."""
+
+    arguments: ArgumentSchema
+    arguments_known: bool
+    execute: Spec | None
+    readers: tuple[FittedReader, ...]
+    engine: PredicateEngine
+    toolbox: Toolbox
+    tell: Tell
+
+    def look(self, plan: Plan | None) -> None:
+        """Tells every fault. `plan`: None where the contract has others already."""
+        acts = self._acts()
+        for each in self.readers:
+            if each.tool is not None:
+                self._reads(each)
+        if plan is not None:
+            self._expressions(plan, self._shapes(acts))
+
+    # --- what acts, and what reads ---------------------------------------------------------------------------------
+
+    def _acts(self) -> Tool | None:
+        spec = self.execute
+        if spec is None or spec.kind != "tool":
+            return None
+        tool = self._tool(spec, "execute")
+        if tool is None:
+            return None
+        if "arguments" in spec.asked:
+            self._given(spec, tool, "execute.tool.arguments")
+        elif not isinstance(self.arguments, ToolArguments):
+            self._names(tool, frozenset(self.arguments.names), "arguments")
+        return tool
+
+    def _reads(self, reader: FittedReader) -> None:
+        key = f"readers.{reader.reader.name}"
+        tool = self._tool(reader.spec, key)
+        if tool is None:
+            return
+        if tool.hints.get("readOnlyHint") is False:
+            self.tell(key, f"The tool {tool.name!r} says of itself that it writes; a reader looks and changes nothing.")
+        self._given(reader.spec, tool, f"{key}.tool.arguments")
+
+    def _tool(self, spec: Spec, key: str) -> Tool | None:
+        server, name = str(spec.fixed.get("server", "")), str(spec.fixed["name"])
+        names = self.toolbox.names(server)
+        if names is None:
+            return None
+        if name not in names:
+            whose = f"The server {server!r}" if server else "The server"
+            self.tell(key, f"{whose} has no tool {name!r}.{did_you_mean(name, names)}")
+        return self.toolbox.tool(server, name)
+
+    def _given(self, spec: Spec, tool: Tool, key: str) -> None:
+        """What the templates come to for made-up arguments: the names, what is missing, and the types."""
+        try:
+            given = sent(spec, self._values({"requested": made_up(self.arguments.schema)}))
+        except (TemplateError, CanonError):
+            return  # it takes a real call to know
+        self._names(tool, frozenset(given), key)
+        properties = tool.takes.get("properties")
+        known = properties if isinstance(properties, Mapping) else {}
+        for where, said in unfit(tool.takes, given):
+            name = where.partition(".")[0].partition("[")[0]
+            if name in known and name in given and said.startswith("It takes ") and self._typed(spec, name):
+                self.tell(key, f"{where}: {said}")
+
+    def _typed(self, spec: Spec, name: str) -> bool:
+        """Whether the types of all that an argument is made of are known."""
+        mentioned = spec.names
+        properties = self.arguments.schema.get("properties")
+        shapes = properties if isinstance(properties, Mapping) else {}
+        return all(_single(shapes.get(each), self.arguments.schema) for each in mentioned)
+
+    def _names(self, tool: Tool, given: frozenset[str], key: str) -> None:
+        properties, required = tool.takes.get("properties"), tool.takes.get("required")
+        known = [str(name) for name in properties] if isinstance(properties, Mapping) else []
+        if known and not tool.takes.get("additionalProperties"):
+            for name in sorted(given - set(known)):
+                self.tell(key, f"The tool {tool.name!r} takes no {name!r}.{did_you_mean(name, known)}")
+        for name in required if isinstance(required, list) else []:
+            if name not in given:
+                self.tell(key, f"The tool {tool.name!r} needs {name!r}.")
+
+    # --- expressions -----------------------------------------------------------------------------------------------
+
+    def _shapes(self, acts: Tool | None) -> dict[str, Mapping[str, Any]]:
+        """What is known of the roots of expressions."""
+        known: dict[str, Mapping[str, Any]] = {}
+        if self.arguments_known:
+            takes = self.arguments.schema
+            known |= {"requested": takes, "intended": takes}
+        if acts is not None and acts.gives is not None:
+            known["observed"] = {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "array"}, "isError": {"type": "boolean"}, "structuredContent": acts.gives,
+                },
+                "additionalProperties": True,
+            }  # fmt: skip
+        if len(self.readers) == 1:
+            shape = self._shown(self.readers[0])
+            known |= {} if shape is None else {"authoritative": shape, "before": shape}
+        return known
+
+    def _shown(self, reader: FittedReader) -> Mapping[str, Any] | None:
+        """What a reader's tool shows; None where its server does not say."""
+        if reader.tool is None:
+            return None
+        fixed = reader.spec.fixed
+        tool = self.toolbox.tool(str(fixed.get("server", "")), str(fixed["name"]))
+        shape: object = _TEXT if fixed.get("shows") == "text" else None if tool is None else tool.gives
+        if not isinstance(shape, Mapping):
+            return None
+        path = "".join(f'["{step}"]' for step in str(fixed.get("value", "")).split("/")[1:])
+        found = _at(shape, path)
+        return found if isinstance(found, Mapping) and found is not _UNKNOWN else None
+
+    def _expressions(self, plan: Plan, shapes: Mapping[str, Mapping[str, Any]]) -> None:
+        for key, predicate in _predicates(plan):
+            paths = [(path, shapes.get(re.split(r"[.\[]", path, maxsplit=1)[0])) for path in predicate.paths]
+            sure = True
+            for path, shape in paths:
+                rest = path[len(re.split(r"[.\[]", path, maxsplit=1)[0]) :]
+                found = _UNKNOWN if shape is None else _at(shape, rest)
+                if isinstance(found, str):
+                    self.tell(key, f"{path!r:.120} is nothing that the server's schema has.{found}")
+                    sure = False
+                sure = sure and shape is not None and _single(found, shape)
+            if sure:
+                self._tried(key, predicate, shapes)
+
+    def _tried(self, key: str, predicate: Predicate, shapes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Evaluated with made-up values of the right types: a mismatch of types does not depend on which."""
+        roots: dict[str, Json] = {root: made_up(shape) for root, shape in shapes.items()}
+        found = predicate.evaluate(self.engine.bind(roots))
+        if found.kind == "type":
+            self.tell(key, f"With the types of the server's schema it has no value: {found.error}")
+
+    def _values(self, roots: Mapping[str, Json]) -> Values:
+        scope: dict[str, Json] = dict.fromkeys(_SCOPE, "x")
+        return Values(self.engine, {"observed": None, "before": None, "scope": scope, **roots})
+
+
+_SCOPE: Final = (
+    "tenant", "principal", "operation", "action_id", "target", "stamp", "idempotency_key", "run", "trace", "reverses",
+)  # fmt: skip
+
+
+def paths_of(plan: Plan) -> Iterator[str]:
+    """Every path that the expressions of a contract mention."""
+    for _, predicate in _predicates(plan):
+        yield from predicate.paths
+
+
+def _predicates(plan: Plan) -> Iterator[tuple[str, Predicate]]:
+    named: tuple[tuple[str, tuple[Check, ...]], ...] = (
+        ("require", plan.require), ("ensure", plan.ensure), ("fails_when", plan.fails_when),
+    )  # fmt: skip
+    for key, checks in named:
+        for each in checks:
+            if each.predicate is not None:
+                yield f"{key}.{each.postcondition.name}", each.predicate
+    for one in plan.identity:
+        yield f"identity.{one.key}", one.predicate
+    if plan.expected_version is not None:
+        yield "expected_version", plan.expected_version
+
+
+def _at(shape: Mapping[str, Any], path: str) -> object:
+    """The shape of a path: `_UNKNOWN` where the schema does not tell, a text where it says that nothing is there."""
+    here: object = referred(shape, shape)
+    for step in _STEP.finditer(path):
+        if not isinstance(here, Mapping):
+            return _UNKNOWN
+        if step[2] is not None:
+            here = referred(here.get("items", _UNKNOWN), shape)
+            continue
+        name = step[1] or step[4]
+        properties = here.get("properties")
+        if not isinstance(properties, Mapping) or not properties:
+            return _UNKNOWN
+        if name not in properties:
+            open_ = here.get("additionalProperties") or "patternProperties" in here
+            return _UNKNOWN if open_ else did_you_mean(name, [str(each) for each in properties])
+        here = referred(properties[name], shape)
+    return here
+
+
+def _single(shape: object, root: Mapping[str, Any]) -> bool:
+    """Whether a shape says one type, whatever the value."""
+    found = referred(shape, root)
+    return isinstance(found, Mapping) and isinstance(found.get("type"), str) and found["type"] != "null"

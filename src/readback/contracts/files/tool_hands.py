@@ -1,0 +1,151 @@
+"""Tools of servers as hands of a contract: the one that acts, and those that read.
+
+Called by `build`. What a tool answers is evidence; a reading is made of it here, and a failure is never taken for
+absence: absence is only what the contract says that it is, word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import CanonError, Json, json_value, parse_json
+from readback.contracts.files.absence import Absence
+from readback.contracts.files.contract import GATEWAY, values_of
+from readback.contracts.files.fill import Values
+from readback.contracts.files.spec import Spec
+from readback.contracts.hands import Look
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
+from readback.domain.json_pointer import pointed
+from readback.domain.observation_signs import one_line
+from readback.domain.reading import Reading
+from readback.ports.acting import Hand
+from readback.ports.fittings import ToolFitting
+from readback.ports.predicates import PredicateEngine
+
+ANSWER_MAX_CHARS: Final = 8 * 1024 * 1024
+SAID_MAX_CHARS: Final = 300
+
+
+def tool_hand(
+    name: str, spec: Spec, fitting: ToolFitting | None, engine: PredicateEngine, unsent: frozenset[str] = frozenset()
+) -> Hand:
+    """Calls the tool: with what the contract's `arguments` come to, else with the very arguments of the call.
+
+    `unsent`: arguments that are null only because they were not given.
+    """
+
+    async def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+        if fitting is None:
+            raise NotDispatchedError(f"{name!r} was not called: {GATEWAY}.")
+        try:
+            given = sent(spec, values_of(engine, ctx, arguments))
+        except TemplateError as error:
+            raise NotDispatchedError(f"{name!r} was not called: {error.message}") from error
+        if "arguments" not in spec.asked:
+            given = {key: each for key, each in given.items() if each is not None or key not in unsent}
+        return await fitting.call(ctx, given)
+
+    return Hand(name, call, is_async=True)
+
+
+def sent(spec: Spec, values: Values) -> dict[str, Json]:
+    """What the tool is given. Raises TemplateError."""
+    if "arguments" not in spec.asked:
+        requested = values.roots["requested"]
+        return dict(requested) if isinstance(requested, dict) else {}
+    made = json_value(spec.asked["arguments"](values))
+    assert isinstance(made, dict)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSource:
+    """A tool that is asked for a reading."""
+
+    system: str
+    spec: Spec
+    fitting: ToolFitting | None
+    fixed: Mapping[str, object] = field(default_factory=dict)
+
+    async def read(self, ctx: Context, values: Values) -> Reading:
+        """Raises ReaderFailedError, ReaderTypeError, TemplateError; whatever the connection raises."""
+        if self.fitting is None:
+            raise ReaderFailedError(f"{self.system} was not asked: {GATEWAY}.")
+        result = await self.fitting.call(ctx, sent(self.spec, values))
+        return self.reading(result, self._absence(values))
+
+    def _absence(self, values: Values) -> Absence:
+        rendered = self.spec.asked["absent"](values) if "absent" in self.spec.asked else Absence()
+        assert isinstance(rendered, Absence)
+        return rendered
+
+    def reading(self, result: Mapping[str, Json], absence: Absence) -> Reading:
+        """What an answer shows."""
+        text = _text(result)
+        if result.get("isError") is not False and "isError" in result:
+            if result["isError"] is True and absence.told(text):
+                return Reading.absent()
+            raise ReaderFailedError(f"{self.system} answered with an error: {one_line(text, SAID_MAX_CHARS)}")
+        document = self._document(result, text)
+        if absence.shown(document):
+            return Reading.absent()
+        value = self._at(document, "value") if "value" in self.fixed else document
+        if value is None:
+            raise ReaderFailedError(f"{self.system} shows nothing, and the contract does not say that it is absence.")
+        version = self._at(document, "version")
+        if version is not None and (isinstance(version, bool) or not isinstance(version, int | str)):
+            raise ReaderTypeError(f"{self.system} has a version that is neither a number nor a text.")
+        marks = {name: self._at(document, name) for name in ("stamp", "author")}
+        said = {name: None if mark is None else str(mark) for name, mark in marks.items()}
+        return Reading.of(value, version=version, stamp=said["stamp"], author=said["author"])
+
+    def _document(self, result: Mapping[str, Json], text: str) -> Json:
+        shows = self.fixed.get("shows")
+        if shows == "text":
+            if not _texts(result):
+                raise ReaderFailedError(f"{self.system} answered without a text.")
+            return {"text": text}
+        structured = result.get("structuredContent")
+        if isinstance(structured, dict):
+            return structured
+        if not _texts(result):
+            raise ReaderFailedError(f"{self.system} answered with neither a text nor structured content.")
+        try:
+            found = parse_json(text)
+        except CanonError as error:
+            if shows == "json":
+                raise ReaderTypeError(f"{self.system} sent no JSON: {error.message}") from error
+            return {"text": text}
+        return found if shows == "json" or isinstance(found, dict | list) else {"text": text}
+
+    def _at(self, document: Json, name: str) -> Json:
+        where = self.fixed.get(name)
+        if where is None:
+            return None
+        return pointed(document, str(where), f"{self.system} sent nothing at {str(where)!r}.")
+
+
+def tool_look(source: ToolSource, engine: PredicateEngine) -> Look:
+    """The same as a reader's look: async."""
+
+    async def look(ctx: Context, arguments: Mapping[str, object]) -> Reading:
+        return await source.read(ctx, values_of(engine, ctx, arguments))
+
+    return look
+
+
+def _texts(result: Mapping[str, Json]) -> list[str]:
+    content = result.get("content")
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    return [each for each in texts if isinstance(each, str)]
+
+
+def _text(result: Mapping[str, Json]) -> str:
+    text = "\n".join(_texts(result))
+    if len(text) > ANSWER_MAX_CHARS:
+        raise ReaderFailedError(f"The answer has over {ANSWER_MAX_CHARS} characters.")
+    return text

@@ -1,0 +1,219 @@
+"""What is believed of one action: a fact, which only a standing success can be made into, or an item with its rule.
+
+Used by `belief` and worded by `belief.text`. An entry keeps what may be told and nothing else: of the system of
+record's content only the fields that the contract lists under `tell`, of the tool's answer nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from readback.canon import Json
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.errors import InvariantError
+from readback.domain.outcome import Outcome
+from readback.domain.planning import GUIDANCE, Planning
+from readback.domain.state import State
+
+
+class Standing(StrEnum):
+    """Where an item stands: still open, or ended without a verified effect."""
+
+    UNRESOLVED = "unresolved"
+    NOT_DONE = "not_done"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A verified success. Made of nothing else: `of` raises InvariantError.
+
+    `told`: the contract's `tell` fields of the authoritative state, as they were read. `unchanged`: the state was so
+    already. `changed_by`: a later action on the same target, since which `told` may be out of date.
+    """
+
+    action_id: str
+    contract: str
+    target: str
+    operation: str
+    kind: str
+    status: str
+    told: Mapping[str, Json]
+    ledger_entry: str
+    trace: str = ""
+    unchanged: bool = False
+    changed_by: str = ""
+    fallen: tuple[str, ...] = ()
+    """Claims that it was planned upon, and that stand no more: it is done, and what for has to be thought of again."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Fact:
+        """The fact of an outcome that stands."""
+        if not outcome.standing:
+            raise InvariantError(
+                f"Action {outcome.id} in state {outcome.state.value} was about to be believed as a fact."
+            )
+        return cls(
+            outcome.id,
+            outcome.contract,
+            outcome.target,
+            outcome.operation,
+            outcome.kind,
+            outcome.model_status,
+            dict(outcome.told),
+            outcome.ledger_entry,
+            outcome.trace,
+            unchanged=outcome.discrepancy is Discrepancy.NO_OP_SUCCESS,
+            fallen=outcome.fallen,
+        )
+
+    @property
+    def rule(self) -> Planning:
+        """A fact is there to be gone on from, unless what it was planned upon has fallen."""
+        return Planning.REFRESH_AND_REPLAN if self.fallen else Planning.CONTINUE
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "action": self.action_id,
+            "contract": self.contract,
+            "target": self.target,
+            "operation": self.operation,
+            "rule": self.rule.value,
+            "guidance": GUIDANCE[self.rule],
+            "status": self.status,
+            "told": dict(self.told),
+            "unchanged": self.unchanged,
+            "changed_by": self.changed_by,
+            "fallen": list(self.fallen),
+            "ledger_entry": self.ledger_entry,
+            "trace": self.trace,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Anything that is no verified success: what is known of it, and the rule that planning is under because of it.
+
+    `message` is for a person and `status` for the model. `parts_done` and `parts_open` name what of a partial result is
+    verified and what is not. `may_repeat`: nothing of it exists, and nothing can appear. `compensation`: the action
+    that reverses it.
+    """
+
+    action_id: str
+    contract: str
+    target: str
+    operation: str
+    kind: str
+    state: State
+    standing: Standing
+    rule: Planning
+    why: str
+    status: str
+    message: str
+    may_repeat: bool
+    attempted: bool
+    discrepancy: Discrepancy | None
+    parts_done: tuple[str, ...]
+    parts_open: tuple[str, ...]
+    hold: str
+    review: str
+    code: str
+    compensation: str
+    due_us: int | None
+    ledger_entry: str
+    trace: str = ""
+
+    @classmethod
+    def of(cls, outcome: Outcome, standing: Standing, rule: Planning, why: str) -> Item:
+        """The item of an outcome under its rule."""
+        return cls(
+            outcome.id,
+            outcome.contract,
+            outcome.target,
+            outcome.operation,
+            outcome.kind,
+            outcome.state,
+            standing,
+            rule,
+            why,
+            outcome.model_status,
+            outcome.message,
+            outcome.repeat_allowed,
+            outcome.attempted,
+            outcome.discrepancy,
+            outcome.parts_done,
+            outcome.parts_open,
+            outcome.hold,
+            outcome.review,
+            outcome.code,
+            outcome.compensation,
+            outcome.due_us,
+            outcome.ledger_entry,
+            outcome.trace,
+        )
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "action": self.action_id,
+            "contract": self.contract,
+            "target": self.target,
+            "operation": self.operation,
+            "state": self.state.value,
+            "rule": self.rule.value,
+            "guidance": GUIDANCE[self.rule],
+            "why": self.why,
+            "status": self.status,
+            "message": self.message,
+            "may_repeat": self.may_repeat,
+            "discrepancy": self.discrepancy.value if self.discrepancy else None,
+            "parts_done": list(self.parts_done),
+            "parts_open": list(self.parts_open),
+            "hold": self.hold,
+            "review": self.review,
+            "code": self.code,
+            "compensation": self.compensation,
+            "due_us": self.due_us,
+            "ledger_entry": self.ledger_entry,
+            "trace": self.trace,
+        }
+
+
+Entry: TypeAlias = Fact | Item
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSubject:
+    """Something that nothing new may act on, and why."""
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A saga of the run: where it stands, its rule, and the ids of its steps' actions in order."""
+
+    id: str
+    name: str
+    state: State
+    rule: Planning
+    steps: tuple[str, ...] = ()
+    review: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """It has ended by itself, one way or the other."""
+        return self.rule in (Planning.CONTINUE, Planning.REPAIR_OR_STOP, Planning.REFRESH_AND_REPLAN)
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "state": self.state.value,
+            "rule": self.rule.value,
+            "guidance": GUIDANCE[self.rule],
+            "steps": list(self.steps),
+            "review": self.review,
+        }

@@ -1,0 +1,79 @@
+"""Drift events: what an envelope's owner is told when a decision did not go as the envelope means it to.
+
+Made by `lifecycle.deciding.conclude`; `as_json` is valid against the format's schema. An id follows from the episode
+and the fingerprint, so that the same drift of the same episode is one event however often it is told.
+
+Source: the decision-type specification, "Relationship to Other Contracts".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from readback.canon import Json, sha256_hex
+from readback.domain.decision.moments import written_moment
+from readback.domain.decision.words import PATCH_OF, DriftType, Severity
+
+NOTES_MAX_CHARS: Final = 500
+_WORST: Final = (Severity.RED, Severity.YELLOW, Severity.GREEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One drift. `cause` says which rule, in a word; together with the decision type it is the fingerprint."""
+
+    kind: DriftType
+    severity: Severity
+    cause: str
+    notes: str
+    decision_type: str = ""
+    version: str = ""
+    episode_id: str = ""
+    at_us: int = 0
+    evidence: tuple[str, ...] = ()
+
+    def of(self, *, decision_type: str, version: str, episode_id: str, at_us: int, evidence: tuple[str, ...]) -> Drift:
+        """The same, of this episode."""
+        return replace(
+            self,
+            decision_type=decision_type,
+            version=version,
+            episode_id=episode_id,
+            at_us=at_us,
+            evidence=evidence,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """What recurring drifts have in common."""
+        return f"{self.decision_type}::{self.kind.value}.{self.cause}"
+
+    @property
+    def id(self) -> str:
+        """Follows from the episode and the fingerprint."""
+        return "dr_" + sha256_hex(f"{self.episode_id}\n{self.fingerprint}".encode())[:24]
+
+    def as_json(self) -> dict[str, Json]:
+        """The event, in its format."""
+        return {
+            "driftId": self.id,
+            "episodeId": self.episode_id,
+            "driftType": self.kind.value,
+            "severity": self.severity.value,
+            "detectedAt": written_moment(self.at_us),
+            "evidenceRefs": list(self.evidence),
+            "recommendedPatchType": PATCH_OF[self.kind].value,
+            "fingerprint": {"key": self.fingerprint, "version": self.version},
+            "notes": self.notes[:NOTES_MAX_CHARS],
+        }
+
+
+def told_once(drifts: list[Drift]) -> tuple[Drift, ...]:
+    """Of those with one kind and cause the worst, in the order of the first."""
+    kept: dict[tuple[DriftType, str], Drift] = {}
+    for each in drifts:
+        known = kept.get((each.kind, each.cause))
+        if known is None or _WORST.index(each.severity) < _WORST.index(known.severity):
+            kept[(each.kind, each.cause)] = each
+    return tuple(kept.values())

@@ -1,0 +1,163 @@
+"""The vocabularies of decision types, and the table from a blast radius to a side-effect class.
+
+Used by every part of a decision. The words are those of the envelope's, the episode's and the drift event's formats.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from readback.domain.side_effect import SideEffect
+
+MS_US: Final = 1_000
+
+
+class Tier(StrEnum):
+    """Blast radius, from nothing to everything. `none` is a threshold only: no action has it."""
+
+    NONE = "none"
+    TINY = "tiny"
+    SMALL = "small"
+    MEDIUM = "medium"
+    LARGE = "large"
+
+    @property
+    def rank(self) -> int:
+        """0 (none) to 4 (large)."""
+        return _RANK[self]
+
+    def above(self, threshold: Tier) -> bool:
+        """Strictly above, as the envelope's thresholds mean it."""
+        return self.rank > threshold.rank
+
+
+_RANK: Final = MappingProxyType({tier: rank for rank, tier in enumerate(Tier)})
+
+CLASS_OF: Final = MappingProxyType(
+    {
+        Tier.TINY: SideEffect.LOW_RISK_INTERNAL,
+        Tier.SMALL: SideEffect.MEDIUM_RISK_WRITE,
+        Tier.MEDIUM: SideEffect.HIGH_RISK_EXTERNAL,
+        Tier.LARGE: SideEffect.CRITICAL_MUTATION,
+    }
+)
+"""The class that the contract of an action of this tier has to have at least; reads and drafts count as tiny too."""
+
+TIER_OF: Final = MappingProxyType(
+    {
+        SideEffect.READ_ONLY: Tier.TINY,
+        SideEffect.EPHEMERAL_WRITE: Tier.TINY,
+        SideEffect.LOW_RISK_INTERNAL: Tier.TINY,
+        SideEffect.MEDIUM_RISK_WRITE: Tier.SMALL,
+        SideEffect.HIGH_RISK_EXTERNAL: Tier.MEDIUM,
+        SideEffect.CRITICAL_MUTATION: Tier.LARGE,
+    }
+)
+"""The tier that an action has by its contract's class; what anybody declares can be refused, and lowers nothing."""
+
+ALIASES: Final = MappingProxyType({"low": Tier.SMALL, "high": Tier.LARGE})
+"""Two older words for tiers, read upwards: they are accepted of an action, and never in an envelope."""
+
+
+class Stage(StrEnum):
+    """The four stages whose time is budgeted."""
+
+    CONTEXT = "context"
+    PLAN = "plan"
+    ACT = "act"
+    VERIFY = "verify"
+
+
+class Rung(StrEnum):
+    """Steps of a degrade ladder."""
+
+    CACHE_BUNDLE = "cache_bundle"
+    SMALL_MODEL = "small_model"
+    RULES_ONLY = "rules_only"
+    HITL = "hitl"
+    ABSTAIN = "abstain"
+    BYPASS = "bypass"
+
+
+FALLBACKS: Final = frozenset({Rung.CACHE_BUNDLE, Rung.SMALL_MODEL, Rung.RULES_ONLY})
+"""Steps by which it is planned again, faster; the rest do not act."""
+
+
+class Said(StrEnum):
+    """What a verification came to, in the format's words. INCONCLUSIVE counts as FAIL for safety and stays itself."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    NA = "na"
+    """Nothing was executed, so there was nothing to verify."""
+
+
+class Ended(StrEnum):
+    """What became of the decision, in the episode's words."""
+
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    """Also where it is not known: the episode's format has no word for that, and its reason says so."""
+    FAIL = "fail"
+    ABSTAIN = "abstain"
+    BYPASSED = "bypassed"
+
+
+class Gate(StrEnum):
+    """Which rule of an envelope was broken."""
+
+    DEADLINE = "deadline"
+    STAGE_BUDGET = "stage_budget"
+    FEATURE_TTL = "feature_ttl"
+    LIMITS = "limits"
+    SAFE_ACTION = "safe_action"
+
+
+class DriftType(StrEnum):
+    """The kinds of drift events."""
+
+    TIME = "time"
+    FRESHNESS = "freshness"
+    FALLBACK = "fallback"
+    BYPASS = "bypass"
+    VERIFY = "verify"
+    OUTCOME = "outcome"
+    FANOUT = "fanout"
+    CONTENTION = "contention"
+
+
+class Severity(StrEnum):
+    """How bad a drift is."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+
+
+class Patch(StrEnum):
+    """What a drift event recommends to change."""
+
+    DTE_CHANGE = "dte_change"
+    TTL_CHANGE = "ttl_change"
+    CACHE_BUNDLE_CHANGE = "cache_bundle_change"
+    ROUTING_CHANGE = "routing_change"
+    VERIFICATION_CHANGE = "verification_change"
+    ACTION_SCOPE_TIGHTEN = "action_scope_tighten"
+    MANUAL_REVIEW = "manual_review"
+
+
+PATCH_OF: Final = MappingProxyType(
+    {
+        DriftType.TIME: Patch.DTE_CHANGE,
+        DriftType.FRESHNESS: Patch.TTL_CHANGE,
+        DriftType.FALLBACK: Patch.CACHE_BUNDLE_CHANGE,
+        DriftType.BYPASS: Patch.ACTION_SCOPE_TIGHTEN,
+        DriftType.VERIFY: Patch.VERIFICATION_CHANGE,
+        DriftType.OUTCOME: Patch.MANUAL_REVIEW,
+        DriftType.FANOUT: Patch.ACTION_SCOPE_TIGHTEN,
+        DriftType.CONTENTION: Patch.ROUTING_CHANGE,
+    }
+)

@@ -1,0 +1,82 @@
+"""Whether a delegate is sent again: a function of the outcome of its last attempt, and of nothing else.
+
+Called by `sdk.delegating`. Again only on a refuted outcome that nothing can turn any more; never on one that is open.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Final
+
+from readback.canon import Json
+from readback.domain.delegation.words import NO_REASON, bounded
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.outcome import Outcome
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Verdict, Why
+
+VERDICT_KEY: Final = "$delegation"
+"""Where the verifiers' word stands in a reading."""
+VALUE_MAX_CHARACTERS: Final = 200
+_NOT_AGAIN: Final = frozenset(
+    {
+        Discrepancy.DUPLICATE_SIDE_EFFECT,
+        Discrepancy.WRONG_TARGET_MODIFIED,
+        Discrepancy.COMPENSATION_REQUIRED,
+        Discrepancy.STALE_STATE,
+    }
+)
+"""What more work by the same delegate would make worse: a person looks first."""
+
+
+class Move(StrEnum):
+    """What follows an attempt."""
+
+    ACCEPT = "accept"
+    AGAIN = "again"
+    EXHAUSTED = "exhausted"
+    BROKEN = "broken"
+    """A verifier is at fault."""
+    SKIPPED = "skipped"
+    """Nothing was there to verify it by."""
+    OPEN = "open"
+
+
+def after(outcome: Outcome, attempt: int, retries: int) -> Move:
+    """What follows the attempt of this number, counted from 0."""
+    if outcome.standing:
+        return Move.ACCEPT
+    if outcome.why is Why.UNVERIFIABLE and outcome.attempted:
+        return Move.SKIPPED
+    if outcome.why is Why.VERIFIER_ERROR and outcome.settled:
+        return Move.BROKEN
+    refuted = outcome.settled and outcome.verdict is Verdict.REFUTED and not outcome.contested and outcome.attempted
+    if not refuted or outcome.discrepancy in _NOT_AGAIN:
+        return Move.OPEN
+    return Move.AGAIN if attempt < retries else Move.EXHAUSTED
+
+
+def reason_of(outcome: Outcome) -> str:
+    """Why it was refuted, as the verifiers said it and as the postconditions show it."""
+    said = verdict_in(outcome)
+    found = [str(said["reason"])] if said.get("verified") is False and said.get("reason") else []
+    for each in outcome.postconditions:
+        if each.truth is Truth.VIOLATED and each.name != "verified":
+            seen = ", ".join(f"{path} is {_shown(value)}" for path, value in each.values)
+            found.append(f"{each.name} does not hold: {each.source}" + (f" ({seen})" if seen else ""))
+    if not found and outcome.discrepancy is not None:
+        found.append(outcome.discrepancy.value.replace("_", " "))
+    return bounded("; ".join(found) or outcome.detail or NO_REASON)
+
+
+def verdict_in(outcome: Outcome) -> dict[str, Json]:
+    """The verifiers' word in the last reading; empty where there is none."""
+    seen = outcome.authoritative
+    found = seen.get(VERDICT_KEY) if isinstance(seen, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _shown(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= VALUE_MAX_CHARACTERS else text[: VALUE_MAX_CHARACTERS - 1] + "…"

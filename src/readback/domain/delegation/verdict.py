@@ -1,0 +1,118 @@
+"""What a verifier answered, and what several of them come to together.
+
+Called by `lifecycle.delegating`. An answer that is not understood is an error of the verifier: it neither accepts the
+work nor sends the delegate again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from readback.canon import Json, ReadbackError, json_value
+from readback.citations.strict_json import strict_json
+from readback.domain.delegation.words import BARE_FALSE, NO_REASON, bounded
+from readback.domain.errors.delegation import ScriptError
+
+VERDICT_MAX_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One verifier's word. `verified` None: it cannot tell, for instance because a call that it made failed."""
+
+    verified: bool | None
+    reason: str = ""
+    by: str = ""
+
+
+class HookAction(StrEnum):
+    """What a hook says of a result."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+    MODIFY = "modify"
+
+
+@dataclass(frozen=True, slots=True)
+class HookSaid:
+    """A hook's answer. `payload`: the result as the next verifier is to see it, where it was modified."""
+
+    action: HookAction
+    reason: str = ""
+    payload: Mapping[str, Json] | None = None
+
+
+def parse_verdict(out: object, by: str) -> Judgement:
+    """A script's answer: the JSON text of an object with `verified`, or a bare truth value. Raises ScriptError."""
+    if isinstance(out, bool):
+        return Judgement(out, "" if out else BARE_FALSE, by)
+    if out in ("True", "true", "False", "false"):
+        return parse_verdict(out in ("True", "true"), by)
+    if not isinstance(out, str):
+        raise _no_verdict(by, f"It returned {type(out).__name__}")
+    try:
+        value = strict_json(out.encode(), "The verdict", bytes_max=VERDICT_MAX_BYTES)  # no key may stand there twice
+    except (ReadbackError, UnicodeError) as error:
+        raise _no_verdict(by, "It returned a text that is no JSON object") from error
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise _no_verdict(by, f"It returned JSON of a {type(value).__name__}")
+    return parse_mapping(value, by)
+
+
+def parse_mapping(value: Mapping[str, object], by: str) -> Judgement:
+    """`verified` and `reason` of an object; one without `verified` verified nothing. Raises ScriptError."""
+    verified, reason = value.get("verified", False), value.get("reason", "")
+    if not isinstance(verified, bool) or not isinstance(reason, str):
+        raise _no_verdict(by, "`verified` is true or false, and `reason` a text; it returned something else for one")
+    return Judgement(verified, "" if verified else bounded(reason), by)
+
+
+def _no_verdict(by: str, said: str) -> ScriptError:
+    remedy = 'Return json.encode({"verified": ..., "reason": ...}), or True or False.'
+    return ScriptError(f"verify script error: {by} gave no verdict. {said}.", remedy=remedy)
+
+
+def parse_hook(returned: object, by: str) -> HookSaid:
+    """A hook's answer, `{"action": "allow" | "block" | "modify", ...}`. Anything else raises ScriptError.
+
+    A modify rewrites the result with `payload`, or with the answer itself where that has no such key.
+    """
+    if isinstance(returned, HookSaid):
+        return returned
+    if not isinstance(returned, Mapping) or returned.get("action") not in list(HookAction):
+        said = f"verify script error: hook {by!r} answered neither allow, block nor modify."
+        raise ScriptError(said, remedy='Return {"action": "allow"}, or block with a reason, or modify with a payload.')
+    action, reason = HookAction(str(returned["action"])), returned.get("reason", "")
+    if not isinstance(reason, str):
+        raise ScriptError(f"verify script error: hook {by!r} gave a reason that is no text.")
+    if action is not HookAction.MODIFY:
+        return HookSaid(action, reason)
+    try:
+        payload = json_value(returned.get("payload", dict(returned)))
+    except ReadbackError as error:
+        raise ScriptError(f"verify script error: the payload of hook {by!r} has no JSON form.") from error
+    if not isinstance(payload, dict):
+        raise ScriptError(f"verify script error: the payload of hook {by!r} is no object.")
+    return HookSaid(action, reason, payload)
+
+
+def blocked(name: str, reason: str) -> str:
+    """Why a hook let it not through."""
+    return f'blocked by hook "{name}": {bounded(reason)}'
+
+
+def together(judgements: Iterable[Judgement]) -> Judgement:
+    """Both surfaces have to pass: one refutation refutes, and without one a single doubt leaves it open."""
+    found = list(judgements)
+    refuted = [each.reason or NO_REASON for each in found if each.verified is False]
+    if refuted:
+        return Judgement(False, bounded("; ".join(refuted)))
+    open_ = [each.reason for each in found if each.verified is None]
+    if open_:
+        return Judgement(None, bounded("; ".join(open_)))
+    return Judgement(True)

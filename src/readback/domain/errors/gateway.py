@@ -1,0 +1,57 @@
+"""Errors of the gateway in front of tool servers. Drawn into the tree at the top of `errors`."""
+
+from __future__ import annotations
+
+from readback.domain.errors import InputError, SettingsError, ToolError
+
+
+class UpstreamLostError(ToolError):
+    """The server behind the gateway went away, hung, or answered with what is no answer.
+
+    Whether the call had its effect is not known; it is read back.
+    """
+
+    code = "gateway.upstream-lost"
+    remedy_default = "Do not repeat; the result is unknown and being verified. Look whether the server still runs."
+
+
+class ToolRefusedError(ToolError):
+    """The server answered a call with a protocol error: its code and words are evidence, as a tool's answer is."""
+
+    code = "gateway.tool-refused"
+    remedy_default = "Read what the server said; whether anything was changed is read back."
+
+
+class ToolChangedError(InputError):
+    """A tool is not the one that its contract was checked against: its schema, description or hints are others."""
+
+    code = "gateway.tool-changed"
+    remedy_default = "Let a person look at the tool, run `readback contracts check`, and load the contracts again."
+
+
+class ToolDeniedError(InputError):
+    """No contract governs the tool, and the gateway lets no such tool through."""
+
+    code = "gateway.tool-denied"
+    remedy_default = "Write a contract for it, or let ungoverned tools pass with --ungoverned unverified."
+
+
+class GatewayBusyError(InputError):
+    """As many calls are in flight as the gateway takes, or it is ending. Nothing was sent."""
+
+    code = "gateway.busy"
+    remedy_default = "Wait for calls that are in flight, then call again."
+
+
+class OwnToolError(SettingsError):
+    """A server has a tool of a name that the gateway's own tools bear."""
+
+    code = "gateway.own-tool"
+    remedy_default = "Give the server a key, so that its tools bear that before their names."
+
+
+class NoSuchToolError(SettingsError):
+    """A contract governs a tool that no server behind the gateway lists, or that several list."""
+
+    code = "gateway.no-such-tool"
+    remedy_default = "Correct the contract's name, or name the tool and its server under `execute`."

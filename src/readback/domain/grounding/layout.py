@@ -1,0 +1,235 @@
+"""What a report declares, by its structure: which blocks of it say that something is done.
+
+    a section       a heading whose first word is Done, or a line that says Done and nothing else; all below it, up to
+                    the next heading of its level, is declared, each item, paragraph, row and heading for itself
+    a mark          an item that is ticked: `- [x]`, or a check mark in front
+    a label         a line that begins `Done:`
+
+Under `## Open` (or `## Not done`) nothing is declared. Code fences, quotes, comments and indentation hide nothing: what
+stands in them can open a section of what is done and can close none. No other word is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+
+from readback.domain.grounding.lookalikes import folded
+
+_OPEN: Final = frozenset({"Open", "Not done"})
+_TITLES: Final = frozenset({"Report", "Final report"})
+_QUOTE: Final = re.compile(r"(?:[ \t]{0,3}>)+[ \t]?")
+_HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)(.*)", re.DOTALL)
+_ITEM: Final = re.compile(r"(?:[-*+•‣◦·\u2013\u2014]|\d{1,9}[.)])[ \t]+")
+_FENCE: Final = re.compile(r"(`{3,}|~{3,})")
+_RULE: Final = re.compile(r"[-=*_ \t]{3,}")
+_UNDERLINE: Final = re.compile(r"[ ]{0,3}(=+|-+)[ \t]*")
+_TABLE_RULE: Final = frozenset("|-")
+_TICK: Final = re.compile(r"(?:\[\s{0,4}[x\u0445✓✔✅]\s{0,4}\]|[✅✔✓☑🗹🗸☒])\ufe0f?")
+_TAG: Final = re.compile(r"<[^<>]{0,200}>")
+_NO_LETTERS: Final = re.compile(r"[\W\d_]+")
+_LABEL: Final = re.compile(r"[\W_]*done[*_~`\s]*(?::|\s[-\u2013\u2014]\s)")
+_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_LABEL_LEVEL: Final = 7
+
+
+@dataclass(slots=True)
+class Block:
+    """One thing said: a paragraph, an item, a row or a heading. `declared`: as done; `open`: under an open section.
+
+    `pieces` are where it stands in the text.
+    """
+
+    line: int
+    declared: bool = False
+    open: bool = False
+    title: bool = False
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Section:
+    level: int
+    done: bool | None
+    """True: Done; False: Open; None: neither, as what is around it."""
+    block: Block
+    before: int
+    """How many blocks there were when it began."""
+
+
+def comments_in(text: str) -> list[tuple[int, int]]:
+    """Where HTML comments stand, which no reader of the page sees."""
+    return [found.span() for found in _COMMENT.finditer(text)]
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Every block of the text in order; a section of what is done in which nothing stands is one that is declared."""
+    return _Reader(text).read()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.splitlines(keepends=True)
+        self.blocks: list[Block] = []
+        self.sections: list[_Section] = []
+        self.current: Block | None = None
+        self.fence = ""
+        self.shaded = _shaded(text)
+
+    def read(self) -> list[Block]:
+        at = 0
+        for number, raw in enumerate(self.lines, 1):
+            self._line(number, raw, (at, at + len(raw)))
+            at += len(raw)
+        for section in self.sections:
+            self._close(section)
+        return sorted(self.blocks, key=lambda each: each.line)
+
+    def _line(self, number: int, raw: str, place: tuple[int, int]) -> None:
+        quote = _QUOTE.match(raw)
+        inner = raw[quote.end() :] if quote else raw
+        bare = inner.strip()
+        indented = len(inner.expandtabs(4)) - len(inner.expandtabs(4).lstrip()) > 3
+        fenced = self._fenced(bare)
+        hidden = next(self.shaded)
+        shade = fenced or indented or hidden or quote is not None
+        if not bare or (fenced and _FENCE.match(bare)):
+            self.current = None
+            return
+        if self._heading(number, bare, place, shade=shade) or self._ruled(number, bare, place, shade=shade):
+            return
+        if self._label(number, bare, place, shade=shade):
+            return
+        self._said(number, bare, place)
+
+    def _fenced(self, bare: str) -> bool:
+        """Whether the line is in a code fence, or is one."""
+        found = _FENCE.match(bare)
+        if self.fence:
+            if found and found[1].startswith(self.fence) and bare.strip(self.fence[0]) == "":
+                self.fence = ""
+            return True
+        self.fence = found[1] if found else ""
+        return found is not None
+
+    def _heading(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
+        marked = _ITEM.match(bare)
+        found = _HEADING.fullmatch(bare[marked.end() :] if marked else bare)
+        if found is None:
+            return False
+        block = Block(number, pieces=[place])
+        self._headed(block, found[2].strip(" \t#"), len(found[1]), shade=shade or marked is not None)
+        return True
+
+    def _headed(self, block: Block, title: str, level: int, *, shade: bool) -> None:
+        self.current = None
+        if not shade:
+            self._end(level)
+        if _letters(title).split(" ")[0] == "done":
+            if not shade:
+                self._begin(level, block, done=True)
+            elif not self._in(done=True):
+                self._begin(_LABEL_LEVEL, block, done=True)
+            return
+        if _plain(title) in _OPEN and not shade:
+            self._begin(level, block, done=False)
+            return
+        block.title = _plain(title) in _TITLES
+        self._add(block)
+        if not shade:
+            self._begin(level, block, done=None)
+
+    def _ruled(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
+        """An underlined heading, a table's rule, a rule across the page."""
+        above = self.current if self.current is not None and self.current.line == number - 1 else None
+        title = self.text[slice(*above.pieces[0])].strip() if above is not None else ""
+        if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
+            if above is not None and title.startswith("|"):
+                self.blocks.pop()  # the row above names the columns, and says nothing
+            self.current = None
+            return True
+        if above is not None and not _ITEM.match(title) and title[0] not in ">|" and _UNDERLINE.fullmatch(bare):
+            self.blocks.pop()
+            self._headed(Block(above.line, pieces=above.pieces), title, 1 if bare[0] == "=" else 2, shade=shade)
+            return True
+        if _RULE.fullmatch(bare) is None:
+            return False
+        self.current = None
+        return True
+
+    def _label(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
+        """A line that is nothing but a label."""
+        done = _letters(bare) == "done"
+        plain = _plain(bare)
+        opens = plain in _OPEN and plain != bare and not shade and self.current is None
+        if not done and not opens:
+            return False
+        self.current = None
+        if not shade:
+            self._end(_LABEL_LEVEL)
+        if opens or not shade or not self._in(done=True):
+            self._begin(_LABEL_LEVEL, Block(number, pieces=[place]), done=done)
+        return True
+
+    def _said(self, number: int, bare: str, place: tuple[int, int]) -> None:
+        marked = _ITEM.match(bare)
+        rest = _looks(bare[marked.end() :] if marked else bare).strip(" \t*_~`|\\-+")
+        declared = _TICK.match(rest) is not None or _LABEL.match(rest) is not None
+        if self.current is not None and not (marked or declared or bare.startswith("|")):
+            self.current.pieces.append(place)
+            return
+        self.current = self._add(Block(number, pieces=[place], declared=declared))
+
+    def _add(self, block: Block) -> Block:
+        block.declared = block.declared or self._in(done=True)
+        block.open = not block.declared and self._in(done=False)
+        self.blocks.append(block)
+        return block
+
+    def _in(self, *, done: bool) -> bool:
+        kinds = [each.done for each in self.sections if each.done is not None]
+        return bool(kinds) and kinds[-1] is done
+
+    def _begin(self, level: int, block: Block, *, done: bool | None) -> None:
+        self.sections.append(_Section(level, done, block, len(self.blocks)))
+
+    def _end(self, level: int) -> None:
+        """What is closed by a heading of this level."""
+        for section in [each for each in self.sections if each.level >= level]:
+            self._close(section)
+        self.sections = [each for each in self.sections if each.level < level]
+
+    def _close(self, section: _Section) -> None:
+        if section.done and len(self.blocks) == section.before:
+            section.block.declared = True
+            self.blocks.append(section.block)
+
+
+def _shaded(text: str) -> Iterator[bool]:
+    """For each line, whether it begins in a comment, or one begins in it."""
+    comments, at, place = comments_in(text), 0, 0
+    for raw in text.splitlines(keepends=True):
+        end = at + len(raw)
+        while place < len(comments) and comments[place][1] <= at:
+            place += 1
+        yield place < len(comments) and comments[place][0] < end
+        at = end
+
+
+def _letters(text: str) -> str:
+    """Its words as they look, and nothing else of it."""
+    return _NO_LETTERS.sub(" ", _looks(text)).strip()
+
+
+def _looks(text: str) -> str:
+    """What a reader of the page takes it for, in lower case: without tags, with what stands for signs."""
+    return folded(unescape(_TAG.sub(" ", text)))
+
+
+def _plain(text: str) -> str:
+    """What is written, less its emphasis and a colon; to the letter, since it takes something from the check."""
+    return text.strip(" \t*_").rstrip(":").strip(" \t*_")

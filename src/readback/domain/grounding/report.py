@@ -1,0 +1,311 @@
+"""A final report held against what stands: every citation, and everything that is declared as done.
+
+Called by the clients, which bring for each cited action what the ledger says of it. In order:
+
+1. Read the text: its citations, what only looks like one, and its blocks.
+2. For each citation: the action, its claim, its evidence, the place in it, the hash.
+3. For each block that is declared as done: at least one citation of its own, that a reader can see.
+
+It judges where statements come from and whether that stands; not whether the words beside a citation fit it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from readback.canon import Json
+from readback.domain.errors import HonestyError, OversizeError
+from readback.domain.grounding.citation import CITATION, Citation, Evidence, digest, read_citation
+from readback.domain.grounding.layout import Block, blocks_of, comments_in
+from readback.domain.grounding.lookalikes import folded
+from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
+
+REPORT_MAX_BYTES: Final = 524_288
+CITATIONS_MAX: Final = 4_000
+CITED_ACTIONS_MAX: Final = 1_000
+"""So many different actions one report may cite."""
+FAULTS_LISTED_MAX: Final = 1_000
+"""So many faults of one report are listed; of the others there is a number."""
+SHOWN_MAX_CHARACTERS: Final = 160
+
+
+class Fault(StrEnum):
+    """What is wrong with a report at one place. Stable codes; see FAULTS."""
+
+    MALFORMED = "malformed"
+    UNKNOWN = "unknown"
+    OTHER_RUN = "other_run"
+    SAGA = "saga"
+    PENDING = "pending"
+    UNDETERMINED = "undetermined"
+    NOT_VERIFIED = "not_verified"
+    CONTESTED = "contested"
+    RETRACTED = "retracted"
+    FALLEN = "fallen"
+    ERASED = "erased"
+    MISSING = "missing"
+    PLACE = "place"
+    HASH = "hash"
+    UNCITED = "uncited"
+
+
+FAULTS: Final = MappingProxyType(
+    {
+        Fault.MALFORMED: "This looks like a citation, and is none to the letter.",
+        Fault.UNKNOWN: "There is no such action in this tenant.",
+        Fault.OTHER_RUN: "The action belongs to another run.",
+        Fault.SAGA: "This is a saga, and claims are of actions: cite its steps.",
+        Fault.PENDING: "The action is pending; nothing is claimed of it so far.",
+        Fault.UNDETERMINED: "What became of the action is not determined.",
+        Fault.NOT_VERIFIED: "The action is not verified: it did not end as a success that stands.",
+        Fault.CONTESTED: "The claim is contested.",
+        Fault.RETRACTED: "The claim was retracted.",
+        Fault.FALLEN: "What the action was planned upon stands no more.",
+        Fault.ERASED: "The evidence was erased; this citation cannot be resolved any more.",
+        Fault.MISSING: "The evidence is not there, and no entry says that it was erased.",
+        Fault.PLACE: "There is nothing at this place of the evidence.",
+        Fault.HASH: "The hash is another one: the evidence, or the citation, was changed, or it was read again since.",
+        Fault.UNCITED: "This is declared as done, and cites nothing that a reader can see.",
+    }
+)
+OPEN_FAULTS: Final = frozenset({Fault.PENDING, Fault.UNDETERMINED, Fault.ERASED, Fault.MISSING})
+"""Faults that say nothing against what is cited: it cannot be told, or not yet."""
+
+_NEAR: Final = re.compile(
+    r"\[\s{0,8}readback\s{0,8}:[^\s\[\]]{0,2048}"
+    r"|readback\s{0,8}:[^\s:]{1,1024}:[^\s:]{1,1024}:"
+    r"|:(?:/[^\s:\[\]]{0,1024}|[0-9]{1,9}-[0-9]{1,9}):[0-9a-f]{60,68}(?![0-9a-f])"
+)
+_AFTER: Final = frozenset(":(")
+"""What makes a link, or a link's definition, of a text in brackets: its text is not what a reader sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the ledger says of one cited action: its evidence, or why there is none to rely on."""
+
+    evidence: bytes = b""
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFault:
+    """One fault, and the line where it stands. `cited`: the citation, or the beginning of what is not cited."""
+
+    fault: Fault
+    line: int
+    cited: str
+    action_id: str = ""
+
+    @property
+    def message(self) -> str:
+        return FAULTS[self.fault]
+
+    def as_json(self) -> dict[str, Json]:
+        said = {"code": self.fault.value, "line": self.line, "message": self.message}
+        return {**said, "cited": self.cited, "action": self.action_id}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCheck:
+    """What came of checking a report. It has no truth value: ask for `passed`."""
+
+    run: str
+    citations: int
+    actions: int
+    declared: int
+    """Blocks that are declared as done."""
+    faults: tuple[ReportFault, ...] = ()
+    faults_total: int = 0
+    exit_code: int = EXIT_VERIFIED
+
+    @property
+    def passed(self) -> bool:
+        """Every citation resolves, and everything that is declared as done has one."""
+        return self.faults_total == 0
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "passed": self.passed,
+            "run": self.run,
+            "citations": self.citations,
+            "actions": self.actions,
+            "declared": self.declared,
+            "faults_total": self.faults_total,
+            "faults": [each.as_json() for each in self.faults],
+            "exit_code": self.exit_code,
+        }
+
+    def __bool__(self) -> NoReturn:
+        raise HonestyError("A check is neither true nor false.", remedy="Ask check.passed, or look at check.faults.")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """A report as it was read. Citations stand with their place in the text."""
+
+    text: str
+    citations: tuple[tuple[int, Citation], ...]
+    malformed: tuple[int, ...]
+    blocks: tuple[Block, ...]
+    lines: tuple[int, ...] = field(repr=False)
+    _of: Mapping[str, tuple[Citation, ...]] = field(repr=False, default_factory=dict)
+
+    @property
+    def action_ids(self) -> tuple[str, ...]:
+        """The cited actions, each once."""
+        return tuple(self._of)
+
+    def cited(self, action_id: str) -> tuple[Citation, ...]:
+        """What is cited of one action, each citation once."""
+        return self._of.get(action_id, ())
+
+    def line(self, at: int) -> int:
+        return bisect_right(self.lines, at)
+
+    def shown(self, at: int) -> str:
+        return self.text[at : at + SHOWN_MAX_CHARACTERS].split("\n")[0].strip()
+
+
+def read_report(text: str) -> ReadReport:
+    """Reads a report. Raises OversizeError for one that is too large, or cites too much."""
+    if len(text) > REPORT_MAX_BYTES or len(text.encode(errors="surrogatepass")) > REPORT_MAX_BYTES:
+        raise OversizeError(f"The report is over {REPORT_MAX_BYTES} bytes.", remedy="Report in several parts.")
+    citations: list[tuple[int, Citation]] = []
+    malformed: list[int] = []
+    covered: list[tuple[int, int]] = []
+    for found in CITATION.finditer(text):
+        read = read_citation(found)
+        covered.append(found.span())
+        if read is None:
+            malformed.append(found.start())
+        else:
+            citations.append((found.start(), read))
+        if len(covered) > CITATIONS_MAX:
+            raise OversizeError(f"The report cites over {CITATIONS_MAX} times.", remedy="Report in several parts.")
+    starts, at = [0], 0
+    for line in text.splitlines(keepends=True):
+        at += len(line)
+        starts.append(at)
+    malformed += _near(text, covered)
+    of: dict[str, dict[Citation, None]] = {}
+    for _, each in citations:
+        of.setdefault(each.action_id, {})[each] = None
+    if len(of) > CITED_ACTIONS_MAX:
+        raise OversizeError(f"The report cites over {CITED_ACTIONS_MAX} actions.", remedy="Report in several parts.")
+    grouped = {action_id: tuple(cited) for action_id, cited in of.items()}
+    blocks = tuple(blocks_of(text))
+    return ReadReport(text, tuple(citations), tuple(sorted(malformed)), blocks, tuple(starts), grouped)
+
+
+def resolve(report: ReadReport, action_id: str, ground: Ground, tenant: str) -> dict[Citation, Fault | None]:
+    """What is wrong with each citation of one action; None for what resolves. The evidence is not kept."""
+    evidence = Evidence(ground.evidence)
+    return {each: ground.fault or _fault_of(each, evidence, tenant) for each in report.cited(action_id)}
+
+
+def judge(
+    report: ReadReport, resolved: Mapping[Citation, Fault | None], *, run: str = "", every: bool = False
+) -> ReportCheck:
+    """The check. A citation that nobody resolved is one of an unknown action.
+
+    `every`: whatever does not stand under `## Open` needs a citation, and not only what is declared as done.
+    """
+    faults = [ReportFault(Fault.MALFORMED, report.line(at), report.shown(at)) for at in report.malformed]
+    for at, cited in report.citations:
+        fault = resolved.get(cited, Fault.UNKNOWN)
+        if fault is not None:
+            faults.append(ReportFault(fault, report.line(at), str(cited), cited.action_id))
+    declared = [each for each in report.blocks if each.declared or (every and not each.open and not each.title)]
+    seen = _visible(report)
+    for block in declared:
+        if not any(_any_in(seen, piece) for piece in block.pieces):
+            faults.append(ReportFault(Fault.UNCITED, block.line, report.shown(block.pieces[0][0])))
+    faults.sort(key=lambda each: each.line)
+    return ReportCheck(
+        run,
+        len(report.citations),
+        len(report.action_ids),
+        len(declared),
+        tuple(faults[:FAULTS_LISTED_MAX]),
+        len(faults),
+        _exit_code(each.fault for each in faults),
+    )
+
+
+def _fault_of(cited: Citation, evidence: Evidence, tenant: str) -> Fault | None:
+    found = evidence.at(cited.place)
+    if found is None:
+        return Fault.PLACE
+    return None if digest(tenant, cited.action_id, cited.place, found) == cited.sha256 else Fault.HASH
+
+
+def _exit_code(faults: Iterable[Fault]) -> int:
+    """What is plainly wrong outweighs what cannot be told."""
+    found = set(faults)
+    if not found:
+        return EXIT_VERIFIED
+    return EXIT_UNDETERMINED if found <= OPEN_FAULTS else EXIT_FAILED
+
+
+def _near(text: str, covered: list[tuple[int, int]]) -> list[int]:
+    """Where something looks like a citation and is none."""
+    parts: list[str] = []
+    places: list[int] = []
+    at = size = 0
+    for start, end in [*covered, (len(text), len(text))]:
+        for place, line in _pieces(text, at, start):
+            looks = folded(line)
+            parts.append(looks)
+            places.append(place if len(looks) == len(line) else -place - 1)
+            size += len(looks)
+        parts.append("\n")
+        places.append(start)
+        at = end
+    whole = "".join(parts)
+    ends, total = [], 0
+    for part in parts:
+        ends.append(total)
+        total += len(part)
+    found: list[int] = []
+    for match in _NEAR.finditer(whole):
+        which = bisect_right(ends, match.start()) - 1
+        place = places[which]
+        found.append(place + match.start() - ends[which] if place >= 0 else -place - 1)
+        if len(found) > CITATIONS_MAX:
+            break
+    return found
+
+
+def _pieces(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    pieces: list[tuple[int, str]] = []
+    for line in text[start:end].splitlines(keepends=True):
+        pieces.append((start, line))
+        start += len(line)
+    return pieces
+
+
+def _visible(report: ReadReport) -> list[int]:
+    """Where citations stand that a reader sees as such: not in a comment, and no link's text."""
+    comments = comments_in(report.text)
+    begins = [start for start, _ in comments]
+    seen: list[int] = []
+    for at, cited in report.citations:
+        which = bisect_right(begins, at) - 1
+        hidden = which >= 0 and at < comments[which][1]
+        after = report.text[at + len(str(cited)) : at + len(str(cited)) + 1]
+        before = report.text[max(at - 2, 0) : at]
+        if not hidden and after not in _AFTER and not before.endswith(("](", "!", "/", '"', "=")):
+            seen.append(at)
+    return seen
+
+
+def _any_in(seen: list[int], piece: tuple[int, int]) -> bool:
+    place = bisect_right(seen, piece[0] - 1)
+    return place < len(seen) and seen[place] < piece[1]

@@ -1,0 +1,27 @@
+"""JSON pointers (RFC 6901): one value out of a document.
+
+Called by the sources whose systems answer in JSON. Not to be confused with `pointer`, by which a record names what it
+stands on.
+"""
+
+from __future__ import annotations
+
+from readback.canon import Json
+from readback.domain.errors import ReaderTypeError
+
+
+def pointed(document: Json, pointer: str, nothing: str) -> Json:
+    """What a JSON pointer points at. Raises ReaderTypeError, saying `nothing` where nothing is there."""
+    found = document
+    steps = pointer.split("/")
+    if steps[0]:
+        raise ReaderTypeError(f"{pointer!r} is no JSON pointer: it begins with a slash.")
+    for step in steps[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            raise ReaderTypeError(nothing)
+    return found

@@ -1,0 +1,435 @@
+"""What a saga does next: a pure, total function of its own record and of what its actions are now.
+
+Called by lifecycle.saga, each time anything may have changed. It looks at states only, never at how they came about, so
+that a crash, a lost wake-up or a second process changes nothing. Three things it never does: begin anything after a
+failure before the pivot, reverse anything that no reading shows, and reverse anything out of order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, assert_never
+
+from readback.domain.action import Action
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.idempotency import Resolution
+from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepTerms
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Attribution
+
+SECOND_US: Final = 1_000_000
+LOOK_AGAIN_US: Final = SECOND_US // 2
+"""How often an action that another process works on is looked at."""
+HELD_FIRST_US: Final = 30 * SECOND_US
+HELD_MAX_US: Final = 3600 * SECOND_US
+"""How often a saga looks whether what holds it has gone, at first and at most."""
+REVIEW_FIRST_US: Final = 3600 * SECOND_US
+REVIEW_MAX_US: Final = 24 * 3600 * SECOND_US
+"""The same, while it waits for a person."""
+FORWARD_TRIES_MAX: Final = 5
+"""How often a step after the pivot is tried under its one key before a person has to look."""
+FORWARD_FIRST_US: Final = 2 * SECOND_US
+FORWARD_MAX_US: Final = 300 * SECOND_US
+"""How long forward recovery waits before a step's second try, and at most between two."""
+HOLDS: Final = frozenset({"approval", "deferred", "frozen"})
+
+
+class Standing(StrEnum):
+    """What a step's action amounts to for its saga."""
+
+    WAITING = "waiting"
+    """Not begun."""
+    ANNOUNCED = "announced"
+    """About to be begun when somebody's process ended; nothing of it is on record."""
+    RUNNING = "running"
+    LATE = "late"
+    """Unknown, and looked at again: an effect may still land."""
+    HELD = "held"
+    """Not executed; it waits for an approval, its source, or a lifted freeze."""
+    DONE = "done"
+    """Reconciled as success."""
+    FAILED = "failed"
+    """It has no effect, and none can follow."""
+    EFFECT = "effect"
+    """It failed, and a reading shows an effect of it."""
+    REVERSED = "reversed"
+    """Its effect was reversed, by itself or by the saga, verified."""
+    STUCK = "stuck"
+    """Only a person can say what became of it."""
+
+
+_OPEN: Final = frozenset({Standing.ANNOUNCED, Standing.RUNNING, Standing.LATE, Standing.HELD})
+_TROUBLE: Final = frozenset({Standing.FAILED, Standing.EFFECT, Standing.REVERSED})
+
+
+class End(StrEnum):
+    """How a saga ends, as far as it ends by itself."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """Nothing of it has an effect."""
+    REVERSED = "reversed"
+    """Everything that had an effect was reversed, verified."""
+    REVIEW = "review"
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What is to be recorded and done now. Names are steps', ids are actions'.
+
+    `news` and `undone`: steps whose action, or reversal, has ended and is not on record so. `turn`: another heading,
+    because of `because`; nothing else is done before it is on record. `begin`: under an id that is announced first.
+    `begun`: announced already. `withdraw`: not executed so far, and not to be executed any more. `go_on`: due actions.
+    `reverse`: the step whose effect is reversed next; `reversing`: announced already. `until_us`: when to look again
+    if nothing is done now; `quiet` if nothing will happen soon, `hold` if something holds it.
+    """
+
+    news: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    turn: Heading | None = None
+    because: str = ""
+    reason: str = ""
+    begin: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
+    withdraw: tuple[str, ...] = ()
+    go_on: tuple[str, ...] = ()
+    reverse: str = ""
+    reversing: str = ""
+    end: End | None = None
+    until_us: int | None = None
+    quiet: bool = False
+    hold: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Something is done now."""
+        return bool(self.begin or self.begun or self.withdraw or self.go_on or self.reverse or self.reversing)
+
+
+Children = Mapping[str, Action]
+"""The saga's actions, and their own reversals, by id."""
+
+
+def next_moves(saga: Saga, children: Children, now_us: int) -> Moves:
+    """See this module."""
+    if saga.state in CLOSED:
+        return Moves()
+    return _View(saga, children, now_us).moves()
+
+
+def standing_of(saga: Saga, name: str, children: Children) -> Standing:
+    """What one step amounts to now."""
+    record = saga.steps[name]
+    if record.refused:
+        return Standing.FAILED
+    if not record.action_id:
+        return Standing.WAITING
+    child = children.get(record.action_id)
+    if child is None:
+        return Standing.ANNOUNCED
+    stands, undo = _standing(child, children), children.get(record.undo_id)
+    if undo is not None and undo.state is State.RECONCILED_SUCCESS and not undo.contested:
+        return Standing.REVERSED if stands in (Standing.DONE, Standing.EFFECT) else stands
+    return stands
+
+
+def _standing(child: Action, children: Children) -> Standing:
+    match child.state:
+        case State.RECONCILED_SUCCESS:
+            return Standing.STUCK if child.contested else Standing.DONE
+        case State.FAILED | State.ROLLED_BACK:
+            return Standing.EFFECT if has_effect(child) else Standing.FAILED
+        case State.COMPENSATED:
+            return Standing.REVERSED
+        case State.ABANDONED:
+            return Standing.STUCK if child.attempts else Standing.FAILED
+        case State.REVIEW_REQUIRED if child.attested is Resolution.ATTESTED_NOT_DONE:
+            return Standing.FAILED
+        case State.REVIEW_REQUIRED:
+            return Standing.HELD if child.attempts == 0 and child.hold in HOLDS else Standing.STUCK
+        case State.COMPENSATION_FAILED:
+            return Standing.STUCK
+        case State.UNKNOWN:
+            if child.due_us is not None:
+                return Standing.LATE
+            if child.attested is Resolution.ATTESTED_NOT_DONE:
+                return Standing.FAILED
+            return Standing.FAILED if child.kind == "read" else Standing.STUCK
+        case State.COMPENSATING:
+            own = children.get(child.compensation_id)
+            return Standing.LATE if own is not None and own.state is State.UNKNOWN else Standing.RUNNING
+        case State.VALIDATED:
+            return Standing.HELD if child.hold and child.attempts == 0 else Standing.RUNNING
+        case (
+            State.PROPOSED
+            | State.EXECUTING
+            | State.ACCEPTED
+            | State.PENDING
+            | State.COMMITTED
+            | State.PARTIALLY_COMMITTED
+            | State.RECONCILIATION_FAILED
+            | State.VERIFICATION_TIMEOUT
+            | State.FORWARD_RECOVERY
+        ):
+            return Standing.RUNNING
+        case _:
+            assert_never(child.state)
+
+
+def has_effect(action: Action) -> bool:
+    """A reading shows an effect of it that is ours to reverse: never what was so already, nor another actor's."""
+    judged = action.judgement
+    return (
+        action.kind != "read"
+        and judged.effect_shown
+        and judged.attribution not in (Attribution.OTHER_ACTOR.value, Attribution.ALREADY_SO.value)
+        and judged.discrepancy != Discrepancy.STALE_STATE.value
+    )
+
+
+def backoff_us(tries: int) -> int:
+    """How long after a step's `tries`th try the next one may begin."""
+    return min(FORWARD_FIRST_US << min(max(tries - 1, 0), 20), FORWARD_MAX_US)
+
+
+class _View:
+    """One look at a saga."""
+
+    def __init__(self, saga: Saga, children: Children, now_us: int) -> None:
+        self.saga, self.children, self.now_us = saga, children, now_us
+        self.stands = {step.name: standing_of(saga, step.name, children) for step in saga.terms}
+        self.news = tuple(s.name for s in saga.terms if self._is_news(s.name))
+        self.undone = tuple(s.name for s in saga.terms if self._undo_is_news(s.name))
+
+    def moves(self) -> Moves:
+        turn = self._turn()
+        if turn is not None:
+            return turn
+        match self.saga.heading:
+            case Heading.ONWARD:
+                return self._onward()
+            case Heading.BACKWARD:
+                return self._backward()
+            case Heading.FORWARD:
+                return self._forward()
+            case _:
+                assert_never(self.saga.heading)
+
+    # --- what is there ---
+
+    def child(self, name: str) -> Action | None:
+        return self.children.get(self.saga.steps[name].action_id)
+
+    def named(self, *standings: Standing) -> tuple[str, ...]:
+        return tuple(name for name, stands in self.stands.items() if stands in standings)
+
+    def _is_news(self, name: str) -> bool:
+        child = self.child(name)
+        return child is not None and self.stands[name] not in _OPEN and self.saga.steps[name].state != child.state.value
+
+    def _undo_is_news(self, name: str) -> bool:
+        record = self.saga.steps[name]
+        undo = self.children.get(record.undo_id)
+        return undo is not None and undo.state in TERMINAL and record.undo_state != undo.state.value
+
+    def pivot_passed(self) -> bool:
+        """The point of no return lies behind: its action is verified, or a reading shows an effect of it."""
+        for step in self.saga.terms:
+            child = self.child(step.name)
+            if step.region is not Region.PIVOT or child is None:
+                continue
+            undone = child.state in (State.COMPENSATED, State.ROLLED_BACK)
+            if self.stands[step.name] is Standing.DONE or (has_effect(child) and not undone):
+                return True
+        return False
+
+    def _pivot_begun(self) -> bool:
+        """It lies behind, has failed, or it is not known which way it goes: a cancellation comes too late."""
+        return any(s.region is Region.PIVOT and self.stands[s.name] is not Standing.WAITING for s in self.saga.terms)
+
+    # --- which way ---
+
+    def _turn(self) -> Moves | None:
+        if self.saga.heading is Heading.BACKWARD and self.pivot_passed() and not self._reversing():
+            return Moves(self.news, self.undone, turn=Heading.FORWARD, reason="pivot_passed")
+        if self.saga.heading is not Heading.ONWARD:
+            return None
+        failed = self.named(*_TROUBLE)
+        stops = self.saga.cancelled and not self._pivot_begun()
+        if not failed and not stops:
+            return None
+        because = failed[0] if failed else ""
+        if self.pivot_passed():
+            return Moves(self.news, turn=Heading.FORWARD, because=because, reason="step_failed")
+        return Moves(self.news, turn=Heading.BACKWARD, because=because, reason="step_failed" if failed else "cancelled")
+
+    def _reversing(self) -> bool:
+        return any(record.undo_id or record.undo_past for record in self.saga.steps.values())
+
+    def _onward(self) -> Moves:
+        if all(stands is Standing.DONE for stands in self.stands.values()):
+            return Moves(self.news, end=End.DONE)
+        stuck = self.named(Standing.STUCK)
+        stops = bool(stuck) or (self.saga.cancelled and not self.pivot_passed())
+        return self._stopping(stuck) if stops else self._going()
+
+    def _going(self) -> Moves:
+        return self._with_open(begin=self._ready(), begun=self.named(Standing.ANNOUNCED))
+
+    def _stopping(self, stuck: tuple[str, ...]) -> Moves:
+        """Nothing more is begun; what runs is waited for, then a person decides."""
+        if self.named(*_OPEN):
+            return self._with_open(withdraw=self.named(Standing.HELD, Standing.ANNOUNCED))
+        return Moves(self.news, self.undone, end=End.REVIEW, because=stuck[0] if stuck else "", reason="step_stuck")
+
+    def _ready(self) -> tuple[str, ...]:
+        """Steps whose predecessors are verified; the pivot only when everything before it is."""
+        before = [s.name for s in self.saga.terms if s.region is Region.BEFORE]
+        return tuple(
+            step.name
+            for step in self.saga.terms
+            if self.stands[step.name] is Standing.WAITING and self._cleared(step, before)
+        )
+
+    def _cleared(self, step: StepTerms, before: list[str]) -> bool:
+        needed = step.after if step.region is Region.BEFORE else (*step.after, *before)
+        return all(self.stands[name] is Standing.DONE for name in needed)
+
+    # --- backward ---
+
+    def _backward(self) -> Moves:
+        if self.named(*_OPEN):
+            return self._with_open(withdraw=self.named(Standing.HELD, Standing.ANNOUNCED))
+        stuck = self.named(Standing.STUCK)
+        if stuck or self.pivot_passed():
+            because = stuck[0] if stuck else ""
+            return Moves(self.news, self.undone, end=End.REVIEW, because=because, reason="step_stuck")
+        effects = self._effects()
+        if effects:
+            return self._reverse(effects[0])
+        return Moves(self.news, self.undone, end=End.REVERSED if self.named(Standing.REVERSED) else End.FAILED)
+
+    def _effects(self) -> list[str]:
+        """Steps with an effect to reverse, the one that was committed last first; what was reversed is none of them."""
+        place = {step.name: number for number, step in enumerate(in_order(self.saga.terms))}
+        found = [(c.reconciled_us, place[n], n) for n in self.stands if (c := self._reversible(n)) is not None]
+        return [name for _, _, name in sorted(found, reverse=True)]
+
+    def _reversible(self, name: str) -> Action | None:
+        child = self.child(name)
+        if child is None or self.stands[name] not in (Standing.DONE, Standing.EFFECT):
+            return None
+        return child if has_effect(child) else None
+
+    def _reverse(self, name: str) -> Moves:
+        record = self.saga.steps[name]
+        failed = Moves(self.news, self.undone, end=End.REVIEW, because=name, reason="compensation_failed")
+        if record.undo_state == "refused":
+            return failed
+        if not record.undo_id:
+            return Moves(self.news, self.undone, reverse=name)
+        undo = self.children.get(record.undo_id)
+        if undo is None:
+            return Moves(self.news, self.undone, reversing=name)
+        if undo.state in TERMINAL or (undo.state is State.UNKNOWN and undo.due_us is None):
+            return failed
+        return self._waiting([undo], quiet=undo.state is State.UNKNOWN)
+
+    # --- forward ---
+
+    def _forward(self) -> Moves:
+        if all(stands is Standing.DONE for stands in self.stands.values()):
+            return Moves(self.news, end=End.DONE)
+        again = [name for name in self.named(*_TROUBLE) if self._may_try(name)]
+        at = {name: self._try_at_us(name) for name in again}
+        begin = (*self._ready(), *(name for name in again if at[name] <= self.now_us))
+        moves = self._with_open(begin=begin, begun=self.named(Standing.ANNOUNCED))
+        if moves.works or self.named(*_OPEN) or again:
+            later = min((us for us in at.values() if us > self.now_us), default=None)
+            return _sooner(moves, later)
+        stuck = self.named(Standing.STUCK, *_TROUBLE)
+        reason = "step_stuck" if self.named(Standing.STUCK) else "forward_exhausted"
+        return Moves(self.news, self.undone, end=End.REVIEW, because=stuck[0] if stuck else "", reason=reason)
+
+    def _may_try(self, name: str) -> bool:
+        """Nothing of the last try exists or can follow, and there were not too many."""
+        record, child = self.saga.steps[name], self.child(name)
+        if record.refused or child is None or record.tries - self.saga.forgiven >= FORWARD_TRIES_MAX:
+            return False
+        return self.stands[name] is Standing.FAILED and child.may_repeat
+
+    def _try_at_us(self, name: str) -> int:
+        child = self.child(name)
+        return 0 if child is None else child.updated_us + backoff_us(self.saga.steps[name].tries)
+
+    # --- what is open ---
+
+    def _with_open(
+        self, *, begin: tuple[str, ...] = (), begun: tuple[str, ...] = (), withdraw: tuple[str, ...] = ()
+    ) -> Moves:
+        """These moves, and going on with whatever is open."""
+        standing = ((n, s) for n, s in self.stands.items() if n not in withdraw)
+        running = [n for n, s in standing if s in (Standing.RUNNING, Standing.LATE, Standing.HELD)]
+        actions = [child for name in running if (child := self.child(name)) is not None]
+        active = self.named(Standing.RUNNING)
+        moves = self._waiting(actions, quiet=not active)
+        held = [c.hold for n, c in self._held() if n not in withdraw]
+        return Moves(
+            self.news,
+            self.undone,
+            begin=begin,
+            begun=begun,
+            withdraw=withdraw,
+            go_on=moves.go_on,
+            until_us=moves.until_us,
+            quiet=moves.quiet,
+            hold=held[0] if held and not active else "",
+        )
+
+    def _held(self) -> list[tuple[str, Action]]:
+        return [(n, c) for n in self.named(Standing.HELD) if (c := self.child(n)) is not None]
+
+    def _waiting(self, actions: list[Action], *, quiet: bool) -> Moves:
+        """Goes on with those that are due, and else waits for the first that will be."""
+        due = [self._due(action) for action in actions]
+        ready = tuple(action_id for action_id, at_us in due if at_us <= self.now_us)
+        until = min((at_us for _, at_us in due), default=None)
+        return Moves(self.news, self.undone, go_on=ready, until_us=until, quiet=quiet)
+
+    def _due(self, action: Action) -> tuple[str, int]:
+        """Whom to go on with, and when: an action that is being reversed waits for its reversal."""
+        own = self.children.get(action.compensation_id) if action.state is State.COMPENSATING else None
+        if own is not None and own.state not in TERMINAL:
+            return own.id, own.due_us if own.due_us is not None else self.now_us + LOOK_AGAIN_US
+        if own is not None:
+            return action.id, 0
+        if action.due_us is not None:
+            return action.id, action.due_us
+        return action.id, self.now_us + slower_us(HELD_FIRST_US, HELD_MAX_US, self.saga.looks)
+
+
+def _sooner(moves: Moves, at_us: int | None) -> Moves:
+    if at_us is None:
+        return moves
+    until = at_us if moves.until_us is None else min(moves.until_us, at_us)
+    return replace(moves, until_us=until, quiet=False)
+
+
+def slower_us(first_us: int, most_us: int, looks: int) -> int:
+    """Ever more slowly."""
+    return min(first_us << min(looks, 20), most_us)
+
+
+def in_order(terms: tuple[StepTerms, ...]) -> tuple[StepTerms, ...]:
+    """The steps in an order in which each comes after its predecessors; of equals, the one that was named first."""
+    placed: list[StepTerms] = []
+    names: set[str] = set()
+    left = list(terms)
+    while left:
+        ready = next((step for step in left if names.issuperset(step.after)), left[0])
+        placed.append(ready)
+        names.add(ready.name)
+        left.remove(ready)
+    return tuple(placed)

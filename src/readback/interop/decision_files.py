@@ -1,0 +1,133 @@
+"""Episodes, envelopes and drift events of systems that work with decision types, read as what they are: evidence.
+
+Used by `readback import`. A file that breaks its own format is refused with every reason; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from readback.canon import Json, sha256_hex
+from readback.contracts.decisions.document import Finding, read_text
+from readback.contracts.decisions.formats import DRIFT, ENVELOPE, EPISODE
+from readback.contracts.decisions.load import envelope_of
+from readback.contracts.decisions.shapes import Shape
+from readback.contracts.decisions.verifiers import BUILT_IN
+from readback.domain.decision.moments import read_moment
+from readback.domain.decision.seals import BINDING, RULE, matching_rule
+from readback.domain.decision.words import Ended, Said
+from readback.interop.imported import Imported, Statement, backed, refuse_any
+
+ENTRIES_MAX: Final = 100
+"""Of a list where an object belongs: whose faults are told too."""
+
+
+def import_episode(content: bytes, name: str) -> Imported:
+    """A sealed episode: its seal made again by every rule that is known, and what it says of its verification.
+
+    Raises ForeignFileError.
+    """
+    value = _shaped(content, name, EPISODE, "sealed episode")
+    rule = matching_rule(value)
+    verification: dict[str, Any] = value["verification"]
+    said = str(verification["result"])
+    evidence: dict[str, Json] = {"details": verification.get("details", {})}
+    notes = []
+    if said == Said.PASS and verification["required"] is False:
+        notes.append("The episode says that verification was not required of it.")
+    statements = [
+        Statement(
+            f"{value['episodeId']}: verification by {verification.get('method') or 'no named method'}",
+            said,
+            evidence,
+            backed(evidence, passing=said == Said.PASS),
+            tuple(notes),
+        ),
+        Statement(
+            f"{value['episodeId']}: outcome",
+            str(value["outcome"]["code"]),
+            {"effects": _effects(value)},
+            backed({"effects": _effects(value)}, passing=value["outcome"]["code"] == Ended.SUCCESS),
+        ),
+    ]
+    facts: dict[str, Json] = {
+        key: value[key] for key in ("episodeId", "decisionType", "startedAt", "endedAt", "actor", "dteRef")
+    }
+    facts["actions"] = len(value["actions"])
+    return Imported(
+        "episode", sha256_hex(content), tuple(statements), facts, rule or "", rule in BINDING, _doubts(value, rule)
+    )
+
+
+def import_envelope(content: bytes, name: str) -> Imported:
+    """An envelope as a file: what it asks for. Enforcing it is another thing, and needs its methods.
+
+    Raises ForeignFileError.
+    """
+    value = _shaped(content, name, ENVELOPE, "envelope of a decision type")
+    found = envelope_of(value, sha256_hex(content))
+    unknown = [method for method in found.verification.methods if method not in BUILT_IN]
+    notes = tuple(f"The method {method!r} is not built in: enforcing it takes a verifier." for method in unknown)
+    facts: dict[str, Json] = {
+        "decisionType": found.decision_type,
+        "version": found.version,
+        "deadlineMs": found.deadline_ms,
+        "methods": list(found.verification.methods),
+        "policyPackHash": found.policy_hash,
+    }
+    return Imported("envelope", found.sha256, (), facts, notes=notes)
+
+
+def import_drift(content: bytes, name: str) -> Imported:
+    """A drift event. Raises ForeignFileError."""
+    value = _shaped(content, name, DRIFT, "drift event")  # a list of them is none: each has a file of its own
+    said = f"{value['driftType']} {value['severity']}"
+    evidence: dict[str, Json] = {"evidenceRefs": value["evidenceRefs"]}
+    statement = Statement(f"{value['episodeId']}: {value['fingerprint']['key']}", said, evidence)
+    facts: dict[str, Json] = {
+        key: value[key] for key in ("driftId", "episodeId", "detectedAt", "recommendedPatchType", "fingerprint")
+    }
+    return Imported("drift", sha256_hex(content), (statement,), facts)
+
+
+def shaped(content: bytes, name: str, shape: Shape, what: str) -> dict[str, Any]:
+    """The value of a file of one of these formats, for commands that work on it. Raises ForeignFileError."""
+    return _shaped(content, name, shape, what)
+
+
+def _shaped(content: bytes, name: str, shape: Shape, what: str) -> dict[str, Any]:
+    document = read_text(content, name)
+    findings: list[Finding] = [*document.findings]
+    if document.value is not None or not findings:
+        findings += [document.at(path, said) for path, said in shape.faults(document.value, "")]
+        if isinstance(document.value, list):
+            for number, each in enumerate(document.value[:ENTRIES_MAX]):
+                findings += [document.at(path, said) for path, said in shape.faults(each, f"[{number}]")]
+    refuse_any(findings, what, name)
+    assert isinstance(document.value, dict)
+    return document.value
+
+
+def _effects(value: Mapping[str, Any]) -> Json:
+    found: Json = value["outcome"].get("effects", {})
+    return found
+
+
+def _doubts(value: Mapping[str, Any], rule: str | None) -> tuple[str, ...]:
+    """What is well formed and does not fit together."""
+    said: list[str] = []
+    if rule is None:
+        said.append("No known rule gives the stated seal: the episode is not the one that was sealed.")
+    elif rule not in BINDING:
+        said.append(f"It is sealed by {rule!r}, which says nothing of the episode as a whole.")
+    elif rule != RULE:
+        said.append(f"It is sealed by {rule!r}, and not by the rule that is used here.")
+    began, over = read_moment(value["startedAt"]), read_moment(value["endedAt"])
+    if began is not None and over is not None and over < began:
+        said.append("It ended before it began.")
+    if value["verification"]["result"] == Said.PASS and not value["actions"]:
+        said.append("It says that verification passed, and names no action.")
+    if value["dteRef"]["decisionType"] != value["decisionType"]:
+        said.append("Its decision type is not the one of its envelope.")
+    return tuple(said)

@@ -1,0 +1,106 @@
+"""The approvals' part of the audit: every attempt that needed one stands on one that was valid when it was committed.
+
+Called by audit, with one action and its entries. Hashes and bindings are checked always; signatures where the caller
+says who may approve, or might before: somebody who approves no more stays listed, for no tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from readback.canon import Json, ReadbackError
+from readback.domain.action import Action
+from readback.domain.approval.binding import ApprovalToken, Approved, check_approvals, token_of
+from readback.domain.approval.record import Asked, asked, signed
+from readback.domain.events import Event, EventKind, Opened
+from readback.domain.side_effect import SideEffect
+from readback.lifecycle.approve import Approvals, bound_of
+from readback.ports.store import LedgerStore
+
+
+def approval_faults(
+    store: LedgerStore,
+    action: Action,
+    opened: list[Opened],
+    contract: Mapping[str, Json],
+    request: Mapping[str, Json],
+    approvals: Approvals | None,
+) -> Iterator[str]:
+    """What is wrong with the approvals of one action. `approvals` None: nobody says who may approve."""
+    asking: Asked | None = None
+    glass = str(opened[0].event.data.get("break_glass", ""))
+    for one in opened:
+        event = one.event
+        match event.kind:
+            case EventKind.APPROVAL_REQUESTED:
+                asking = asked(event)
+                yield from _request_faults(action, asking, event, request)
+            case EventKind.APPROVED | EventKind.DENIED if asking is not None:
+                asking.signed.append(signed(event))
+                yield from _token_faults(store, action, asking, event)
+            case EventKind.ATTEMPTED:
+                glass = glass or str(event.data.get("break_glass", ""))
+                yield from _attempt_faults(store, action, asking, event, (contract, request, approvals, glass))
+            case _:
+                pass
+
+
+def _request_faults(action: Action, asking: Asked, event: Event, request: Mapping[str, Json]) -> Iterator[str]:
+    if event.refs.get("approval") != asking.payload:
+        yield f"Action {action.id} asks for an approval of other bytes than those that it keeps."
+    if request and bound_of(action, asking, request).payload() != asking.payload:
+        yield f"Action {action.id} asks for an approval of something else than its request."
+
+
+def _token(store: LedgerStore, tenant: str, digest: str) -> ApprovalToken | None:
+    try:
+        found = store.evidence(tenant, digest)
+        return None if found is None else token_of(found.body)
+    except ReadbackError:
+        return None  # evidence that is damaged is named by its digest
+
+
+def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Event) -> Iterator[str]:
+    data, token = event.data, _token(store, action.tenant, event.refs["token"])
+    if token is None:
+        yield f"Action {action.id} keeps what is no token of {data.get('approver')!r}."
+        return
+    told = (data.get("approval"), data.get("approver"), data.get("key"), data.get("payload"))
+    if told != (token.approval, token.approver, token.key_id, token.payload):
+        yield f"Action {action.id} keeps a token that says something else than its entry."
+
+
+Known = tuple[Mapping[str, Json], Mapping[str, Json], Approvals | None, str]
+
+
+def _attempt_faults(
+    store: LedgerStore, action: Action, asking: Asked | None, event: Event, known: Known
+) -> Iterator[str]:
+    contract, request, approvals, glass = known
+    stands_on = event.data.get("approval")
+    if not stands_on:
+        terms = contract.get("approval")
+        always = action.side_effect == SideEffect.CRITICAL_MUTATION
+        always = always or (isinstance(terms, dict) and not terms.get("when")) or asking is not None
+        if always and not glass and not action.context.get("reverses"):
+            yield f"Action {action.id} was attempted without the approval that it needs."
+        return
+    if asking is None or stands_on != [asking.id]:
+        yield f"Action {action.id} was attempted on an approval that was not asked for."
+        return
+    if not asking.complete or event.at_us >= asking.expires_us:
+        yield f"Action {action.id} was attempted on an approval that was not complete, or had expired."
+    elif approvals is not None and request:
+        yield from _signature_faults(store, action, asking, event, (request, approvals))
+
+
+def _signature_faults(
+    store: LedgerStore, action: Action, asking: Asked, event: Event, known: tuple[Mapping[str, Json], Approvals]
+) -> Iterator[str]:
+    request, approvals = known
+    found = [_token(store, action.tenant, one.ref) for one in asking.signed]
+    tokens = [token for token in found if token is not None]
+    listed = approvals.policy.past(asking.policy)
+    said = check_approvals(bound_of(action, asking, request), listed, tokens, event.at_us, approvals.verify)
+    if not isinstance(said, Approved):
+        yield f"Action {action.id} was attempted on an approval that does not count ({said.code.value})."

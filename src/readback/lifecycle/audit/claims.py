@@ -1,0 +1,39 @@
+"""The part of the audit that looks at who was planned upon which claim: each row by its entry, each entry by its row.
+
+Called by audit. How claims themselves stand is a column of the projection, folded and compared like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from readback.canon import ReadbackError
+from readback.domain.action import Action
+from readback.domain.events import EventKind, open_envelope
+from readback.lifecycle.claims.rely import upon, upon_in
+from readback.ports.store import LedgerStore
+
+
+def not_kept(store: LedgerStore, action: Action) -> Iterator[str]:
+    """What the action says that it was planned upon, and that is not kept so: a retraction would not name it."""
+    for claim in upon(action):
+        if not store.relies(action.tenant, claim, action.id):
+            yield f"Action {action.id} was planned upon {claim}, and that is not kept."
+
+
+def made_up(store: LedgerStore) -> Iterator[tuple[str, str]]:
+    """(action id, what is wrong) for each row that no entry says."""
+    for tenant, claim, action_id in store.reliances():
+        if not _says(store, tenant, claim, action_id):
+            yield action_id, f"Action {action_id} is kept as planned upon {claim}, and its entries do not say so."
+
+
+def _says(store: LedgerStore, tenant: str, claim: str, action_id: str) -> bool:
+    try:
+        first = open_envelope(store.events(action_id)[0].envelope)
+    except (ReadbackError, LookupError):
+        return False
+    context = first.event.data.get("context")
+    if first.event.kind is not EventKind.PROPOSED or first.tenant != tenant or not isinstance(context, dict):
+        return False
+    return claim in upon_in(context)

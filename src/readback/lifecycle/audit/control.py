@@ -1,0 +1,126 @@
+"""The part of the audit that looks at freezes and incidents: derived from the entries again, and compared.
+
+Called by audit: `take` for each entry as its action is opened, in any order, and `compare` at the end, which hears them
+in the order of the log. What others move on meanwhile is looked at again before it is called a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.domain.events import Opened, open_envelope
+from readback.lifecycle.control import Control
+from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
+
+LOOKS_MAX: Final = 5
+_MARKS: Final = frozenset({"freeze", "lift", "incident", "closes"})
+"""An entry without any of these keys does nothing beside its action."""
+
+
+@dataclass(slots=True)
+class Controls:
+    """What the entries up to some place amount to."""
+
+    freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
+    incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
+    tenants: set[str] = field(default_factory=set)
+    """Every tenant that has actions."""
+    _open: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The id of the open incident of a (tenant, cause)."""
+    _marked: list[tuple[int, Opened]] = field(default_factory=list)
+    """Those of the entries that do something beside their action, by their places in the log."""
+
+    def take(self, seq: int, opened: Opened) -> None:
+        """One more entry of the log, by its place."""
+        if not _MARKS.isdisjoint(opened.event.data):
+            self._marked.append((seq, opened))
+
+    def _read(self, stored: StoredEvent) -> None:
+        """One more that was written meanwhile. One that cannot be opened is named elsewhere."""
+        try:
+            opened = open_envelope(stored.envelope)
+        except ReadbackError:
+            return
+        self.heard(opened)
+
+    def heard(self, opened: Opened) -> None:
+        """One more entry that does something beside its action."""
+        event = opened.event
+        control = Control()
+        control.take(opened.tenant, opened.action_id, opened.version, event.at_us, event.data)
+        for freeze in control.freezes:
+            self.freezes.setdefault((freeze.tenant, freeze.subject, freeze.action_id), freeze)
+        for subject in control.lifts:
+            self.freezes.pop((opened.tenant, subject, opened.action_id), None)
+        for incident in control.incidents:
+            self._opened(incident)
+        for incident_id in control.closes:
+            self._closed(opened.tenant, incident_id, event.at_us)
+
+    def _opened(self, incident: Incident) -> None:
+        known = self._open.setdefault((incident.tenant, incident.cause), incident.id)
+        at = (incident.tenant, known)
+        before = self.incidents.get(at)
+        self.incidents[at] = incident if before is None else replace(before, seen=before.seen + 1)
+
+    def _closed(self, tenant: str, incident_id: str, at_us: int) -> None:
+        incident = self.incidents.get((tenant, incident_id))
+        if incident is not None and not incident.closed_us:
+            self.incidents[tenant, incident_id] = replace(incident, closed_us=at_us)
+            self._open.pop((tenant, incident.cause), None)
+
+    def compare(self, store: LedgerStore, head_seq: int) -> list[tuple[str, str]]:
+        """(action id, what is wrong) for each row that is not what the entries say, up to the one at `head_seq`."""
+        for seq, opened in sorted(self._marked, key=itemgetter(0)):
+            if seq <= head_seq:
+                self.heard(opened)
+        self._marked.clear()
+        wrong: list[tuple[str, str]] = []
+        for _ in range(LOOKS_MAX):
+            wrong = [*self._freezes(store), *self._incidents(store)]
+            if not wrong:
+                break
+            read = head_seq
+            for stored in store.scan(read):
+                self._read(stored)
+                head_seq = stored.seq
+            if head_seq == read:
+                break
+        return wrong
+
+    def _freezes(self, store: LedgerStore) -> Iterator[tuple[str, str]]:
+        tenants = sorted(self.tenants | {tenant for tenant, _, _ in self.freezes})
+        held = {(f.tenant, f.subject, f.action_id): f for tenant in tenants for f in store.freezes(tenant)}
+        for at in sorted(self.freezes.keys() | held.keys()):
+            wanted, found = self.freezes.get(at), held.get(at)
+            if wanted == found:
+                continue
+            if found is None:
+                yield at[2], f"{at[1]!r} was frozen by action {at[2]}, and its freeze is not there."
+            elif wanted is None:
+                yield at[2], f"{at[1]!r} is frozen in the name of action {at[2]}, and no entry says so."
+            else:
+                yield at[2], f"The freeze of {at[1]!r} by action {at[2]} is {_differences(found, wanted)}."
+
+    def _incidents(self, store: LedgerStore) -> Iterator[tuple[str, str]]:
+        held = {(i.tenant, i.id): i for i in store.incidents(open_only=False)}
+        for at in sorted(self.incidents.keys() | held.keys()):
+            wanted, found = self.incidents.get(at), held.get(at)
+            if found is None:
+                assert wanted is not None
+                yield wanted.action_id, f"Incident {at[1]} was opened, and is not there."
+            elif wanted is None:
+                yield found.action_id, f"Incident {at[1]} is there, and no entry opened it."
+            elif found != wanted:
+                yield found.action_id, f"Incident {at[1]} is {_differences(found, wanted)}."
+
+
+def _differences(found: Freeze | Incident, wanted: Freeze | Incident) -> str:
+    names = [f.name for f in fields(found)]
+    differ = [name for name in names if getattr(found, name) != getattr(wanted, name)]
+    said = (f"{name} {getattr(found, name)!r} beside {getattr(wanted, name)!r}" for name in differ)
+    return "recorded with " + ", ".join(said)

@@ -1,0 +1,452 @@
+"""Audit: the whole log read again. Hashes are recomputed, actions are folded again, and everything is compared.
+
+Called by `ledger verify`, by the demo and by tests after every crash. It reads through the store port, changes nothing,
+and holds no more than one action at a time. What it finds it names; it repairs nothing. Without a head that was kept
+elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
+
+Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
+digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries;
+who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
+tiles and checkpoints, made again. 8. subscribers: positions and dead letters that there can be. 9. what the store
+itself finds (the caller adds it).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Final
+
+from readback.canon import Json, ReadbackError
+from readback.domain.action import Action
+from readback.domain.erasure import let_go_by
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import EventKind, Opened
+from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_status, request_hash
+from readback.domain.kind import Kind
+from readback.domain.state import TERMINAL
+from readback.ledger.leaf import leaf_hash
+from readback.ledger.tree import SIZE_MAX
+from readback.lifecycle.approve import Approvals
+from readback.lifecycle.audit import claims as audit_claims
+from readback.lifecycle.audit import saga as audit_saga
+from readback.lifecycle.audit.approvals import approval_faults
+from readback.lifecycle.audit.control import Controls
+from readback.lifecycle.audit.entries import Fault as Fault
+from readback.lifecycle.audit.entries import fault_at, opened_entry, place_faults, placed
+from readback.lifecycle.audit.erasure import Erasures, is_gone
+from readback.lifecycle.audit.heads import Heads
+from readback.lifecycle.audit.outbox import Positions
+from readback.lifecycle.audit.sealed import SealedAudit
+from readback.lifecycle.audit.shelf import Shelf
+from readback.lifecycle.execute import STAMP_PREFIX
+from readback.lifecycle.projection import projection_of
+from readback.lifecycle.resume import fold_opened
+from readback.lifecycle.run import REDACTED
+from readback.lifecycle.saga_run import fold_saga, projection_of_saga
+from readback.lifecycle.sealing.authority import Authority
+from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
+
+FAULTS_KEPT_MAX: Final = 100
+MEDIA: Final = "application/json"
+ACTIONS_AT_ONCE: Final = 64
+"""So many are at hand together, with their evidence."""
+LOOKS_MAX: Final = 5
+"""An action that is moved on while it is looked at is looked at again, so often."""
+DIGESTS_KEPT_MAX: Final = 4096
+"""Evidence that many actions share (their contract) is not read again for each of them."""
+TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
+
+LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
+"""Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
+
+
+@dataclass(slots=True)
+class AuditReport:
+    """What was read and what was found. `head`: the place and leaf hash of the last entry, to be kept elsewhere."""
+
+    events: int = 0
+    actions: int = 0
+    evidence: int = 0
+    erased: int = 0
+    """Pieces of evidence that were erased, as entries say."""
+    keys: int = 0
+    checkpoints: int = 0
+    """Stored checkpoints that were made again and compared."""
+    sealed: int = 0
+    """How many entries the last of them covers."""
+    head_seq: int = 0
+    head_leaf: str = ""
+    faults: list[Fault] = field(default_factory=list)
+    faults_total: int = 0
+    truncation: str = TRUNCATION
+    erasures: Erasures = field(default_factory=Erasures)
+    approvals: Approvals | None = None
+    """By whose list signatures of approvals were checked; None where they were not."""
+    approved: int = 0
+    """Actions that somebody approved or denied."""
+    log_key: bool = False
+    """Whether signatures of stored checkpoints were checked."""
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """What there was to check and could not be, for want of keys: a sentence each."""
+        said = []
+        if self.checkpoints and not self.log_key:
+            said.append("signatures of checkpoints not checked: no key of the log was given")
+        if self.approved and self.approvals is None:
+            said.append("signatures of approvals not checked: nobody said who may approve")
+        return tuple(said)
+
+    @property
+    def ok(self) -> bool:
+        """Nothing that can be seen from inside is wrong."""
+        return self.faults_total == 0
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        """Keeps the first of them, by their places in the log; what is of no single entry comes last."""
+        for fault in faults:
+            self.faults_total += 1
+            insort(self.faults, fault, key=lambda each: each.seq or SIZE_MAX)
+            if len(self.faults) > FAULTS_KEPT_MAX:
+                self.faults.pop()
+
+
+def nobody(done: int) -> None:
+    """Hears of progress, and does nothing."""
+
+
+def audit(
+    store: LedgerStore,
+    progress: Callable[[int], None] = nobody,
+    kept: tuple[int, str] | None = None,
+    approvals: Approvals | None = None,
+    heads: Heads | None = None,
+    authority: Authority | None = None,
+) -> AuditReport:
+    """Reads everything. `progress` is called with the number of entries done; each is read, and folded: twice.
+
+    `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
+    `approvals`: who may approve, so that signatures are checked too. `heads`: signed checkpoints kept elsewhere.
+    `authority`: whose signatures of stored checkpoints count; without it they are not checked.
+    Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
+    """
+    report = AuditReport(approvals=approvals, log_key=authority is not None)
+    met, head = kept is None, b""
+    controls, sealed = Controls(), SealedAudit(store, authority)
+    for seq, envelope, leaf in placed(store):  # 1
+        if seq != report.head_seq + 1 or leaf_hash(envelope) != leaf:
+            report.add(place_faults(store, seq, report.head_seq))
+        sealed.read(leaf)
+        if heads is not None:
+            heads.read(leaf)
+        met = met or (seq, leaf.hex()) == kept
+        report.events += 1
+        report.head_seq, head = seq, leaf
+        progress(report.events)
+    report.head_leaf = head.hex()
+    if kept is not None:
+        report.truncation = f"checked against the head that was kept at entry {kept[0]}; not beyond it"
+        if not met:
+            report.add([Fault("log.head", f"Entry {kept[0]} with the leaf hash that was kept is not in the log.")])
+    if heads is not None:
+        report.truncation = heads.said()
+        report.add(Fault(code, what) for code, what in heads.faults())
+    report.add(Fault(code, what) for code, what in sealed.faults())
+    report.checkpoints, report.sealed = sealed.checkpoints, sealed.size
+    folded = _audit_actions(store, report, controls, progress)
+    if folded != report.events:
+        report.add(_orphans(store))
+    if folded != report.events and report.ok:
+        what = f"The log has {report.events} entries and the actions {folded}: some belong to none."
+        report.add([Fault("log.orphan", what)])
+    wrong = controls.compare(store, report.head_seq)  # 5
+    report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
+    report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
+    there = report.erasures.compare(store)  # 6
+    report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
+    report.add(Fault("outbox", what, seq) for seq, what in Positions(store, report.head_seq).compare())  # 8
+    return report
+
+
+# --- 2. actions ---
+
+
+@dataclass(slots=True)
+class _Look:
+    """One action as it was read: its projection, its entries, and what they say as far as they are entries."""
+
+    held: StoredProjection
+    events: list[StoredEvent]
+    opened: list[Opened]
+    faults: list[Fault]
+
+
+def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, progress: Callable[[int], None]) -> int:
+    """All of them, a few at a time; how many of the entries that were scanned are theirs."""
+    seen: dict[tuple[str, str], None] = {}
+    shelf, folded = Shelf(store), 0
+    histories = store.histories()
+    while some := list(islice(histories, ACTIONS_AT_ONCE)):
+        looks = [_look(store, controls, held, events) for held, events in some]
+        shelf.fill(*_wanted(looks, seen))
+        for look in looks:
+            folded += _audit_action(store, shelf, look, report, seen)
+            controls.tenants.add(look.held.projection.tenant)
+            progress(report.events + folded)
+    return folded
+
+
+def _wanted(looks: list[_Look], seen: dict[tuple[str, str], None]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Digests that were not seen yet, and key hashes, by tenant."""
+    digests: dict[str, set[str]] = {}
+    keys: dict[str, set[str]] = {}
+    for look in looks:
+        tenant = look.held.projection.tenant
+        keys.setdefault(tenant, set()).add(look.held.projection.key_hash)
+        of_tenant = digests.setdefault(tenant, set())
+        for one in look.opened:
+            for digest in one.event.refs.values():
+                if (tenant, digest) not in seen:
+                    of_tenant.add(digest)
+    return digests, keys
+
+
+def _look(store: LedgerStore, controls: Controls, held: StoredProjection, events: list[StoredEvent]) -> _Look:
+    """One that is moved on while it is looked at is looked at again."""
+    action_id = held.projection.action_id
+    for _ in range(LOOKS_MAX):
+        if len(events) == held.version:
+            break
+        events, again = store.events(action_id), store.projection(action_id)
+        if again is None or again.version == held.version:
+            held = again or held
+            break
+        held = again
+    faults: list[Fault] = []
+    opened: list[Opened] = []
+    for each in events:
+        one = opened_entry(each, faults)
+        if one is not None:
+            opened.append(one)
+            controls.take(each.seq, one)
+    return _Look(held, events, opened, faults)
+
+
+def _orphans(store: LedgerStore) -> Iterator[Fault]:
+    """Entries whose action has no projection, which nobody has folded."""
+    for stored in store.scan():
+        if store.projection(stored.action_id) is None:
+            faults: list[Fault] = []
+            opened_entry(stored, faults)
+            yield from faults
+            if stored.version == 1:
+                what = f"Action {stored.action_id} has entries and no projection."
+                yield fault_at(stored, "projection.missing", what)
+
+
+def _audit_action(
+    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
+) -> int:
+    """One action; how many of the entries that were scanned are its own."""
+    report.actions += 1
+    events = look.events
+    if events and events[0].seq > report.head_seq:
+        return 0  # begun after the scan
+    report.add(look.faults)
+    report.add(_check_folded(store, shelf, look, report, seen))
+    return len(events) if not events or events[-1].seq <= report.head_seq else _until(events, report.head_seq)
+
+
+def _until(events: list[StoredEvent], seq: int) -> int:
+    return sum(1 for each in events if each.seq <= seq)
+
+
+def _check_folded(
+    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
+) -> Iterator[Fault]:
+    held, events, opened = look.held, look.events, look.opened
+    projection = held.projection
+    last = events[-1] if events else None
+
+    def fault(code: str, what: str) -> Fault:
+        return Fault(code, what, last.seq if last else 0, projection.action_id, held.version)
+
+    if len(opened) < len(events):
+        yield fault("action.fold", f"The entries of action {projection.action_id} cannot all be read.")
+        return
+    try:
+        saga = fold_saga(events) if audit_saga.is_saga(opened) else None
+        leaves = [each.leaf for each in events]
+        action = fold_opened(zip(opened, leaves, strict=True)) if saga is None else None
+    except ReadbackError as error:
+        yield fault("action.fold", f"The entries of action {projection.action_id} cannot be true: {error.message}")
+        return
+    except (KeyError, ValueError, TypeError) as error:
+        yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
+        return
+    yield from (fault("erasure", what) for what in report.erasures.read(store, projection.tenant, opened))
+    if saga is not None:
+        wanted = projection_of_saga(saga)
+        yield from (fault("projection.column", what) for what in _differences(held, wanted, saga.version))
+        yield from (
+            fault("evidence", what) for what in _evidence(store, shelf, projection.tenant, opened, report, seen)
+        )
+        found = audit_saga.check_saga(store, saga, opened, lambda digest: shelf.loaded(saga.tenant, digest))
+        yield from (fault(code, what) for code, what in found)
+        return
+    if action is None:
+        yield fault("action.empty", f"Action {projection.action_id} has a projection and no entries.")
+        return
+    yield from (fault("projection.column", what) for what in _differences(held, projection_of(action), action.version))
+    yield from (fault("action.identity", what) for what in _recomputed(action, opened[0]))
+    yield from (fault("evidence", what) for what in _evidence(store, shelf, action.tenant, opened, report, seen))
+    yield from (fault("evidence", what) for what in _request(shelf, action))
+    yield from (fault(code, what) for code, what in audit_saga.check_member(store, action))
+    yield from (fault("key", what) for what in _key(store, shelf, action, report))
+    yield from (fault("reliance", what) for what in audit_claims.not_kept(store, action))
+    report.approved += action.approval is not None
+    if action.approval is not None or action.attempts:
+        contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
+        request = shelf.loaded(action.tenant, action.request_ref)
+        wrong = approval_faults(store, action, opened, contract, request, report.approvals)
+        yield from (fault("approval", what) for what in wrong)
+
+
+def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
+    """Each column of the projection against the same column folded again."""
+    if held.projection == wanted and held.version == entries:
+        return  # as most are
+    for column in fields(Projection):
+        found, folded = getattr(held.projection, column.name), getattr(wanted, column.name)
+        if column.name in LEASED or found == folded:
+            continue
+        # A signal brings a due time forward, and decides nothing: only a later one, or none, loses an action.
+        if column.name == "due_us" and found is not None and folded is not None and found < folded:
+            continue
+        yield f"Action {wanted.action_id} has {column.name} {found!r}, and its entries say {folded!r}."
+    if held.version != entries:
+        yield f"Action {wanted.action_id} has version {held.version}, and {entries} entries."
+
+
+def _recomputed(action: Action, first: Opened) -> Iterator[str]:
+    """Ids that are made of others, made again."""
+    if first.event.kind is not EventKind.PROPOSED:
+        yield f"Action {action.id} does not begin with a proposal."
+    if action.stamp != STAMP_PREFIX + action.id:
+        yield f"Action {action.id} bears the stamp {action.stamp!r}."
+    if action.contract_ref != action.contract_hash:
+        yield f"Action {action.id} keeps another contract than the one that it names."
+
+
+# --- 3. evidence ---
+
+
+def _evidence(
+    store: LedgerStore,
+    shelf: Shelf,
+    tenant: str,
+    opened: list[Opened],
+    report: AuditReport,
+    seen: dict[tuple[str, str], None],
+) -> Iterator[str]:
+    let_go = let_go_by(opened)
+    for one in opened:
+        for name, digest in one.event.refs.items():
+            at = (tenant, digest)
+            if at in seen:
+                continue
+            report.evidence += 1
+            if shelf.media(at) == MEDIA:  # as most are
+                _note(seen, at)
+                continue
+            what = f"The {name} of action {one.action_id}, version {one.version}"
+            try:
+                found = shelf.evidence(tenant, digest)
+            except StoreCorruptError as error:
+                yield f"{what}: {error.message}"
+                continue
+            if found is None and is_gone(store, tenant, digest, let_go):
+                report.erased += 1
+            elif found is None:
+                yield f"{what} ({digest}) is not there."
+            elif found.media != MEDIA:
+                yield f"{what} is kept as {found.media!r}."
+            else:
+                _note(seen, at)
+
+
+def _note(seen: dict[tuple[str, str], None], at: tuple[str, str]) -> None:
+    if len(seen) < DIGESTS_KEPT_MAX:
+        seen[at] = None
+
+
+def _request(shelf: Shelf, action: Action) -> Iterator[str]:
+    """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
+    request = shelf.loaded(action.tenant, action.request_ref)
+    contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
+    requested, named = request.get("requested"), contract.get("key_fields")
+    given = requested if isinstance(requested, dict) else {}
+    keys = {key_hash(action.tenant, action.contract, action.operation)}
+    if isinstance(named, list) and named:
+        # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
+        fields = {str(name): given.get(str(name)) for name in named}
+        unknown = not request or _redacted(fields)
+        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, fields))
+    if contract and action.key_hash not in keys:
+        yield f"Action {action.id} has another key than its tenant, contract and operation make."
+    if not isinstance(requested, dict) or _redacted(requested):
+        return
+    if action.kind not in set(Kind):
+        yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
+        return
+    if request_hash(Kind(action.kind), action.target, given) != action.request_hash:
+        yield f"Action {action.id} has another request than its request hash says."
+
+
+def _redacted(value: Json) -> bool:
+    if isinstance(value, dict):
+        return REDACTED in value or any(_redacted(below) for below in value.values())
+    return isinstance(value, list) and any(_redacted(below) for below in value)
+
+
+# --- 4. idempotency ---
+
+
+def _key(store: LedgerStore, shelf: Shelf, action: Action, report: AuditReport) -> Iterator[str]:
+    if action.attempts == 0 and action.approval is None and not action.reserved:
+        return
+    record = shelf.key(action.tenant, action.key_hash)
+    if record is None:
+        yield f"Action {action.id} was attempted, and its idempotency record is not there."
+        return
+    report.keys += 1
+    if record.action_id != action.id:
+        yield from _taken_over(store, action, record)
+        return
+    status, until_us = KeyStatus.PENDING, 0
+    if action.durable_key_change:
+        status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
+        until_us = expires_us(status, action.updated_us, action.key_kept_us)
+    wanted = KeyRecord(
+        action.tenant, action.key_hash, action.request_hash, action.id, status.value, action.created_us, until_us
+    )
+    if record == wanted:
+        return
+    for column in fields(KeyRecord):
+        found, folded = getattr(record, column.name), getattr(wanted, column.name)
+        if found != folded:
+            yield f"The idempotency record of action {action.id} has {column.name} {found!r}; it has to be {folded!r}."
+
+
+def _taken_over(store: LedgerStore, action: Action, record: KeyRecord) -> Iterator[str]:
+    """The key is a later action's: that has to be one of the same key, and this one has to have let it go."""
+    other = store.projection(record.action_id)
+    if other is None:
+        yield f"The idempotency record of action {action.id} names {record.action_id}, which is not there."
+    elif other.projection.key_hash != action.key_hash or other.projection.tenant != action.tenant:
+        yield f"The idempotency record of action {action.id} names {record.action_id}, which has another key."
+    elif action.state not in TERMINAL and not action.resolution:
+        yield f"The idempotency record of action {action.id} was given to {record.action_id} while it was open."

@@ -1,0 +1,134 @@
+"""Audit of a saga: its entries folded again, its ids made again, and its links followed to the actions that it names.
+
+Called by audit, for each stream that begins as a saga's. What it finds it says in sentences; it reads the store alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+
+from readback.canon import Json, ReadbackError
+from readback.domain.action import Action
+from readback.domain.events import EventKind, Opened
+from readback.domain.idempotency import key_hash
+from readback.domain.saga.fold import CLOSED, KIND, Saga, request_hash
+from readback.lifecycle.execute import STAMP_PREFIX
+from readback.lifecycle.resume import fold
+from readback.lifecycle.saga.begin import asked_of
+from readback.lifecycle.saga_run import fold_saga, settled_key
+from readback.ports.store import KeyRecord, LedgerStore
+
+Said = Iterator[tuple[str, str]]
+"""Code and sentence of each thing that is wrong."""
+Load = Callable[[str], Mapping[str, Json]]
+"""Evidence of the saga's tenant by its digest, as an object; an empty one where it is gone, which is said elsewhere."""
+
+
+def is_saga(opened: list[Opened]) -> bool:
+    """Whether a stream begins as a saga's does."""
+    return bool(opened) and opened[0].event.kind is EventKind.SAGA_BEGUN
+
+
+def check_saga(store: LedgerStore, saga: Saga, opened: list[Opened], load: Load) -> Said:
+    """Everything beside its projection, its evidence and the fold itself."""
+    yield from (("action.identity", what) for what in _recomputed(saga, load))
+    yield from (("saga.step", what) for what in _steps(store, saga, opened))
+    yield from (("key", what) for what in _key(store, saga))
+
+
+def check_member(store: LedgerStore, action: Action) -> Said:
+    """An action that says that it belongs to a saga is one that this saga has announced."""
+    named = str(action.context.get("saga", ""))
+    if not named:
+        return
+    try:
+        saga = fold_saga(store.events(named))
+    except ReadbackError:
+        return  # said of the saga itself
+    if saga is None or saga.tenant != action.tenant:
+        yield "saga.member", f"Action {action.id} names saga {named}, which is not there."
+    elif action.id not in saga.action_ids():
+        yield "saga.member", f"Action {action.id} names saga {named}, which never announced it."
+
+
+def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
+    if saga.stamp != STAMP_PREFIX + saga.id:
+        yield f"Saga {saga.id} bears the stamp {saga.stamp!r}."
+    if saga.key_hash != key_hash(saga.tenant, f"{KIND}:{saga.name}", saga.operation):
+        yield f"Saga {saga.id} has another key than its tenant, name and operation make."
+    body = load(saga.definition_ref)
+    steps = body.get("steps")
+    if not isinstance(steps, list):
+        return
+    given = [step for step in steps if isinstance(step, dict)]
+    asked = request_hash(saga.name, [asked_of(step) for step in given])
+    if body.get("name") != saga.name or asked != saga.request_hash:
+        yield f"Saga {saga.id} has another definition than its request hash says."
+    for step, terms in zip(given, saga.terms, strict=False):
+        if {key: step.get(key) for key in terms.as_json()} != terms.as_json():
+            yield f"Saga {saga.id} has other terms of step {terms.name!r} than its definition."
+    if len(given) != len(saga.terms):
+        yield f"Saga {saga.id} has {len(saga.terms)} steps, and its definition {len(given)}."
+
+
+def _steps(store: LedgerStore, saga: Saga, opened: list[Opened]) -> Iterator[str]:
+    """Each link of an entry to an action, followed."""
+    latest: dict[tuple[str, str], str] = {}
+    for one in opened:
+        event = one.event
+        if event.kind is not EventKind.SAGA_STEP or not event.data.get("action"):
+            continue
+        action_id, step = str(event.data["action"]), str(event.data["step"])
+        what = str(event.data["what"])
+        announced = _ANNOUNCED_BY.get(what, what)
+        if latest.setdefault((step, announced), action_id) != action_id and announced != what:
+            yield f"Saga {saga.id} names action {action_id} for step {step!r}, and announced another one."
+        latest[step, announced] = action_id
+        try:
+            events = store.events(action_id)
+            action = fold(events)
+            effect = fold(store.events(latest.get((step, "begins"), ""))) if announced == "reverses" else None
+        except ReadbackError:
+            continue  # said of the action itself
+        if action is None:
+            if what in ("ended", "reversed"):
+                yield f"Saga {saga.id} names action {action_id} for step {step!r}, which is not there."
+            continue  # announced, and not begun yet
+        yield from _link(saga, step, what, action, effect)
+        head = event.data.get("head")
+        if head and head not in [each.leaf.hex() for each in events]:
+            yield f"Saga {saga.id} saw action {action_id} end in an entry that it does not have."
+
+
+_ANNOUNCED_BY = {"ended": "begins", "reversed": "reverses"}
+
+
+def _link(saga: Saga, step: str, what: str, action: Action, effect: Action | None) -> Iterator[str]:
+    if action.tenant != saga.tenant:
+        yield f"Saga {saga.id} names action {action.id}, which is another tenant's."
+    if what in ("begins", "ended"):
+        mine = action.context.get("saga") == saga.id and action.context.get("step") == step
+        if not mine or action.operation != f"{saga.operation}/{step}":
+            yield f"Saga {saga.id} names action {action.id} for step {step!r}, which says otherwise."
+        return
+    if effect is None or action.context.get("reverses") != effect.stamp:
+        yield f"Saga {saga.id} names action {action.id} as the reversal of step {step!r}, which says otherwise."
+
+
+def _key(store: LedgerStore, saga: Saga) -> Iterator[str]:
+    record = store.key(saga.tenant, saga.key_hash)
+    if record is None:
+        yield f"The idempotency record of saga {saga.id} is not there."
+        return
+    if record.action_id != saga.id:
+        other = store.projection(record.action_id)
+        if other is None or other.projection.key_hash != saga.key_hash or saga.state not in CLOSED:
+            yield f"The idempotency record of saga {saga.id} names {record.action_id}."
+        return
+    status, expires = settled_key(saga) or ("PENDING", 0)
+    wanted = KeyRecord(saga.tenant, saga.key_hash, saga.request_hash, saga.id, status, saga.created_us, expires)
+    for column in fields(KeyRecord):
+        found, folded = getattr(record, column.name), getattr(wanted, column.name)
+        if found != folded:
+            yield f"The idempotency record of saga {saga.id} has {column.name} {found!r}; it has to be {folded!r}."

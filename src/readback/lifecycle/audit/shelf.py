@@ -1,0 +1,86 @@
+"""What the audit has at hand of some actions: their evidence and their keys, fetched together, in place of one by one.
+
+Called by audit: filled for a few actions at a time, and asked as the store would be. Each digest is recomputed once.
+What was not fetched, the store is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from readback.canon import Json, ReadbackError, parse_json
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.store import Evidence, KeyRecord, LedgerStore
+
+CONTRACTS_KEPT_MAX: Final = 64
+"""Contracts that many actions share are not read again for each: parsed, so many of them."""
+
+
+class Shelf:
+    """The evidence and the keys of the actions at hand."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self._sound: dict[tuple[str, str], tuple[str, bytes]] = {}
+        """Media and bytes of what has the bytes that its digest says."""
+        self._false: set[tuple[str, str]] = set()
+        self._keys: dict[tuple[str, str], KeyRecord] = {}
+        self._parsed: dict[tuple[str, str], dict[str, Json]] = {}
+        self._contracts: dict[tuple[str, str], dict[str, Json]] = {}
+
+    def fill(self, digests: Mapping[str, set[str]], keys: Mapping[str, set[str]]) -> None:
+        """Fetches evidence and idempotency records, each by tenant, in place of what was there."""
+        self._sound, self._false, self._keys = {}, set(), {}
+        self._parsed.clear()
+        for tenant, wanted in digests.items():
+            missing = sorted(digest for digest in wanted if (tenant, digest) not in self._contracts)
+            for digest, held in self._store.bodies(tenant, missing).items():
+                if sha256_hex(held[1]) == digest:
+                    self._sound[tenant, digest] = held
+                else:
+                    self._false.add((tenant, digest))
+        for tenant, names in keys.items():
+            found = self._store.keys(tenant, sorted(names))
+            self._keys.update({(tenant, key): record for key, record in found.items()})
+
+    def media(self, at: tuple[str, str]) -> str:
+        """What kind of bytes are at hand, sound, under this tenant and digest; "" where none are."""
+        held = self._sound.get(at)
+        return held[0] if held is not None else ""
+
+    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+        """As the store: raises StoreCorruptError for other bytes than the digest says."""
+        at = (tenant, digest)
+        held = self._sound.get(at)
+        if held is not None:
+            return Evidence(digest, *held)
+        if at in self._false:
+            raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
+        return self._store.evidence(tenant, digest)
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        """As the store."""
+        found = self._keys.get((tenant, key_hash))
+        return found if found is not None else self._store.key(tenant, key_hash)
+
+    def loaded(self, tenant: str, digest: str, *, shared: bool = False) -> dict[str, Json]:
+        """The object that evidence holds; empty where there is none. `shared`: a contract, which others have too."""
+        at = (tenant, digest)
+        known = self._contracts.get(at) or self._parsed.get(at)
+        if known is not None:
+            return known
+        try:
+            found = self.evidence(tenant, digest)
+            body = parse_json(found.body) if found is not None else None
+        except (StoreCorruptError, ReadbackError) as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
+                raise
+            return {}  # named already, by its digest
+        made = body if isinstance(body, dict) else {}
+        if shared and len(self._contracts) < CONTRACTS_KEPT_MAX:
+            self._contracts[at] = made
+        else:
+            self._parsed[at] = made
+        return made

@@ -1,0 +1,115 @@
+"""Gates: every rule of an envelope that an action would break, found before anything runs.
+
+Called by the SDK with what is known by then. A limit itself is within; only what is over it breaks a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from readback.domain.contract import Contract
+from readback.domain.decision.envelope import Counts, Envelope
+from readback.domain.decision.violation import Violation
+from readback.domain.decision.words import CLASS_OF, MS_US, TIER_OF, Gate, Rung, Stage, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for: the contract of the action, and whether its intent is named. `declared`: a tier that whoever
+    asks says it has; None where he says none.
+    """
+
+    contract: Contract
+    operation: bool
+    declared: Tier | None = None
+
+    @property
+    def tier(self) -> Tier:
+        """By the contract's class alone."""
+        return TIER_OF[self.contract.side_effect]
+
+
+def deadline_us(envelope: Envelope, fallback: Rung | None) -> int:
+    """How long the decision may take: the deadline, and what the ladder gives to the step that was taken."""
+    step = envelope.step(fallback) if fallback is not None else None
+    return (envelope.deadline_ms + (step.max_extra_ms if step else 0)) * MS_US
+
+
+def over_time(envelope: Envelope, elapsed_us: int, fallback: Rung | None = None) -> Iterator[Violation]:
+    """The hard deadline."""
+    limit_us = deadline_us(envelope, fallback)
+    if elapsed_us > limit_us:
+        took, most = -(-elapsed_us // MS_US), limit_us // MS_US
+        said = f"The decision has taken {took} ms, over its deadline of {most} ms."
+        yield Violation(Gate.DEADLINE, "deadlineMs", most, took, True, said)
+
+
+def over_budgets(envelope: Envelope, stages_us: Mapping[Stage, int]) -> Iterator[Violation]:
+    """Stages that took more than their budget: soft, told and not stopped."""
+    for stage, took_us in stages_us.items():
+        budget = envelope.stage_budgets_ms[stage]
+        if took_us > budget * MS_US:
+            took = -(-took_us // MS_US)
+            said = f"The stage {stage.value!r} took {took} ms, over its budget of {budget} ms."
+            yield Violation(Gate.STAGE_BUDGET, f"stageBudgetsMs.{stage.value}", budget, took, False, said)
+
+
+def stale(envelope: Envelope, ages_us: Mapping[str, int], tier: Tier) -> Iterator[Violation]:
+    """Features over their time to live. Stale is let pass only where the envelope says so and the tier is at or below
+    both of its thresholds; an age below zero is no age, and counts as stale.
+    """
+    safe = not envelope.requires_verification(tier) and not envelope.requires_rollback(tier)
+    hard = not (envelope.freshness.allow_stale_if_safe and safe)
+    for feature, age_us in ages_us.items():
+        ttl = envelope.freshness.ttl_ms(feature)
+        if age_us > ttl * MS_US or age_us < 0:
+            age = -(-age_us // MS_US)
+            said = f"The feature {feature!r:.80} is {age} ms old, over its {ttl} ms."
+            yield Violation(Gate.FEATURE_TTL, f"freshness.{feature}", ttl, age, hard, said)
+
+
+def over_limits(envelope: Envelope, counts: Counts) -> Iterator[Violation]:
+    """What the decision used up: hard."""
+    limits = envelope.limits
+    for name, most, used in (
+        ("maxHops", limits.hops, counts.hops),
+        ("maxFanout", limits.fanout, counts.fanout),
+        ("maxToolCalls", limits.tool_calls, counts.tool_calls),
+        ("maxChainDepth", limits.chain_depth, counts.chain_depth),
+    ):
+        if used > most or used < 0:
+            yield Violation(Gate.LIMITS, f"limits.{name}", most, used, True, f"{name}: {used}, over {most}.")
+
+
+def unsafe(envelope: Envelope, asked: Asked) -> Iterator[Violation]:
+    """The safe-action rules: all hard."""
+    rules, contract, tier = envelope.safe_action, asked.contract, asked.tier
+
+    def broken(field: str, limit: str, actual: str, said: str) -> Violation:
+        return Violation(Gate.SAFE_ACTION, f"safeAction.{field}", limit, actual, True, said)
+
+    if rules.allowed_types is not None and contract.name not in rules.allowed_types:
+        allowed = ", ".join(rules.allowed_types) or "none"
+        said = f"The action type {contract.name!r} is none of those allowed: {allowed}."
+        yield broken("allowedActionTypes", allowed, contract.name, said)
+    if tier.above(rules.blast_radius_max):
+        most = rules.blast_radius_max.value
+        said = f"Its blast radius is {tier.value} (class {contract.side_effect.value}), over {most}."
+        yield broken("blastRadiusMax", most, tier.value, said)
+    if asked.declared is not None and asked.declared.above(tier):
+        said = (
+            f"It is declared {asked.declared.value}, which takes a contract of the class "
+            f"{CLASS_OF[asked.declared].value} at least; its own is {contract.side_effect.value}."
+        )
+        yield broken("blastRadiusTier", tier.value, asked.declared.value, said)
+    if rules.require_idempotency and not asked.operation:
+        said = "No operation names the intent, so nothing keeps it from being executed twice."
+        yield broken("requireIdempotency", "operation", "", said)
+    if envelope.requires_rollback(tier) and not (contract.has_rollback or contract.has_compensation):
+        most = rules.require_rollback_above.value
+        said = f"Above {most} an action needs a rollback or a compensation, and its contract has none."
+        yield broken("requireRollbackAbove", most, tier.value, said)
+    elif envelope.requires_rollback(tier) and not contract.execution.reversible:
+        said = "Its contract forbids the reversal that it has (`execute.reversible` is false)."
+        yield broken("requireRollbackAbove", rules.require_rollback_above.value, tier.value, said)

@@ -1,0 +1,87 @@
+"""What an outcome comes to in the words of decision types: pass, fail, inconclusive or na, for each method too.
+
+Only a verified outcome within the time for verification is a pass. It reads the outcome and decides nothing about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain.decision.envelope import Envelope
+from readback.domain.decision.words import MS_US, Ended, Said
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.outcome import JudgedPostcondition, Outcome
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Verdict, Why
+
+LATE = frozenset({Why.TIMEOUT, Why.PROPAGATING, Why.SETTLING})
+"""What another moment might have told: by the end of the time for verification it is a timeout."""
+BUILT_IN = ("read_after_write", "invariant_check")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verification of one action. `timed_out`: it is inconclusive because the time was over."""
+
+    said: Said
+    timed_out: bool
+    methods: dict[str, Json] = field(default_factory=dict)
+    reason: str = ""
+
+
+def judged(envelope: Envelope, outcome: Outcome, verify_us: int) -> Judged:
+    """`verify_us`: how long after the tool's answer the verdict came, or how long was waited for it."""
+    if not outcome.attempted:
+        return Judged(Said.NA, False, reason=outcome.code or outcome.detail or outcome.hold or outcome.state.value)
+    limit_us = envelope.verification.timeout_ms * MS_US
+    late = bool(limit_us) and verify_us > limit_us
+    methods: dict[str, Json] = {name: _method(name, outcome, late=late) for name in envelope.verification.methods}
+    if outcome.standing and not late:
+        return Judged(Said.PASS, False, methods)
+    if outcome.standing:
+        return Judged(Said.INCONCLUSIVE, True, methods, f"verified after {verify_us // MS_US} ms, too late")
+    if outcome.verdict is Verdict.REFUTED and not outcome.contested:
+        return Judged(Said.FAIL, False, methods, _found(outcome))
+    timed_out = outcome.why in LATE or (not outcome.settled and outcome.why is Why.NONE)
+    return Judged(Said.INCONCLUSIVE, timed_out, methods, outcome.why.value or outcome.state.value)
+
+
+def ended(said: Said, outcome: Outcome | None) -> Ended:
+    """The episode's code. What is not known is `partial`, which is the nearest word there is; the reason says so."""
+    if outcome is None or said is Said.NA:
+        return Ended.ABSTAIN
+    if said is Said.PASS:
+        return Ended.SUCCESS
+    partial = outcome.discrepancy is Discrepancy.PARTIAL_APPLICATION
+    return Ended.PARTIAL if said is Said.INCONCLUSIVE or partial else Ended.FAIL
+
+
+def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
+    own = [each for each in outcome.postconditions if (each.name == f"verifier.{name}")]
+    if name in BUILT_IN:
+        own = [each for each in outcome.postconditions if not each.name.startswith("verifier.")]
+    said: dict[str, Json] = {"result": _together(own, late=late).value}
+    answered = _answer(name, outcome)
+    if answered is not None:
+        said |= {"said": answered.get("outcome"), "detail": answered.get("detail")}
+    return said
+
+
+def _together(own: list[JudgedPostcondition], *, late: bool) -> Said:
+    if not own or late or any(each.truth is Truth.UNDETERMINED for each in own):
+        return Said.FAIL if any(each.truth is Truth.VIOLATED for each in own) and not late else Said.INCONCLUSIVE
+    return Said.PASS if all(each.truth is Truth.HOLDS for each in own) else Said.FAIL
+
+
+def _answer(name: str, outcome: Outcome) -> dict[str, Json] | None:
+    seen = outcome.authoritative
+    answers = seen.get("$verifiers") if isinstance(seen, dict) else None
+    answer = answers.get(name) if isinstance(answers, dict) else None
+    return answer if isinstance(answer, dict) else None
+
+
+def _found(outcome: Outcome) -> str:
+    broken = [each.name for each in outcome.postconditions if each.truth is Truth.VIOLATED]
+    said = outcome.discrepancy.value if outcome.discrepancy is not None else "refuted"
+    return f"{said}: {', '.join(broken)}" if broken else said

@@ -1,0 +1,187 @@
+"""The episode of a decision: what its format asks for, filled with what was observed and with nothing else.
+
+Called when a decision is concluded; the seal is `domain.decision.seals`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from readback.canon import Json
+from readback.domain.contract import Contract
+from readback.domain.decision.envelope import Counts, Envelope, Snapshot
+from readback.domain.decision.moments import written_moment
+from readback.domain.decision.violation import Violation
+from readback.domain.decision.words import FALLBACKS, MS_US, TIER_OF, Ended, Gate, Said, Stage
+from readback.domain.outcome import Outcome
+from readback.lifecycle.deciding.judge import Judged
+from readback.lifecycle.deciding.ladder import Degraded
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who decides: an agent, a human or a system."""
+
+    type: str
+    id: str
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """How it was planned: by whom (llm, rules, hybrid), what, and where the plan is."""
+
+    planner: str
+    summary: str
+    ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that is known of a decision when it is concluded. `ended`: its code, with the reason."""
+
+    episode_id: str
+    envelope: Envelope
+    actor: Actor
+    started_us: int
+    ended_us: int
+    snapshot: Snapshot
+    captured_us: int
+    oldest_us: int
+    planned: Planned
+    counts: Counts
+    stages_us: Mapping[Stage, int]
+    ended: Ended
+    reason: str
+    degraded: Degraded
+    broken: Sequence[Violation] = ()
+    action: Mapping[str, Json] | None = None
+    contract: Contract | None = None
+    judged: Judged | None = None
+    outcome: Outcome | None = None
+    samples_ms: Sequence[int] = ()
+    """What earlier decisions of this type took, in this process, this one among them."""
+
+
+def episode_of(facts: Facts) -> dict[str, Json]:
+    """The episode without its seal, valid against its format."""
+    envelope, episode = facts.envelope, dict[str, Json]()
+    reference: dict[str, Json] = {"decisionType": envelope.decision_type, "version": envelope.version}
+    policy: dict[str, Json] = {}
+    if envelope.policy_version:
+        policy["policyPackVersion"] = envelope.policy_version
+    if envelope.policy_hash:
+        policy["policyPackHash"] = reference["policyPackHash"] = envelope.policy_hash
+    episode |= {
+        "episodeId": facts.episode_id,
+        "decisionType": envelope.decision_type,
+        "startedAt": written_moment(facts.started_us),
+        "endedAt": written_moment(facts.ended_us),
+        "decisionWindowMs": envelope.deadline_ms,
+        "actor": _without_empty({"type": facts.actor.type, "id": facts.actor.id, "version": facts.actor.version}),
+        "dteRef": reference,
+        "context": _context(facts),
+        "plan": _without_empty(
+            {"planner": facts.planned.planner, "planRef": facts.planned.ref}, summary=facts.planned.summary
+        ),
+        "actions": [dict(facts.action)] if facts.action is not None else [],
+        "verification": _verification(facts),
+        "outcome": {"code": facts.ended.value, "reason": facts.reason, "effects": _effects(facts)},
+        "telemetry": _telemetry(facts),
+        "degrade": facts.degraded.as_json(envelope),
+    }
+    if policy:
+        episode["policy"] = policy
+    return episode
+
+
+def action_of(outcome: Outcome, contract: Contract, target: tuple[str, str]) -> dict[str, Json]:
+    """The action that was attempted, in its format."""
+    kinds = (("compensate", contract.has_compensation), ("restore", contract.has_rollback), ("none", True))
+    return {
+        "actionId": outcome.id,
+        "actionType": contract.name,
+        "blastRadiusTier": TIER_OF[contract.side_effect].value,
+        "targetRefs": [{"type": target[0], "id": target[1]}],
+        "authorization": {"mode": "hitl" if outcome.approved_by else "auto", "policyRef": contract.hash},
+        "idempotencyKey": outcome.operation,
+        "rollbackPlan": {"type": next(name for name, there in kinds if there)},
+        "execution": {"timeoutMs": contract.execution.timeout_us // MS_US},
+    }
+
+
+def _effects(facts: Facts) -> dict[str, Json]:
+    """Where the effect is on record; nothing where there was none."""
+    found = facts.outcome
+    return {"actionId": found.id, "ledgerEntry": found.ledger_entry} if found is not None and found.attempted else {}
+
+
+def _context(facts: Facts) -> dict[str, Json]:
+    breaches = sum(each.gate is Gate.FEATURE_TTL for each in facts.broken)
+    return {
+        "snapshotId": facts.snapshot.id,
+        "capturedAt": written_moment(facts.captured_us),
+        "ttlMs": facts.envelope.freshness.default_ttl_ms,
+        "maxFeatureAgeMs": max(facts.oldest_us, 0) // MS_US,
+        "ttlBreachesCount": breaches,
+        "evidenceRefs": list(facts.snapshot.evidence),
+    }
+
+
+def _verification(facts: Facts) -> dict[str, Json]:
+    judged, outcome, envelope = facts.judged, facts.outcome, facts.envelope
+    tier = TIER_OF[facts.contract.side_effect] if facts.contract is not None else None
+    methods = envelope.verification.methods
+    details: dict[str, Json] = {
+        "envelopeSha256": envelope.sha256,
+        "violations": [each.as_json() for each in facts.broken],
+        "samples": len(facts.samples_ms),
+    }
+    if judged is not None:
+        details |= {"methods": judged.methods, "timedOut": judged.timed_out, "reason": judged.reason}
+    if outcome is not None:
+        details["outcome"] = {
+            "actionId": outcome.id,
+            "state": outcome.state.value,
+            "verdict": outcome.verdict.value,
+            "why": outcome.why.value,
+            "contractHash": facts.contract.hash if facts.contract is not None else "",
+            "ledgerEntry": outcome.ledger_entry,
+            "replayed": outcome.replayed,
+        }
+    said: dict[str, Json] = {
+        "required": tier is not None and envelope.requires_verification(tier),
+        "result": (judged.said if judged is not None else Said.NA).value,
+        "details": details,
+    }
+    if methods:
+        said["method"] = "+".join(methods)
+    return said
+
+
+def _telemetry(facts: Facts) -> dict[str, Json]:
+    """Percentiles by nearest rank over the samples, and the spread between the median and the 99th of a hundred."""
+    took = max(facts.ended_us - facts.started_us, 0) // MS_US
+    samples = sorted(facts.samples_ms) or [took]
+    p50, p95, p99 = (_rank(samples, share) for share in (50, 95, 99))
+    step = facts.degraded.word if facts.degraded.rung is not None else ""
+    return {
+        "endToEndMs": took,
+        "stageMs": {stage.value: facts.stages_us.get(stage, 0) // MS_US for stage in Stage},
+        "p95Ms": p95,
+        "p99Ms": p99,
+        "jitterMs": p99 - p50,
+        "fallbackUsed": facts.degraded.rung in FALLBACKS,
+        "fallbackStep": step,
+        "hopCount": max(facts.counts.hops, 0),
+        "fanout": max(facts.counts.fanout, 0),
+    }
+
+
+def _rank(samples: list[int], share: int) -> int:
+    return samples[max(-(-len(samples) * share // 100) - 1, 0)]
+
+
+def _without_empty(parts: dict[str, str], **kept: str) -> dict[str, Json]:
+    return {**{key: value for key, value in parts.items() if value}, **kept}

@@ -1,0 +1,144 @@
+"""The ledger as one Merkle tree: grown in one reading, its head signed, one entry of it proved, the whole exported.
+
+Called by the commands that hand evidence to others. Everything that is signed or handed out is recomputed from the
+stored bytes first, and every proof is checked before it leaves. It changes nothing in the store, and holds no more than
+one proof, or one tile of each level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from readback.domain.errors import StoreCorruptError
+from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
+from readback.ledger.fault import LogProofError
+from readback.ledger.leaf import leaf_hash
+from readback.ledger.note import VerifierKey
+from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
+from readback.ledger.tiles import CHECKPOINT, TileReader, TileWriter
+from readback.ledger.tlog_proof import EntryProof
+from readback.ledger.tree import GrowingTree, Node, Read, path_nodes
+from readback.lifecycle.audit.ledger import nobody
+from readback.lifecycle.sealing.authority import Authority as Authority
+from readback.ports.export import Tiles
+from readback.ports.signer import LogSigner
+from readback.ports.store import LedgerStore, StoredEvent
+
+Progress = Callable[[int], None]
+
+
+def key_of(signer: LogSigner) -> VerifierKey:
+    """The verifier key of a log's own key."""
+    return VerifierKey(signer.name, signer.raw_key)
+
+
+def entries(store: LedgerStore, size: int | None = None) -> Iterator[bytes]:
+    """The entries in order, each recomputed. `size`: only the first so many.
+
+    Raises StoreCorruptError at the first that is missing, or has other bytes than its leaf hash says: nothing that is
+    wrong may be signed, proved or exported as if it were sound.
+    """
+    if size == 0:
+        return
+    for expected, stored in enumerate(store.scan(), 1):
+        if stored.seq != expected:
+            raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {stored.seq} stands there.")
+        if leaf_hash(stored.envelope) != stored.leaf:
+            raise StoreCorruptError(f"Entry {stored.seq} has other bytes than its leaf hash says.")
+        yield stored.envelope
+        if expected == size:
+            return
+
+
+def grow(
+    store: LedgerStore, size: int | None = None, keep: Collection[Node] = (), progress: Progress = nobody
+) -> GrowingTree:
+    """The tree over the entries, or over the first `size`. Raises StoreCorruptError; LogProofError for too few."""
+    tree = GrowingTree(keep)
+    for entry in entries(store, size):
+        tree.append(leaf_hash(entry))
+        progress(tree.size)
+    if size is not None and tree.size < size:
+        raise LogProofError(f"The ledger has {tree.size} entries, and {size} were covered: its end was cut off.")
+    return tree
+
+
+def head(
+    store: LedgerStore, signer: LogSigner, before: Iterable[Checkpoint] = (), progress: Progress = nobody
+) -> SignedCheckpoint:
+    """A signed checkpoint of the ledger as it is. `before`: heads that were seen earlier, and that it must go on from.
+
+    Raises StoreCorruptError, and LogProofError where the ledger does not go on from one of them: nothing is signed.
+    """
+    earlier = [each for each in before if each.size]
+    keep = frozenset(node for each in earlier for node in path_nodes(each.size - 1))
+    tree = grow(store, None, keep, progress)
+    for each in earlier:
+        _goes_on(each, tree, signer.name)
+    checkpoint = Checkpoint(signer.name, tree.size, tree.root())
+    return sign_checkpoint(checkpoint, key_of(signer), signer.sign)
+
+
+def _goes_on(earlier: Checkpoint, tree: GrowingTree, origin: str) -> None:
+    if earlier.origin != origin:
+        raise LogProofError(f"The earlier checkpoint is of the log {earlier.origin!r}, and not of {origin!r}.")
+    if earlier.size > tree.size:
+        said = f"The ledger has {tree.size} entries, and a checkpoint covers {earlier.size}: its end was cut off."
+        raise LogProofError(said)
+    proof = consistency_proof(earlier.size, tree.size, tree.read)
+    check_consistency(earlier.size, tree.size, earlier.root, tree.root(), proof)
+
+
+def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: Authority) -> EntryProof:
+    """That the entry is in the log of this checkpoint. Raises LogProofError where it is not."""
+    found = signed.checkpoint
+    index = entry.seq - 1
+    if index >= found.size:
+        raise LogProofError(f"The checkpoint covers {found.size} entries, and this is entry {entry.seq}.")
+    path = inclusion_proof(index, found.size, read)
+    proof = EntryProof(index, tuple(path), signed.to_bytes(), entry.envelope)
+    proof.check(authority.keys, authority.check)
+    return proof
+
+
+def prove_by_reading(
+    store: LedgerStore, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint, progress: Progress = nobody
+) -> EntryProof:
+    """The proof against a checkpoint that was kept, by reading the log from its beginning up to it."""
+    tree = grow(store, signed.checkpoint.size, path_nodes(entry.seq - 1), progress)
+    return prove(entry, signed, tree.read, authority)
+
+
+def prove_now(
+    store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = nobody
+) -> EntryProof:
+    """The proof against a checkpoint that is signed for it, by reading the whole log once."""
+    tree = grow(store, None, path_nodes(entry.seq - 1), progress)
+    checkpoint = Checkpoint(signer.name, tree.size, tree.root())
+    return prove(entry, sign_checkpoint(checkpoint, authority.key, signer.sign), tree.read, authority)
+
+
+def prove_from_tiles(
+    fetch: Callable[[str], bytes], entry: StoredEvent, authority: Authority, signed: SignedCheckpoint
+) -> EntryProof:
+    """The proof out of an exported log: a few files are read, however many entries there are."""
+    reader = TileReader(signed.checkpoint.size, fetch)
+    return prove(entry, signed, reader.read, authority)
+
+
+def export(store: LedgerStore, signer: LogSigner, tiles: Tiles, progress: Progress = nobody) -> SignedCheckpoint:
+    """The whole log as files; the checkpoint is the last of them, so that what was broken off is seen to be.
+
+    Raises StoreError where something cannot be written, StoreCorruptError for what may not be exported as sound.
+    """
+    writer = TileWriter()
+    for entry in entries(store):
+        for path, data in writer.add(entry):
+            tiles.write(path, data)
+        progress(writer.tree.size)
+    for path, data in writer.finish():
+        tiles.write(path, data)
+    checkpoint = Checkpoint(signer.name, writer.tree.size, writer.tree.root())
+    signed = sign_checkpoint(checkpoint, key_of(signer), signer.sign)
+    tiles.write(CHECKPOINT, signed.to_bytes())
+    return signed

@@ -1,0 +1,270 @@
+"""Countersign: records what approvers decide about an action that waits for them. It executes nothing.
+
+Called by the clients and by `readback approve` and `deny`. It needs no contract: what was asked for stands in the
+ledger. A token that does not count is refused with its code, and leaves no trace; one that counts is checked again by
+whoever executes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from readback.canon import Json, sha256_hex
+from readback.domain.action import Action
+from readback.domain.approval.binding import (
+    ApprovalCode,
+    ApprovalToken,
+    Bound,
+    Decision,
+    check_token,
+    key_id,
+    token_of,
+)
+from readback.domain.approval.record import Asked
+from readback.domain.errors import ApprovalError, NotFoundError
+from readback.domain.events import Event, EventKind, seal
+from readback.domain.finding import Finding
+from readback.domain.recovery.table import RecoveryAction, RecoveryTable
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.lifecycle.approve import Approvals, bound_of, load, load_kept, new_request, request_data, waits
+from readback.lifecycle.projection import projection_of, settled_key
+from readback.lifecycle.resume import marks
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Commit,
+    Committed,
+    Folded,
+    Lease,
+    Leased,
+    LoadAction,
+    Step,
+    Wait,
+)
+from readback.lifecycle.validate import unexecuted
+from readback.ports.signer import Signer
+from readback.ports.store import Append, Appended, Evidence, SealedEvent
+
+MEDIA: Final = "application/json"
+LEASE_US: Final = 15_000_000
+LOOK_AGAIN_US: Final = 250_000
+TRIES_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What an approver is asked, as it stands in the ledger. `bytes` are exactly what a token's `payload` hashes."""
+
+    bound: Bound
+    bytes: bytes
+    payload: str
+    read_us: int
+    """When it was read from the ledger, by this machine's clock."""
+    signed_by: tuple[str, ...]
+    policy_now: str
+    """The policy of this process; another than `bound.policy` means that it is asked for anew before it counts."""
+
+    @property
+    def current(self) -> bool:
+        """Whether it was asked for under the list of approvers of this process."""
+        return self.bound.policy == self.policy_now
+
+    def signed(self, signer: Signer, approver: str, decision: Decision) -> ApprovalToken:
+        """The token of this approver, signed. `signed_at_us` is when it was read from the ledger."""
+        return signed_token(self.bound, signer, approver, decision, self.read_us)
+
+
+def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Step, Answer, ApprovalRequest]:
+    """The request that an action waits for. Raises ApprovalError where it waits for none, or it was changed."""
+    action = yield from _find(action_id, tenant)
+    asked = _open(action)
+    bound = yield from _bound(action, asked)
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    signed = tuple(one.approver for one in asked.signed)
+    return ApprovalRequest(bound, bound.bytes(), asked.payload, begun.now_us, signed, approvals.policy.version)
+
+
+def signed_token(bound: Bound, signer: Signer, approver: str, decision: Decision, at_us: int) -> ApprovalToken:
+    """A token over exactly these bytes, signed."""
+    token = ApprovalToken(
+        approver,
+        key_id(signer.public_key),
+        bound.approval,
+        bound.payload(),
+        decision,
+        at_us,
+        bound.expires_us,
+        bound.nonce,
+    )
+    return replace(token, signature=signer.sign(token.statement()))
+
+
+def record(
+    action_id: str, tenant: str, given: bytes | str | Mapping[str, object] | ApprovalToken, approvals: Approvals,
+    decision: Decision,
+) -> Generator[Step, Answer, None]:  # fmt: skip
+    """Takes a token up. Raises ApprovalError for one that does not count; then nothing was recorded."""
+    token = given if isinstance(given, ApprovalToken) else token_of(given)
+    for _ in range(TRIES_MAX):
+        action = yield from _find(action_id, tenant)
+        asked = _open(action)
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        bound = yield from _bound(action, asked)
+        _check(action, asked, bound, token, decision, approvals, begun.now_us)
+        kept = yield from load_kept(action)
+        leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
+        assert isinstance(leased, Leased)
+        if leased.fence is not None and leased.version == action.version:
+            append = _decided(action, asked, token, kept, leased.now_us, leased.fence)
+            committed = yield Commit(append)
+            assert isinstance(committed, Committed)
+            if isinstance(committed.result, Appended):
+                return
+        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # somebody else moved it, or works on it now
+    raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
+
+
+def renew(action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable) -> Generator[Step, Answer, None]:
+    """Asks anew where it was asked for under another list of approvers than this process has; else does nothing.
+
+    What was signed under the old one no longer counts. Raises ApprovalError where nothing waits.
+    """
+    action = yield from _find(action_id, tenant)
+    asked = _open(action)
+    first = yield Begin(fresh=True)
+    second = yield Begin(fresh=True)
+    assert isinstance(first, Begun)
+    assert isinstance(second, Begun)
+    row = table.decide(Finding.POLICY_VERSION_MISMATCH, unexecuted(SideEffect(action.side_effect)))
+    stale = asked.policy != approvals.policy.version and second.now_us < asked.expires_us
+    if not stale or row.action is not RecoveryAction.REVALIDATE_APPROVAL:
+        return
+    yield from _bound(action, asked)
+    leased = yield Lease(action.id, second.now_us + LEASE_US, action.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != action.version:
+        raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
+    drawn = (first.action_id, second.action_id)
+    fresh = new_request(approvals.policy, drawn, leased.now_us, people=asked.people, span_us=asked.span_us)
+    bound = bound_of(action, fresh, (yield from load_kept(action)))
+    body = bound.bytes()
+    data = request_data(fresh, sha256_hex(body), asked, row, table.version)
+    event = Event(EventKind.APPROVAL_REQUESTED, leased.now_us, (), data, {"approval": sha256_hex(body)})
+    yield Commit(_append(action, event, body, leased.fence))
+
+
+def _check(
+    action: Action,
+    asked: Asked,
+    bound: Bound,
+    token: ApprovalToken,
+    decision: Decision,
+    approvals: Approvals,
+    now_us: int,
+) -> None:
+    code = check_token(bound, approvals.policy, token, now_us, approvals.verify)
+    if code is None and token.decision is not decision:
+        raise ApprovalError(
+            f"The token says {token.decision.value}, and {decision.value} was asked for.",
+            code=ApprovalCode.MISMATCH.value,
+        )
+    if code is None and any(token.approver == one.approver or token.key_id == one.key_id for one in asked.signed):
+        code = ApprovalCode.REPLAYED
+    if code is not None:
+        raise ApprovalError(
+            f"This {decision.value} of action {action.id} does not count: {WHY[code]}",
+            code=code.value,
+            details={"action": action.id, "approver": token.approver[:80], "approval": asked.id},
+        )
+
+
+WHY: Final = {
+    ApprovalCode.WAITING: "more people have to approve.",
+    ApprovalCode.FORGED: "it does not bear the approver's signature.",
+    ApprovalCode.EXPIRED: "its time has passed.",
+    ApprovalCode.REPLAYED: "it was made for another request, or is counted already.",
+    ApprovalCode.MISMATCH: "it was signed over other bytes than those that are bound.",
+    ApprovalCode.POLICY_CHANGED: "it was asked for under another list of approvers than the one here.",
+    ApprovalCode.UNKNOWN_APPROVER: "nobody of that name, with this key, may approve it by the settings here.",
+    ApprovalCode.SELF: "the approver is the principal who asked.",
+    ApprovalCode.DENIED: "it was denied.",
+}
+
+
+def _find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+    folded = yield LoadAction(action_id)
+    assert isinstance(folded, Folded)
+    if folded.action is None or folded.action.tenant != tenant:
+        raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
+    return folded.action
+
+
+def _open(action: Action) -> Asked:
+    if waits(action) and action.approval is not None:
+        return action.approval
+    if action.approval is None:
+        raise ApprovalError(f"Action {action.id} needs no approval.", code="approval.not-asked")
+    raise ApprovalError(
+        f"Action {action.id} waits for no approval any more: it is {action.state.value}.",
+        code=ApprovalCode.REPLAYED.value,
+    )
+
+
+def _bound(action: Action, asked: Asked) -> Generator[Step, Answer, Bound]:
+    """The bytes made anew, which have to be those that were kept."""
+    bound = bound_of(action, asked, (yield from load_kept(action)))
+    kept = yield from load(action.tenant, asked.payload)
+    if bound.bytes() != kept or sha256_hex(kept) != asked.payload:
+        raise ApprovalError(
+            f"What the ledger holds of action {action.id} is not what its approval was asked for.",
+            code=ApprovalCode.MISMATCH.value,
+            remedy="Run `readback ledger verify`: somebody changed the ledger.",
+        )
+    return bound
+
+
+def _decided(
+    action: Action, asked: Asked, token: ApprovalToken, kept: Mapping[str, Json], now_us: int, fence: int
+) -> Append:
+    denied = token.decision is Decision.DENY
+    body = token.body()
+    data: dict[str, Json] = {
+        "approval": asked.id,
+        "approver": token.approver,
+        "key": token.key_id,
+        "payload": token.payload,
+        "signed": token.signed_at_us,
+        "expires": token.expires_us,
+    }
+    if denied:
+        data |= {"code": ApprovalCode.DENIED.value, "detail": f"{token.approver} denied it."}
+    else:
+        complete = len(asked.signed) + 1 >= asked.people
+        # What was redacted is known to nobody here, and what is attempted outside is attempted by nobody here: whoever
+        # runs the same operation again goes on with it.
+        blind = any(marks(dict(kept), "")) or bool(action.context.get("outside"))
+        data["due"] = now_us if complete and not blind else asked.expires_us
+    kind, path = (EventKind.DENIED, (State.FAILED,)) if denied else (EventKind.APPROVED, ())
+    return _append(action, Event(kind, now_us, path, data, {"token": sha256_hex(body)}), body, fence)
+
+
+def _append(action: Action, event: Event, body: bytes, fence: int) -> Append:
+    expected = action.version
+    envelope, leaf = seal(event, action.id, action.tenant, expected + 1, action.head)
+    action.apply(event, leaf.hex())
+    return Append(
+        action.id,
+        action.tenant,
+        expected,
+        fence,
+        (SealedEvent(event.kind.value, event.at_us, envelope, leaf),),
+        projection_of(action),
+        (Evidence(sha256_hex(body), MEDIA, body),),
+        settle=settled_key(action),
+    )

@@ -1,0 +1,190 @@
+"""What a person decides by, put together from the ledger: no system of record is asked, and no contract's code.
+
+Called by the clients and by `readback review`. It reads through the store port, as audit does, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from readback.canon import Json, parse_json
+from readback.domain.action import Action
+from readback.domain.change import differences
+from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
+from readback.domain.erasure import ERASED
+from readback.domain.errors import NotFoundError
+from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.idempotency import key_text
+from readback.domain.packet import ReviewPacket, packet_of
+from readback.domain.predicate import Truth
+from readback.domain.recovery.table import RecoveryTable
+from readback.domain.review import choices
+from readback.lifecycle.people.review import needs_signature, standing_of
+from readback.lifecycle.resume import PlanOf, fold
+from readback.ports.store import LedgerStore
+
+WITHHELD: Final = {"$withheld": True}
+_DECIDED: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})
+
+
+def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable, plans: PlanOf) -> ReviewPacket:
+    """The packet of an action. Raises NotFoundError for another tenant's, OversizeError for one beyond all bounds."""
+    stored = store.events(action_id)
+    action = fold(stored)
+    if action is None or action.tenant != tenant:
+        raise NotFoundError(f"There is no action {action_id!r} in this tenant.")
+    opened = [open_envelope(each.envelope) for each in stored]
+    contract = _object(_evidence(store, action, action.contract_ref))
+    request = _object(_evidence(store, action, action.request_ref))
+    judged = _object(_evidence(store, action, action.judgement.ref))
+    plan = plans(action.contract)
+    loaded = None if plan is None else plan.contract.hash == action.contract_hash
+    found = choices(standing_of(action, contract, request, loaded=loaded))
+    ensure = judged.get("ensure")
+    differences = [p for p in ensure if _differs(p)] if isinstance(ensure, list) else []
+    sections: dict[str, Json] = {
+        "intended": _shown(action, action.request_ref, request.get("intended", request.get("requested"))),
+        "requested": _shown(action, action.request_ref, request.get("requested")),
+        "observed": _observed(store, action),
+        "before": _state(action, action.before, action.before_ref, _evidence(store, action, action.before_ref)),
+        "authoritative": _state(
+            action, action.reading, action.reading_ref, _evidence(store, action, action.reading_ref)
+        ),
+        "differences": [*differences],
+        "postconditions": ensure,
+        "identity": judged.get("identity"),
+        **_drift(store, action),
+        "readings": [_reading(one) for one in opened if one.event.kind is EventKind.READ],
+        "history": [history(one) for one in opened],
+        "decided": [{"at_us": o.event.at_us, **o.event.data} for o in opened if o.event.kind in _DECIDED],
+    }
+    head = {**_head(action), "decision": _decision(action, table), **_around(store, action)}
+    return packet_of(head, sections, found, version=action.version, reason=action.review)
+
+
+def _drift(store: LedgerStore, action: Action) -> dict[str, Json]:
+    """How it was when it held last, and what is another since; nothing where it was not watched or has not drifted."""
+    watched = action.watch
+    if watched is None or not watched.drifted:
+        return {}
+    held = _state(action, watched.held, watched.held_ref, _evidence(store, action, watched.held_ref))
+    now = _evidence(store, action, action.reading_ref)
+    known = now is not None and held is not None
+    changed: list[Json] = [*differences(held, now)] if known else []
+    return {"drift": {**watched.as_json(), "held": held, "changed": changed}}
+
+
+def _head(a: Action) -> dict[str, Json]:
+    j = a.judgement
+    return {
+        "id": a.id,
+        "tenant": a.tenant,
+        "principal": a.principal,
+        "contract": a.contract,
+        "contract_version": a.contract_version,
+        "kind": a.kind,
+        "side_effect": a.side_effect,
+        "target": a.target,
+        "operation": a.operation,
+        "stamp": a.stamp,
+        "key": key_text(a.key_hash),
+        "state": a.state.value,
+        "verdict": j.verdict,
+        "why": j.why,
+        "discrepancy": _discrepancy(j.discrepancy),
+        "attribution": j.attribution,
+        "effect_shown": j.effect_shown,
+        "parts_done": list(j.done),
+        "parts_open": list(j.undone),
+        "detail": j.detail,
+        "code": a.code,
+        "hold": a.hold,
+        "attempts": a.attempts,
+        "contested": a.contested,
+        "resolution": a.resolution,
+        "compensation": a.compensation_id,
+        "break_glass": a.break_glass,
+        "needs_signature": needs_signature(a),
+        "created_us": a.created_us,
+        "updated_us": a.updated_us,
+        "due_us": a.due_us,
+        "erased_us": a.erased_us,
+        "ledger_entry": a.head,
+    }
+
+
+def _around(store: LedgerStore, action: Action) -> dict[str, Json]:
+    """What it has frozen, and the incidents that it opened."""
+    incidents = store.incidents(action.tenant, open_only=False) if action.incidents else []
+    mine: list[Json] = [
+        {"id": i.id, "cause": i.cause, "severity": i.severity, "seen": i.seen, "open": not i.closed_us}
+        for i in incidents
+        if i.action_id == action.id
+    ]
+    return {"freezes": list(action.frozen), "incidents": mine}
+
+
+def _decision(action: Action, table: RecoveryTable) -> Json:
+    """The row that decided, with its reason where this process has the table that it stands in."""
+    j = action.judgement
+    row = table.row(j.row) if j.row and j.table == table.version else None
+    return {
+        "row": j.row,
+        "finding": j.finding,
+        "action": j.recovery,
+        "condition": row.label if row is not None else "",
+        "rationale": row.rationale if row is not None else "",
+        "table": j.table,
+    }
+
+
+def _discrepancy(name: str) -> Json:
+    if not name:
+        return None
+    row = DISCREPANCIES[Discrepancy(name)]
+    return {"class": name, "definition": row.definition, "typical_recovery": row.typical_recovery}
+
+
+def _observed(store: LedgerStore, action: Action) -> Json:
+    if action.observation is None:
+        return None
+    body = _shown(action, action.observation_ref, _evidence(store, action, action.observation_ref))
+    return {**action.observation, "body": body}
+
+
+def _state(action: Action, taken: dict[str, Json] | None, digest: str, value: Json) -> Json:
+    """What a reading brought; a mark where its content is somebody else's and was not kept, or was erased."""
+    return dict(WITHHELD) if taken is not None and taken.get("withheld") else _shown(action, digest, value)
+
+
+def _shown(action: Action, digest: str, value: Json) -> Json:
+    return dict(ERASED) if digest and digest in action.erased else value
+
+
+def _reading(one: Opened) -> dict[str, Json]:
+    return {"at_us": one.event.at_us, "digest": one.event.refs.get("reading", ""), **one.event.data}
+
+
+def history(one: Opened) -> dict[str, Json]:
+    """One entry in a line."""
+    event = one.event
+    return {
+        "version": one.version,
+        "at_us": event.at_us,
+        "kind": event.kind.value,
+        "path": [state.value for state in event.path],
+        "row": event.data.get("row", ""),
+    }
+
+
+def _differs(judged: Json) -> bool:
+    return isinstance(judged, dict) and judged.get("truth") != Truth.HOLDS.value
+
+
+def _evidence(store: LedgerStore, action: Action, digest: str) -> Json:
+    found = store.evidence(action.tenant, digest) if digest and digest not in action.erased else None
+    return None if found is None else parse_json(found.body)
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,288 @@
+"""Review: a person's decision about an action becomes an entry, and what follows from it is done like anything else.
+
+Called by attend's callers (the clients and the command line). The decision is durable before it has any effect; from
+then on whoever goes on with due actions goes on with this one, so that a crash in between loses nothing. No decision
+makes an action verified: only a reading does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from readback.canon import Json, parse_json
+from readback.domain.action import Action
+from readback.domain.approval.binding import is_principal
+from readback.domain.claim import Word
+from readback.domain.errors import NotFoundError, ReviewError
+from readback.domain.events import EventKind
+from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
+from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, path_of
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.lifecycle import attend
+from readback.lifecycle.claims import entries as claim
+from readback.lifecycle.engine import Engine
+from readback.lifecycle.entries import Entries
+from readback.lifecycle.relay import Relay
+from readback.lifecycle.resume import PlanOf, marks
+from readback.lifecycle.saga_run import left_behind
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Commit,
+    Committed,
+    KeyFound,
+    Lease,
+    Leased,
+    Load,
+    Loaded,
+    LoadKey,
+    Step,
+    Stir,
+    Wait,
+)
+from readback.ports.store import Appended, KeyRecord, KeyTaken
+
+LEASE_US: Final = 5_000_000
+LOOK_AGAIN_US: Final = 500_000
+LOOKS_MAX: Final = 240
+"""An action that somebody works on all the time is not decided over his head: two minutes, then it is said."""
+
+Steps = Generator[Step, Answer, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a person decided. `expect_version`: the version of the action that he looked at. `signed_by`: whose key
+    signed it, where it was checked; "" where nobody signed.
+    """
+
+    action_id: str
+    decision: Decision
+    expect_version: int
+    who: str
+    reason: str
+    signed_by: str = ""
+
+
+def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
+    """Records the decision, and goes on with the action as far as it goes without waiting.
+
+    Raises ReviewError, and then nothing was changed: review.stale where the action is at another version by now,
+    review.resolved where there is nothing (more) to decide, review.not-offered where this decision cannot be taken,
+    review.signature where it has to be signed and is not, review.self where its own principal decides,
+    review.key-taken where another action has the key by now.
+    """
+    action = yield from _of_version(order, tenant)
+    yield from _check(action, order, plans)
+    lease = yield from leased(action.id, order.expect_version)
+    reserve, replaces = None, ""
+    if order.decision is Decision.REOPEN:
+        reserve, replaces = yield from _reserved(action, lease.now_us)
+    said = claim.of_attestation(action, order.decision)
+    entries = Entries(action, action.version)
+    entries.add(EventKind.RESOLVED, lease.now_us, path_of(order.decision, action.state), _data(action, order, lease))
+    yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed_by))
+    assert lease.fence is not None
+    committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
+    assert isinstance(committed, Committed)
+    match committed.result:
+        case Appended():
+            pass
+        case KeyTaken(record):
+            raise _key_taken(record.action_id)
+        case _:
+            raise stale(order, action.version)
+    if order.decision in ACTS and plans(action.contract) is not None:
+        # Durable and due: a crash from here on leaves it to whoever resumes it.
+        yield from Relay(attend.go_on(engine, order.action_id, tenant, plans), may_wait=False)
+    if action.context.get("saga"):
+        yield Stir(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
+
+
+def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
+    """Ends what one action had frozen. `order.decision` and `expect_version` are not asked."""
+    while True:
+        action = yield from attend.find(action_id, tenant)
+        if subject not in action.frozen:
+            raise NotFoundError(f"Action {action_id} does not freeze {subject!r} (any more).")
+        check_person(replace(order, action_id=action_id), action.principal, critical=needs_signature(action))
+        lease = yield from leased(action.id, 0)
+        if lease.version != action.version:
+            continue
+        entries = Entries(action, action.version)
+        data: dict[str, Json] = {"lift": [subject], "who": order.who, "reason": order.reason}
+        entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by})
+        assert lease.fence is not None
+        committed = yield Commit(entries.append(lease.fence))
+        assert isinstance(committed, Committed)
+        if isinstance(committed.result, Appended):
+            return
+
+
+# --- may it be decided? ---
+
+
+def _of_version(order: Order, tenant: str) -> Generator[Step, Answer, Action]:
+    action = yield from attend.find(order.action_id, tenant)
+    # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
+    again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
+    if not action.review and not again:
+        raise undecided(order)
+    if action.version != order.expect_version:
+        raise stale(order, action.version)
+    return action
+
+
+def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
+    check_person(order, action.principal, critical=needs_signature(action))
+    plan = plans(action.contract)
+    loaded = None if plan is None else plan.contract.hash == action.contract_hash
+    contract = yield from _load(action.tenant, action.contract_ref)
+    request = yield from _load(action.tenant, action.request_ref)
+    refuse(order, standing_of(action, contract, request, loaded=loaded))
+    if order.decision is Decision.REOPEN and (yield from left_behind(action)):
+        raise ReviewError(
+            f"reopen is not possible for action {action.id}: its saga has turned back, or has ended, without it.",
+            code="review.not-offered",
+            details={"action": action.id, "decision": order.decision.value},
+        )
+
+
+def refuse(order: Order, standing: Standing) -> None:
+    """Raises ReviewError where the decision cannot be taken."""
+    found = choice(order.decision, standing)
+    if found.why_not:
+        raise ReviewError(
+            f"{order.decision.value} is not possible for action {order.action_id}: {found.why_not}",
+            code="review.not-offered",
+            details={"action": order.action_id, "decision": order.decision.value},
+        )
+
+
+def check_person(order: Order, principal: str, *, critical: bool) -> None:
+    """Nobody decides about what he did himself, and about a critical mutation only who has an approver's key."""
+    if is_principal(order.who, principal):
+        raise ReviewError(
+            f"{order.who!r} ran action {order.action_id}; somebody else has to decide about it.", code="review.self"
+        )
+    if critical and not order.signed_by:
+        raise ReviewError(
+            f"Action {order.action_id} is a critical mutation: the decision has to be signed by an approver's key.",
+            remedy="Sign it with the key of an approver whom the operator's settings list.",
+            code="review.signature",
+        )
+
+
+def needs_signature(action: Action) -> bool:
+    """Whether a decision about it counts only where an approver signed it."""
+    return action.side_effect == SideEffect.CRITICAL_MUTATION
+
+
+def standing_of(
+    action: Action, contract: Mapping[str, Json], request: Mapping[str, Json], *, loaded: bool | None = None
+) -> Standing:
+    """An action as far as it depends on it what may be decided; by its record alone."""
+    requested = request.get("requested")
+    return Standing(
+        state=action.state,
+        review=action.review,
+        hold=action.hold,
+        executed=action.attempts > 0,
+        effect_shown=action.judgement.effect_shown,
+        reversible=bool(contract.get("compensate")),
+        readable=bool(contract.get("readers")),
+        blind=requested is None or any(True for _ in marks(requested, "requested")),
+        resolution=action.attested,  # as far as it counts: a reading may have contradicted it since
+        loaded=loaded,
+    )
+
+
+def leased(action_id: str, version: int) -> Generator[Step, Answer, Leased]:
+    """The lease; whoever works on it right now is waited for. Raises ReviewError where it is at another version."""
+    for _ in range(LOOKS_MAX):
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        lease = yield Lease(action_id, begun.now_us + LEASE_US, version)
+        assert isinstance(lease, Leased)
+        if lease.fence is not None:
+            return lease
+        if version and lease.version != version:
+            raise ReviewError(
+                f"Action {action_id} was moved on meanwhile: it is at version {lease.version} now.",
+                remedy="Look at it again, and decide about what it is now.",
+                code="review.stale",
+            )
+        yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+    raise ReviewError(f"Action {action_id} is being worked on all the time; try again.", code="review.stale")
+
+
+# --- what is recorded ---
+
+
+def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
+    decision = order.decision
+    contests = decision is Decision.ATTEST_NOT_DONE and action.state is State.RECONCILED_SUCCESS
+    kept = action.resolution if decision is Decision.REOPEN else RESOLUTION_OF[decision].value
+    due: Json = lease.now_us if decision in ACTS else action.due_us
+    return {
+        "decision": decision.value,
+        "resolution": "" if contests else kept,
+        "contests": contests,
+        "who": order.who,
+        "reason": order.reason,
+        "signed_by": order.signed_by,
+        "was": action.review,
+        "due": None if decision is Decision.ABANDON else due,
+        "reserved": decision is Decision.REOPEN,
+        "closes": list(action.incidents),
+    }
+
+
+def _reserved(action: Action, now_us: int) -> Generator[Step, Answer, tuple[KeyRecord, str]]:
+    """The key is taken again before anything is executed under it; from whom it may be taken over, too."""
+    found = yield LoadKey(action.tenant, action.key_hash)
+    assert isinstance(found, KeyFound)
+    replaces, record = "", found.record
+    if record is not None and record.action_id != action.id:
+        status = aged(KeyStatus(record.status), record.expires_us, now_us)
+        same = record.request_hash == action.request_hash
+        if on_key(status, same_request=same) is not KeyDecision.EXECUTE:
+            raise _key_taken(record.action_id)
+        replaces = record.action_id
+    mine = KeyRecord(action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0)
+    return mine, replaces
+
+
+def undecided(order: Order) -> ReviewError:
+    """There is nothing to decide."""
+    return ReviewError(f"There is nothing to decide about action {order.action_id} (any more).", code="review.resolved")
+
+
+def stale(order: Order, version: int) -> ReviewError:
+    """It is not what was looked at."""
+    return ReviewError(
+        f"Action {order.action_id} is at version {version}, and version {order.expect_version} was decided about.",
+        remedy="Look at it again, and decide about what it is now.",
+        code="review.stale",
+        details={"version": version},
+    )
+
+
+def _key_taken(holder: str) -> ReviewError:
+    return ReviewError(
+        f"The same operation is action {holder} by now; this one cannot be executed any more.",
+        remedy=f"Look at {holder}, and abandon this one.",
+        code="review.key-taken",
+        details={"action": holder},
+    )
+
+
+def _load(tenant: str, digest: str) -> Generator[Step, Answer, dict[str, Json]]:
+    loaded = yield Load(tenant, digest)
+    assert isinstance(loaded, Loaded)
+    body = None if loaded.body is None else parse_json(loaded.body)
+    return body if isinstance(body, dict) else {}

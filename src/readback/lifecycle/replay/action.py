@@ -1,0 +1,164 @@
+"""Replay: what was recorded of an action, judged again by the verification logic of this process. Pure.
+
+Called by `readback replay` and by release gates, with a bundle that was opened and a plan: the recorded contract, or
+another one in its place. Observation, readings, searches and look-ups are those of the record; verdict, class, recovery
+row and states are made anew, entry by entry, and compared. It needs no clock, no ledger, no reader and no tool.
+
+1. The entries are folded by the present state machine.
+2. Each entry in which something was decided is decided again, over the fold as it stood before it.
+3. What a decision stood on and is not in the bundle is named; then nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import Json, ReadbackError
+from readback.domain.action import Action
+from readback.domain.errors import StoreCorruptError
+from readback.domain.errors.record import BundleError
+from readback.domain.events import Event, EventKind, Opened
+from readback.domain.recovery.rule import table_of
+from readback.domain.recovery.table import RecoveryTable
+from readback.domain.replayed import Comparison, Difference, JudgedAgain, Replayed
+from readback.lifecycle.plan import Plan
+from readback.lifecycle.record.bundle import Bundle
+from readback.lifecycle.replay.decisions import Decided, decide_again
+from readback.lifecycle.replay.round import Round, Standing
+
+FIELDS: Final = (
+    "code",
+    "verdict",
+    "why",
+    "finding",
+    "discrepancy",
+    "attribution",
+    "row",
+    "recovery",
+    "effect_shown",
+    "level",
+)
+
+
+@dataclass(slots=True)
+class _Replay:
+    """One replay at work."""
+
+    bundle: Bundle
+    plan: Plan
+    table: RecoveryTable | None
+    action: Action
+    round: Round = field(default_factory=Round)
+    before: Json = None
+    judged: list[JudgedAgain] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def step(self, opened: Opened, leaf: str) -> None:
+        """One more entry: decided again where it holds a decision, then folded."""
+        event = opened.event
+        if event.kind in _DECIDING and not _says_nothing(event):
+            self.judged.append(self._again(opened.version, event))
+        try:
+            self.action.apply(event, leaf)
+        except (StoreCorruptError, KeyError, ValueError, TypeError) as error:
+            said = error.message if isinstance(error, ReadbackError) else str(error)
+            raise BundleError(f"Entry {opened.version} cannot follow by this release's rules: {said}") from error
+        self.round.read(event)
+
+    def _again(self, version: int, event: Event) -> JudgedAgain:
+        standing = Standing(self.bundle, self.plan, self.action, self.round, event)
+        table = self._table(event, standing)
+        decided = decide_again(standing, table) if table is not None else Decided()
+        missing = tuple(dict.fromkeys(standing.missing))
+        differences = () if missing else tuple(_differences(standing, event, decided))
+        comparison = Comparison.DIFFERS if differences else Comparison.SAME
+        return JudgedAgain(
+            version,
+            event.kind.value,
+            event.at_us,
+            Comparison.NOT_EVALUATED if missing else comparison,
+            (event.path[-1] if event.path else self.action.state).value,
+            str(event.data.get("verdict", "")),
+            str(event.data.get("row", "")),
+            differences,
+            missing,
+            tuple(dict.fromkeys(standing.given)),
+        )
+
+    def _table(self, event: Event, standing: Standing) -> RecoveryTable | None:
+        if self.table is not None:
+            return self.table
+        version = str(event.data.get("table") or self.action.judgement.table or standing.proposed_table)
+        try:
+            found = table_of(self.bundle.tables[version])
+        except (KeyError, ValueError, TypeError) as wrong:
+            standing.missing.append(f"the recovery table {version}, which this release cannot read ({wrong})")
+            return None
+        if found.version != version:
+            self.notes[f"The recovery table {version} amounts to {found.version} in this release."] = None
+        return found
+
+
+_DECIDING: Final = frozenset({EventKind.JUDGED, EventKind.REJECTED, EventKind.COMPENSATION})
+
+
+def _says_nothing(event: Event) -> bool:
+    """An entry of these kinds in which nothing was decided by the table: a reversal that still runs."""
+    return event.kind is not EventKind.JUDGED and not event.path
+
+
+def replay(bundle: Bundle, plan: Plan, table: RecoveryTable | None = None) -> Replayed:
+    """Judges the bundle's action again. `table`: by this one, in place of those by which was decided.
+
+    Raises BundleError where the entries cannot be folded.
+    """
+    first = bundle.entries[0]
+    work = _Replay(bundle, plan, table, Action(first.action_id, first.tenant))
+    for opened, leaf in zip(bundle.entries, bundle.leaves, strict=True):
+        work.step(opened, leaf)
+    action = work.action
+    if plan.contract.hash != action.contract_hash:
+        said = (
+            f"Judged by version {plan.contract.version} of the contract, whose text is another than the recorded one."
+        )
+        work.notes[said] = None
+    if table is not None:
+        work.notes[f"Decided by the recovery table {table.version}."] = None
+    return Replayed(
+        bundle.id,
+        action.id,
+        action.tenant,
+        action.contract,
+        action.contract_version,
+        len(bundle.entries),
+        action.state.value,
+        tuple(work.judged),
+        tuple(work.notes),
+    )
+
+
+# --- comparing ---
+
+
+def _differences(standing: Standing, event: Event, decided: Decided) -> list[Difference]:
+    found: list[Difference] = []
+    for name in FIELDS:
+        if name in event.data and name in decided.said and event.data[name] != decided.said[name]:
+            found.append(Difference(name, event.data[name], decided.said[name]))
+    then, now = [state.value for state in event.path], [state.value for state in decided.path]
+    if then != now:
+        found.append(Difference("states", [*then], [*now]))
+    if decided.ensure is not None:
+        found += _clauses(standing.recorded_ensure(), decided.ensure)
+    return found
+
+
+def _clauses(then: Mapping[str, str], now: Mapping[str, str]) -> list[Difference]:
+    names = dict.fromkeys([*then, *now])
+    return [
+        Difference(f"postcondition {name}", then.get(name), now.get(name))
+        for name in names
+        if then.get(name) != now.get(name)
+    ]

@@ -1,0 +1,185 @@
+"""One recorded decision, made again by the present logic: a judgement, a refusal, or the end of a reversal.
+
+Called by replay. It asks the same functions as the engine does, over what `replay.round` put together, and compares
+nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import Json
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.recovery.table import RecoveryTable
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.lifecycle import execute, recover, reverse, validate, verify, watch
+from readback.lifecycle.consequence import consequence, only_watched
+from readback.lifecycle.recover import Decision
+from readback.lifecycle.replay.round import Standing
+from readback.lifecycle.route import walk
+from readback.lifecycle.run import Run
+from readback.lifecycle.schedule import Timing, timing
+
+S = State
+BY_THE_WORLD: Final = frozenset(
+    {"source.unavailable", "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
+)
+"""Refusals that follow from the reading before and the request. Others came from outside: freezes, people, settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision: the fields of its entry that were made anew, its states, and each postcondition's truth.
+
+    `ensure` None: there is nothing to compare.
+    """
+
+    said: Mapping[str, Json] = field(default_factory=dict)
+    path: tuple[State, ...] = ()
+    ensure: Mapping[str, str] | None = None
+
+
+def decide_again(standing: Standing, table: RecoveryTable) -> Decided:
+    """The decision of the entry, made anew; meaningless where `standing.missing` names something by then."""
+    match standing.event.kind:
+        case EventKind.JUDGED:
+            return _judged(standing, table)
+        case EventKind.REJECTED:
+            return _rejected(standing, table)
+        case _:
+            return _reversal(standing, table)
+
+
+# --- judgements ---
+
+
+def _judged(standing: Standing, table: RecoveryTable) -> Decided:
+    run = standing.run()
+    if standing.missing:
+        return Decided()
+    as_of_us = _whole(standing.event.data["as_of"])
+    when = timing(run.contract, run.action, verify.ended_by_itself(run))
+    if run.observation is not None and not run.observation.dispatched:
+        decision = recover.decide(run, table, when, execute.never_dispatched(run), as_of_us)
+        return Decided(_said(decision), walk(run.action.state, S.FAILED))
+    dropped = _dropped(standing, run)
+    if dropped is not None:
+        decision = recover.decide(run, table, when, dropped, as_of_us)
+        return Decided(_said(decision), walk(run.action.state, S.ROLLED_BACK))
+    if run.action.state is S.RECONCILED_SUCCESS:
+        return _drift(standing, run, table, as_of_us)
+    decision = _decision(run, table, when, as_of_us)
+    path: tuple[State, ...] = ()
+    if run.action.state is not S.FAILED and not only_watched(run.action, decision.result):
+        path = consequence(run, when, decision, standing.event.at_us).path
+    return Decided(_said(decision), path, {e.name: e.truth.value for e in decision.result.ensure})
+
+
+def _drift(standing: Standing, run: Run, table: RecoveryTable, as_of_us: int) -> Decided:
+    """A later look at what was verified: it fell, or is back."""
+    watched, result = run.action.watch, watch.holds_now(run)
+    if result.verdict is Verdict.REFUTED and watched is not None and watched.held is not None:
+        if watched.held_ref in standing.bundle.erased:
+            standing.missing.append("the reading in which it held last: erased")
+            return Decided()
+        held = watch.held_as_recorded(run, watched.held, standing.bundle.json_of(watched.held_ref))
+        result = watch.classified(run, held, result)
+    row = table.decide(result.finding, watch.situation(run.contract))
+    said = _said(Decision(result, row, None, dead=True, late=False, as_of_us=as_of_us))
+    return Decided(said, (), {e.name: e.truth.value for e in result.ensure})
+
+
+def _decision(run: Run, table: RecoveryTable, when: Timing, as_of_us: int) -> Decision:
+    dead = verify.is_dead(run, when, run.read_from(as_of_us))
+    return recover.decide(run, table, when, verify.judge(run, when, as_of_us, dead=dead), as_of_us)
+
+
+def _dropped(standing: Standing, run: Run) -> Reconciliation | None:
+    """What was staged was dropped, and a reading from outside shows nothing of it; None where that is not so."""
+    event, action = standing.event, standing.action
+    if S.ROLLED_BACK not in event.path or not action.rollback_done:
+        return None
+    if not run.checks or not reverse.same_as_before(run, run.checks[0]) or not _nothing_found(standing):
+        return None
+    standing.given.append("what was read inside the transaction that was left open: it was never kept")
+    named = str(event.data["discrepancy"])
+    return Reconciliation(
+        Verdict.REFUTED,
+        Why.NONE,
+        Finding.FAILED_BEFORE_EFFECT,
+        Discrepancy(named) if named else None,
+        Attribution.UNKNOWN,
+        level=Level.VERIFIED,
+    )
+
+
+def _nothing_found(standing: Standing) -> bool:
+    if not standing.plan.contract.has_find:
+        return True
+    found = standing.round.found
+    return found is not None and found.data.get("count") == 0
+
+
+def _said(decision: Decision) -> dict[str, Json]:
+    result, row = decision.result, decision.row
+    return {
+        "verdict": result.verdict.value,
+        "why": result.why.value,
+        "finding": result.finding.value,
+        "discrepancy": result.discrepancy.value if result.discrepancy else "",
+        "attribution": result.attribution.value,
+        "row": row.id,
+        "recovery": row.action.value,
+        "effect_shown": result.effect_shown,
+        "level": int(result.level),
+    }
+
+
+# --- refusals ---
+
+
+def _rejected(standing: Standing, table: RecoveryTable) -> Decided:
+    data = standing.event.data
+    if "row" not in data:
+        return Decided({}, standing.event.path)  # another attempt was refused: what the one before came to stands
+    said: dict[str, Json] = {}
+    finding = Finding(str(data["finding"]))
+    if data["code"] in BY_THE_WORLD:
+        run = standing.before_attempt()
+        if standing.missing:
+            return Decided()
+        refusal = validate.barred(run)
+        if refusal is None:
+            return Decided({"code": "", "row": ""}, ())
+        finding = refusal.finding
+        found = refusal.discrepancy.value if refusal.discrepancy else ""
+        said = {"code": refusal.code, "finding": finding.value, "discrepancy": found}
+    row = table.decide(finding, validate.unexecuted(standing.plan.contract.side_effect))
+    return Decided({**said, "row": row.id, "recovery": row.action.value}, (S.FAILED,))
+
+
+# --- reversals ---
+
+
+def _reversal(standing: Standing, table: RecoveryTable) -> Decided:
+    event = standing.event
+    if event.data.get("how") == "rollback":
+        run = standing.run()
+        if standing.missing:
+            return Decided()
+        undone = bool(run.checks) and reverse.same_as_before(run, run.checks[0]) and _nothing_found(standing)
+        return Decided({}, (S.ROLLED_BACK if undone else S.REVIEW_REQUIRED,))
+    if event.data.get("state") == S.RECONCILED_SUCCESS.value:
+        return Decided({}, (S.COMPENSATED,))
+    row = table.decide(Finding.COMPENSATION_FAILED, reverse.uncompensated(standing.plan.contract.side_effect))
+    return Decided({"row": row.id}, (S.COMPENSATION_FAILED, S.REVIEW_REQUIRED))
+
+
+def _whole(value: Json) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,333 @@
+"""What one recorded decision stood on, put together again from a bundle, and what of it is not there any more.
+
+Called by replay, once for each entry that holds a decision. It reads the bundle alone. What it cannot have again it
+names in `missing`; what was never kept and is taken as recorded, in `given`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from readback.canon import Json
+from readback.domain.action import Action
+from readback.domain.attribution import has_changed
+from readback.domain.case import SCOPE_KEYS, IdentityMatch, Judged
+from readback.domain.change import outside, withheld
+from readback.domain.events import Event, EventKind
+from readback.domain.finding import Finding
+from readback.domain.observation import Observation
+from readback.domain.predicate import Evaluation, Truth
+from readback.domain.reading import Lookup, Presence, Reading, TakenReading
+from readback.lifecycle.evaluate import identify_reading, judge_reading
+from readback.lifecycle.plan import Check, IdentityCheck, Plan, Scope
+from readback.lifecycle.record.bundle import Bundle
+from readback.lifecycle.record.reading import taken_as_recorded
+from readback.lifecycle.resume import marks
+from readback.lifecycle.run import Run
+
+REDACTED: Final = "redacted"
+ERASED: Final = "erased"
+NEVER_KEPT: Final = "never kept"
+ANOTHERS: Final = IdentityMatch("target", Truth.VIOLATED, None, None)
+"""What is known of a withheld reading by its being withheld."""
+Unknown = Mapping[str, str]
+"""Dotted paths under the roots of expressions whose values are not there, with the reason."""
+
+
+def not_loaded(**roots: Json) -> bool | None:
+    """Stands for a Python callable that is known by name and version alone. It judges nothing."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A `read` entry: its data, and the digest of what was read ("" for nothing that is kept)."""
+
+    data: Mapping[str, Json]
+    ref: str
+
+
+@dataclass(slots=True)
+class Round:
+    """The readings since the last decision, and those that hold for longer."""
+
+    before: Entry | None = None
+    checks: list[Entry] = field(default_factory=list)
+    found: Entry | None = None
+
+    def read(self, event: Event) -> None:
+        """Takes one more entry."""
+        match event.kind:
+            case EventKind.READ:
+                self._reading(Entry(event.data, event.refs.get("reading", "")))
+            case EventKind.ATTEMPTED | EventKind.STAGED_SETTLED:
+                self.checks, self.found = [], None
+            case EventKind.JUDGED | EventKind.COMPENSATION:
+                self.checks = []
+            case _:
+                pass
+
+    def _reading(self, entry: Entry) -> None:
+        match entry.data["role"]:
+            case "before":
+                self.before = entry
+            case "find":
+                self.found = entry
+            case _:
+                self.checks.append(entry)
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where an action stood when an entry was recorded."""
+
+    bundle: Bundle
+    plan: Plan
+    action: Action
+    round: Round
+    event: Event
+    missing: list[str] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
+
+    @property
+    def proposed_table(self) -> str:
+        """The recovery table under which it was proposed."""
+        return str(self.bundle.entries[0].event.data.get("recovery_table", ""))
+
+    def recorded_ensure(self) -> dict[str, str]:
+        """The truth of each postcondition as it was recorded."""
+        return {str(each["name"]): str(each["truth"]) for each in _objects(self._judgement().get("ensure"))}
+
+    def _judgement(self) -> Mapping[str, Json]:
+        found = self.bundle.json_of(self.event.refs.get("judgement", ""))
+        return found if isinstance(found, dict) else {}
+
+    # --- the run ---
+
+    def run(self) -> Run:
+        """The run as it was, readings included."""
+        a, data = self.action, self.event.data
+        run = self.bare_run()
+        run.now_us = self.event.at_us
+        run.doubt = Finding(str(data["doubt"])) if data.get("doubt") else None
+        run.blind = frozenset({"requested"}) if data.get("blind") is True else frozenset()
+        run.struck = _pair(data.get("struck"))
+        held = data.get("held_since")
+        if isinstance(held, int) and held:
+            a.held_since_us = held
+        run.lookup = Lookup(a.lookup) if a.lookup else None
+        self._before(run)
+        self._observation(run)
+        number = data.get("checks", 1)
+        wanted = number if isinstance(number, int) else 1
+        entries = self.round.checks[-wanted:] if wanted else []
+        if len(entries) < wanted:
+            self.missing.append("a reading that the decision stood on is not recorded")
+        run.checks = tuple(self._check(run, each) for each in entries)
+        for judged in run.checks:
+            self._compared(run, judged)
+        if isinstance(data.get("found"), int) and self.round.found is not None:
+            run.found = tuple(self._found(run, self.round.found))
+        return run
+
+    def bare_run(self) -> Run:
+        """The run before anything was read or answered."""
+        a = self.action
+        request = self.bundle.json_of(a.request_ref)
+        kept = request if isinstance(request, dict) else {}
+        requested, intended, budget = kept.get("requested"), kept.get("intended"), kept.get("budget")
+        context = {key: str(value) for key, value in a.context.items()}
+        scope = Scope(
+            a.tenant, a.principal, context.get("run", ""), budget=budget if isinstance(budget, dict) else None
+        )
+        return Run(
+            self.plan,
+            scope,
+            a,
+            {},
+            requested if isinstance(requested, dict) else {},
+            intended if isinstance(intended, dict) else None,
+            owner="replay",
+        )
+
+    def before_attempt(self) -> Run:
+        """The run as it was before anything was executed, and what of its preconditions cannot be told."""
+        run = self.bare_run()
+        self._before(run)
+        unknown = self.asked_before()
+        self.ask(self.plan.require, unknown)
+        if self.plan.expected_version is not None:
+            found = _asked_for(self.plan.expected_version.paths, unknown)
+            self.missing += [f"the expected version asks for {path}: {why}" for path, why in found]
+        return run
+
+    def _before(self, run: Run) -> None:
+        entry = self.round.before
+        if entry is None:
+            return
+        taken = taken_as_recorded(entry.data, self.bundle.json_of(entry.ref))
+        if entry.data.get("withheld") is True:
+            self.given.append(f"of whom the reading before by {taken.reader!r} was: its content was {NEVER_KEPT}")
+            run.before = Judged(taken, (ANOTHERS,))
+            return
+        variables = run.variables()
+        scope = variables["scope"]
+        run.before_variables = {**variables, "scope": {**scope, "attempt": 0} if isinstance(scope, dict) else scope}
+        run.before = identify_reading(self.plan, taken, run.before_variables)
+        if taken.reading.presence is Presence.PRESENT:
+            self._named(self.plan.identity, {**self._asked(), **self._content(entry, "authoritative")})
+
+    def _observation(self, run: Run) -> None:
+        a = self.action
+        if a.observation is not None:
+            run.observation = Observation.from_envelope(a.observation, self.bundle.json_of(a.observation_ref))
+        elif a.attempts:
+            run.observation = Observation.missing(a.ended_us)
+
+    def _check(self, run: Run, entry: Entry) -> Judged:
+        taken = taken_as_recorded(entry.data, self.bundle.json_of(entry.ref))
+        if entry.data.get("withheld") is True:
+            return self._withheld(taken)
+        judged = judge_reading(self.plan, taken, run.variables())
+        if taken.ran and taken.reading.presence is not Presence.NOT_VISIBLE:
+            self._clauses(self._content(entry, "authoritative"))
+        return judged
+
+    def _withheld(self, taken: TakenReading) -> Judged:
+        """A reading of somebody else's object: its content was never kept, what it was judged to be was recorded."""
+        self.given.append(f"of whom the reading by {taken.reader!r} was: its content was {NEVER_KEPT}")
+        judgement = self._judgement()
+        identity = tuple(_match(each) for each in _objects(judgement.get("identity")))
+        if any(each.key in SCOPE_KEYS and each.truth is Truth.VIOLATED for each in identity):
+            return Judged(taken, identity, tuple(_evaluation(each) for each in _objects(judgement.get("ensure"))))
+        return Judged(taken, (ANOTHERS,))
+
+    def _found(self, run: Run, entry: Entry) -> Iterator[Judged]:
+        values, each = self.bundle.json_of(entry.ref), entry.data.get("each")
+        if not isinstance(values, list) or not isinstance(each, list) or len(values) != len(each):
+            self.missing.append(f"what the search found: {ERASED if entry.ref in self.bundle.erased else NEVER_KEPT}")
+            return
+        for value, said in zip(values, each, strict=True):
+            presence, stamped = said if isinstance(said, list) and len(said) == 2 else ("unavailable", False)
+            reading = Reading(Presence(str(presence)), value, stamp=run.action.stamp if stamped is True else None)
+            whole = taken_as_recorded(entry.data, None)
+            taken = TakenReading(
+                whole.role,
+                whole.reader,
+                whole.source,
+                whole.consistency,
+                whole.independence,
+                reading,
+                whole.started_us,
+                whole.finished_us,
+            )
+            self._clauses(dict.fromkeys(marks(value, "authoritative"), REDACTED))
+            yield judge_reading(self.plan, taken, run.variables())
+
+    # --- what is not there ---
+
+    def _content(self, entry: Entry, root: str) -> dict[str, str]:
+        """What is unknown of one reading."""
+        if entry.data.get("withheld") is True:
+            return {root: NEVER_KEPT}
+        if entry.ref in self.bundle.erased:
+            return {root: ERASED}
+        return dict.fromkeys(marks(self.bundle.json_of(entry.ref), root), REDACTED)
+
+    def _asked(self) -> dict[str, str]:
+        """What is unknown of the request and of the answer."""
+        a, unknown = self.action, dict[str, str]()
+        if a.request_ref in self.bundle.erased:
+            unknown |= {"requested": ERASED, "intended": ERASED, "scope.budget": ERASED}
+        request = self.bundle.json_of(a.request_ref)
+        if isinstance(request, dict):
+            asked = request.get("requested")
+            for root, value in (("requested", asked), ("intended", request.get("intended", asked))):
+                unknown |= dict.fromkeys(marks(value, root), REDACTED)
+        if a.observation_ref in self.bundle.erased:
+            unknown["observed"] = ERASED
+        elif a.observation_ref:
+            unknown |= dict.fromkeys(marks(self.bundle.json_of(a.observation_ref), "observed"), REDACTED)
+        return unknown
+
+    def _clauses(self, shown: Unknown) -> None:
+        """Names each clause that asks for what is not there, of a reading in which that is unknown."""
+        unknown = {**self._asked(), **shown}
+        if self.round.before is not None:
+            unknown |= self._content(self.round.before, "before")
+        self.ask((*self.plan.ensure, *self.plan.fails_when), unknown)
+        self._named(self.plan.identity, unknown)
+
+    def ask(self, checks: Iterable[Check], unknown: Unknown) -> None:
+        """Names those of the checks that cannot be evaluated here."""
+        for check in checks:
+            name = check.postcondition.name
+            if check.check is not_loaded:
+                self.missing.append(f"{name!r}: the callable {check.postcondition.source} is not loaded")
+                continue
+            paths = check.parameters if check.predicate is None else check.predicate.paths
+            self.missing += [f"{name!r} asks for {path}: {why}" for path, why in _asked_for(paths, unknown)]
+
+    def asked_before(self) -> Unknown:
+        """What is unknown before the attempt."""
+        before = self._content(self.round.before, "before") if self.round.before is not None else {}
+        return {**self._asked(), **before}
+
+    def _named(self, checks: Iterable[IdentityCheck], unknown: Unknown) -> None:
+        for check in checks:
+            found = _asked_for(check.predicate.paths, unknown)
+            self.missing += [f"identity {check.key!r} asks for {path}: {why}" for path, why in found]
+
+    def _compared(self, run: Run, judged: Judged) -> None:
+        """What changed since the reading before: that cannot be told where both hide it."""
+        before, entry = run.before, self.round.before
+        if before is None or entry is None or judged.presence is not Presence.PRESENT or not judged.taken.ran:
+            return
+        if before.presence is not Presence.PRESENT or judged.taken.reading.value is None:
+            return
+        lost = self._content(entry, "before")
+        if "before" in lost:
+            self.missing.append(f"what was there before: {lost['before']}")
+            return
+        hidden = (*withheld(before.taken.reading.value), *withheld(judged.taken.reading.value))
+        if not hidden:
+            return
+        frame = self.plan.contract.may_change
+        beside = outside(frame, hidden) if frame is not None else ()
+        unseen = hidden if not has_changed(before, judged) else beside
+        self.missing += [f"whether {path} changed: {REDACTED}" for path in dict.fromkeys(unseen)]
+
+
+def _asked_for(paths: Iterable[str], unknown: Unknown) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        for lost, why in unknown.items():
+            if _within(path, lost) or _within(lost, path):
+                yield lost, why
+
+
+def _within(path: str, above: str) -> bool:
+    return path == above or path.startswith((above + ".", above + "["))
+
+
+def _match(raw: Mapping[str, Json]) -> IdentityMatch:
+    return IdentityMatch(str(raw["key"]), Truth(str(raw["truth"])), raw["expected"], raw["actual"])
+
+
+def _evaluation(raw: Mapping[str, Json]) -> Evaluation:
+    group = raw["group"]
+    truth, reason = Truth(str(raw["truth"])), str(raw["reason"])
+    return Evaluation(str(raw["name"]), truth, str(raw["source"]), reason, group=None if group is None else str(group))
+
+
+def _objects(raw: Json) -> list[dict[str, Json]]:
+    return [each for each in raw if isinstance(each, dict)] if isinstance(raw, list) else []
+
+
+def _pair(raw: Json) -> tuple[int, int]:
+    if isinstance(raw, list) and len(raw) == 2:
+        first, second = raw
+        if isinstance(first, int) and isinstance(second, int):
+            return first, second
+    return 0, 0

@@ -1,0 +1,219 @@
+"""Attend to a saga: go on with it when it is due, stay with it until it is settled, look at it, or ask it to stop.
+
+Called by the clients and workers through their drivers, for the ids that are sagas'. It decides nothing about a saga.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from readback.canon import Json
+from readback.domain.errors import NotFoundError
+from readback.domain.events import EventKind
+from readback.domain.saga.fold import CLOSED, Saga
+from readback.domain.saga.moves import End, next_moves
+from readback.domain.saga.outcome import SagaOutcome
+from readback.domain.state import TERMINAL, State
+from readback.lifecycle import attend
+from readback.lifecycle.engine import Engine
+from readback.lifecycle.escalate import CONTRACT_CHANGED, TO_REVIEW
+from readback.lifecycle.plan import Scope
+from readback.lifecycle.resume import PlanOf
+from readback.lifecycle.saga import engine as saga
+from readback.lifecycle.saga.begin import SagaRequest
+from readback.lifecycle.saga.record import FORWARD_HELD
+from readback.lifecycle.saga.report import outcome_of_saga
+from readback.lifecycle.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
+from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
+from readback.ports.store import Appended
+
+Telling = Generator[Step, Answer, SagaOutcome]
+LOOK_AGAIN_US = attend.LOOK_AGAIN_US
+
+
+def begin(engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: attend.Ticket) -> Telling:
+    """Begins a saga, or joins the one that its operation already has, and stays until it is settled."""
+    yield from saga.begin(engine, request, scope, plans, ticket)
+    return (yield from stay(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
+
+
+def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
+    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does."""
+    looked = False
+    while True:
+        found = yield from find(saga_id, tenant)
+        now_us = yield from _now()
+        due = found.due_us is not None and found.due_us <= now_us
+        if settled(found) and not looked and not due and found.due_us is not None:
+            due = yield from _stirred(found, now_us)
+        if settled(found) and (looked or not due):
+            return (yield from outcome_of_saga(found, replayed=replayed))
+        if due and missing(found, plans) is None:
+            left = yield from go_on(engine, found, plans)
+            looked = True
+            if left is saga.Left.WAITING:
+                continue
+        elif settled(found):
+            return (yield from outcome_of_saga(found, replayed=replayed))
+        later = found.due_us if found.due_us is not None else now_us
+        yield Wait(saga_id, max(later, now_us + LOOK_AGAIN_US))
+
+
+def _stirred(found: Saga, now_us: int) -> Generator[Step, Answer, bool]:
+    """Whether what it waits for has happened: an approval was given, or a person has decided about a step."""
+    family = yield from load_family(found)
+    moves = next_moves(found, family, now_us)
+    turns = moves.turn is not None and found.review != FORWARD_HELD
+    return moves.works or turns or moves.end not in (None, End.REVIEW)
+
+
+def settled(found: Saga) -> bool:
+    """Nothing is going to happen soon."""
+    return found.state in TERMINAL or found.quiet
+
+
+def look(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
+    """The outcome as the ledger tells it now."""
+    return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
+
+
+def find(saga_id: str, tenant: str) -> Generator[Step, Answer, Saga]:
+    """The saga of this tenant. Another tenant's does not exist here."""
+    found = yield from load_saga(saga_id)
+    if found is None or (tenant and found.tenant != tenant):
+        raise NotFoundError(f"There is no saga {saga_id!r} in this tenant.")
+    return found
+
+
+def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+    """Goes on with a due saga until it would have to wait: what a worker does with it.
+
+    One of whose contracts is another one now goes to review; one of which a contract is not here is left as it is, and
+    the caller is told by NotFoundError. It looks whenever it is called: a saga that is not due loses nothing by it.
+    """
+    found = yield from find(saga_id, tenant)
+    if found.state in CLOSED or found.due_us is None:
+        return
+    lacking = missing(found, plans)
+    if lacking is not None:
+        raise lacking
+    yield from go_on(engine, found, plans)
+
+
+def advance_step(
+    engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
+) -> Generator[Step, Answer, None]:
+    """Goes on with a due action of a saga, and has the saga looked at if it is settled; nothing depends on that."""
+    yield from attend.advance(engine, action_id, tenant, plans)
+    action = yield from attend.find(action_id, tenant)
+    if attend.settled(action):
+        yield Stir(saga_id)
+
+
+def nothing() -> Generator[Step, Answer, None]:
+    """No work: somebody has done it."""
+    yield from ()
+
+
+def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
+    """Takes the lease and proceeds. Elsewhere where somebody else has it."""
+    run = yield from _leased(found, engine)
+    if run is None:
+        return saga.Left.ELSEWHERE
+    other = changed(found, plans)
+    if other:
+        return (yield from _hold(run, other))
+    return (yield from saga.proceed(engine, plans, run))
+
+
+def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+    """Records that the caller wants it stopped: before the pivot it turns back; after it, it goes on forward."""
+    while True:
+        found = yield from find(saga_id, tenant)
+        if found.state in CLOSED or found.cancelled:
+            return
+        run = yield from _leased(found, engine)
+        if run is None:
+            yield Wait(saga_id, (yield from _now()) + LOOK_AGAIN_US)
+            continue
+        run.record(EventKind.CANCELLED, {"by": run.scope.principal})
+        if missing(found, plans) is None and not changed(found, plans):
+            if (yield from saga.proceed(engine, plans, run)) is saga.Left.WAITING:
+                return
+        elif (yield from _commit(run)):
+            return
+
+
+def missing(found: Saga, plans: PlanOf) -> NotFoundError | None:
+    """Which contract of it is not here; whoever has all of them can go on with it."""
+    for terms in found.terms:
+        plan = plans(terms.contract)
+        if plan is None or (terms.undo and plan.compensation is None):
+            return NotFoundError(
+                f"Contract {terms.contract!r} of saga {found.id} is not loaded here.",
+                remedy="Run it where its contracts are: pass the module with --contracts, or import it first.",
+            )
+    return None
+
+
+def changed(found: Saga, plans: PlanOf) -> str:
+    """Which contract of it is another one than it began with; "" for none. All of them are here."""
+    for terms in found.terms:
+        plan = plans(terms.contract)
+        assert plan is not None
+        undo = plan.compensation.contract if plan.compensation is not None and terms.undo else None
+        if plan.contract.hash != terms.contract_hash or (undo is not None and undo.hash != terms.undo_hash):
+            return terms.contract
+    return ""
+
+
+def _hold(run: SagaRun, contract: str) -> saga.Look:
+    """A saga keeps the contracts that it began with; where one is another now, a person decides."""
+    detail = f"Contract {contract!r} changed since the saga began."
+    held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail}
+    run.record(EventKind.HELD, held, TO_REVIEW[run.saga.state])
+    return saga.Left.WAITING if (yield from _commit(run)) else saga.Left.ELSEWHERE
+
+
+def _leased(found: Saga, engine: Engine) -> Generator[Step, Answer, SagaRun | None]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    leased = yield Lease(found.id, begun.now_us + LEASE_US, found.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != found.version:
+        return None
+    scope = yield from _scope(found, engine)
+    return SagaRun(found, scope, begun.owner, leased.fence, found.version, leased.now_us)
+
+
+def _scope(found: Saga, engine: Engine) -> Generator[Step, Answer, Scope]:
+    """In whose name it goes on: its own, whoever works on it. A broken glass counts where it is broken alone."""
+    context = {key: str(value) for key, value in found.context.items()}
+    budget = yield from load_json(found.tenant, found.budget_ref)
+    return Scope(
+        found.tenant,
+        found.principal,
+        context.get("run", ""),
+        context.get("plan", ""),
+        context.get("task_state", ""),
+        context.get("boundary", ""),
+        context.get("trace", ""),
+        budget if isinstance(budget, dict) else None,
+        found.break_glass if engine.approvals.break_glass else "",
+        context.get("parent_span", ""),
+    )
+
+
+def _commit(run: SagaRun) -> Generator[Step, Answer, bool]:
+    committed = yield Commit(run.append(park=True))
+    assert isinstance(committed, Committed)
+    return isinstance(committed.result, Appended)
+
+
+def _now() -> Generator[Step, Answer, int]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    return begun.now_us
+
+
+__all__ = ["State", "advance", "advance_step", "begin", "cancel", "find", "go_on", "look", "settled", "stay"]

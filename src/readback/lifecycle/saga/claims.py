@@ -1,0 +1,55 @@
+"""A saga's reversals and the claims of its steps: what was verified and taken back holds no more.
+
+Called by lifecycle.saga when a reversal was verified, before the saga writes that down. The step's own entries say it,
+so that whoever asks the step knows. A crash in between loses nothing: until the saga has it on record, the reversal is
+news at every look, and what the step says already is not said again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Final
+
+from readback.domain.action import Action
+from readback.domain.claim import ClaimKind, ClaimStatus, own_status
+from readback.domain.saga.fold import Saga
+from readback.domain.state import State
+from readback.lifecycle.claims.entries import REVERSED, enter_claims, is_reversed
+from readback.lifecycle.entries import Entries
+from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
+from readback.ports.store import Appended
+
+LEASE_US: Final = 5_000_000
+
+
+def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -> Generator[Step, Answer, bool]:
+    """Retracts what the steps claimed to hold whose reversal is verified. False: somebody works on one; look again."""
+    for name in undone:
+        record = saga.steps[name]
+        effect, undo = family.get(record.action_id), family.get(record.undo_id)
+        if effect is None or undo is None or undo.state is not State.RECONCILED_SUCCESS or not _claims(effect):
+            continue
+        if not (yield from _retract(effect)):
+            return False
+    return True
+
+
+def _claims(action: Action) -> bool:
+    """That it holds was claimed, and it is not said so far that it was taken back: also where it fell otherwise."""
+    status = own_status(action.claims, ClaimKind.HOLDS, made=action.claimed_us > 0)
+    return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
+
+
+def _retract(effect: Action) -> Generator[Step, Answer, bool]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    leased = yield Lease(effect.id, begun.now_us + LEASE_US, effect.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != effect.version:
+        return False
+    entries = Entries(effect, effect.version)
+    yield from enter_claims(entries, (REVERSED,), leased.now_us)
+    # Nothing is durable so far: a crash from here on leaves a lease that runs out, and the reversal as news.
+    committed = yield Commit(entries.append(leased.fence))
+    assert isinstance(committed, Committed)
+    return isinstance(committed.result, Appended)

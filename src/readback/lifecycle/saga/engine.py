@@ -1,0 +1,317 @@
+"""Sagas: several actions as one, so that in the end all of them are verified, or none has an effect, or a person knows.
+
+Called by the clients and workers through their drivers. Like the engine it is sans-I/O and level-based: each look folds
+the saga, loads its actions, asks `saga.moves` what is next, and writes down what it is about to do before it does it.
+A process may die anywhere in between; whoever comes next finds the announced ids, and goes on from the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readback.domain.action import Action
+from readback.domain.errors import InputError, InvariantError, PayloadConflictError
+from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
+from readback.domain.saga.fold import Heading
+from readback.domain.saga.moves import LOOK_AGAIN_US, Moves, next_moves
+from readback.domain.state import State
+from readback.lifecycle import attend, limit
+from readback.lifecycle.ending import Existing, Work
+from readback.lifecycle.engine import Engine
+from readback.lifecycle.plan import Plan, Scope
+from readback.lifecycle.relay import Relay
+from readback.lifecycle.resume import PlanOf
+from readback.lifecycle.saga import claims as saga_claims
+from readback.lifecycle.saga import record as saga_record
+from readback.lifecycle.saga import steps as saga_steps
+from readback.lifecycle.saga.begin import SagaRequest, begin_run, check
+from readback.lifecycle.saga.steps import Definition
+from readback.lifecycle.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
+from readback.lifecycle.schedule import lease_until
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Commit,
+    Committed,
+    Gathered,
+    KeyFound,
+    LoadKey,
+    Step,
+    Together,
+)
+from readback.ports.store import Appended, Crowded, KeyRecord, KeyTaken
+
+
+class Left(StrEnum):
+    """How a look at a saga ended."""
+
+    WAITING = "waiting"
+    """Everything is durable, and it is due again later, or has ended."""
+    ELSEWHERE = "elsewhere"
+    """Somebody else moved it on."""
+
+
+Look = Generator[Step, Answer, Left]
+Steps = Generator[Step, Answer, None]
+
+
+def begin(
+    engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: attend.Ticket
+) -> Generator[Step, Answer, None]:
+    """Begins a saga, or finds the one that its operation already has, which the ticket then names.
+
+    Raises SagaError with all faults of its definition, PayloadConflictError for another definition under the same
+    operation; then nothing was done.
+    """
+    terms = check(request, scope)
+    begun = yield Begin(fresh=True)
+    assert isinstance(begun, Begun)
+    run, body = begin_run(request, terms, scope, begun, engine.table.version)
+    taken = yield from _key_holder(run)
+    if taken is None and engine.limits is not None:  # its steps are admitted with it
+        own = engine.limits.of(scope.tenant)
+        yield from limit.weigh(scope.tenant, own)
+        run.in_flight_max = own.in_flight
+    if taken is None:
+        ticket.action_id = run.saga.id
+        desk = _Desk(engine, plans, run, Definition.of(body, run.saga))
+        ended = yield from desk.work(first=True)
+        taken = ended if isinstance(ended, Existing) else None
+    if taken is not None:
+        ticket.action_id, ticket.replayed = taken.action_id, True
+
+
+def _key_holder(run: SagaRun) -> Generator[Step, Answer, Existing | None]:
+    found = yield LoadKey(run.saga.tenant, run.saga.key_hash)
+    assert isinstance(found, KeyFound)
+    return None if found.record is None else _existing(run, found.record)
+
+
+def _existing(run: SagaRun, record: KeyRecord) -> Existing | None:
+    same = record.request_hash == run.saga.request_hash
+    match on_key(aged(KeyStatus(record.status), record.expires_us, run.now_us), same_request=same):
+        case KeyDecision.EXECUTE:
+            run.take_over(record.action_id)
+            return None
+        case KeyDecision.REFUSE:
+            raise PayloadConflictError(
+                f"Operation {run.saga.operation!r} of saga {run.saga.name!r} was begun before with another definition.",
+                details={"action": record.action_id},
+            )
+        case KeyDecision.REPLAY | KeyDecision.JOIN:
+            return Existing(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
+
+
+def proceed(engine: Engine, plans: PlanOf, run: SagaRun) -> Look:
+    """Goes on with a saga whose lease is held, until it has to wait or has ended."""
+    ended = yield from _Desk(engine, plans, run).work()
+    return Left.ELSEWHERE if isinstance(ended, Existing) else ended
+
+
+@dataclass(slots=True)
+class _Desk:
+    """One saga in hand."""
+
+    engine: Engine
+    plans: PlanOf
+    run: SagaRun
+    definition: Definition | None = None
+
+    def work(self, *, first: bool = False) -> Generator[Step, Answer, Left | Existing]:
+        """Look, write down, do; again until nothing is to be done now."""
+        run = self.run
+        before: tuple[int, tuple[tuple[str, int], ...]] = (-1, ())
+        while True:
+            family = {} if first else (yield from load_family(run.saga))
+            first = False
+            moves = next_moves(run.saga, family, run.now_us)
+            if moves.undone and not (yield from saga_claims.take_back(run.saga, moves.undone, family)):
+                saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
+                return (yield from self._commit(park=True)) or Left.WAITING
+            saga_record.news(run, moves, family)
+            if moves.turn is not None:
+                if saga_record.turn(run, moves, self.engine.table):
+                    continue
+                return (yield from self._commit(park=True)) or Left.WAITING
+            present = (run.saga.version, tuple(sorted((a.id, a.version) for a in family.values())))
+            if moves.end is not None or not moves.works or present == before:
+                return (yield from self._rest(moves, family, stalled=present == before))
+            if moves.reverse and not saga_record.may_reverse(run, moves, family, self.engine.table):
+                return (yield from self._commit(park=True)) or Left.WAITING
+            before = present
+            works = yield from self._works(moves, family)
+            if run.pending:
+                ended = yield from self._commit(park=False)
+                if ended is not None:
+                    return ended
+                before = (run.saga.version, present[1])
+            yield from self._together(works)
+
+    def _rest(
+        self, moves: Moves, family: dict[str, Action], *, stalled: bool
+    ) -> Generator[Step, Answer, Left | Existing]:
+        """Nothing can be done now: that is written down with the time of the next look, and the lease given back."""
+        run = self.run
+        if moves.end is not None:
+            saga_record.end(run, moves, family, self.engine.table)
+        elif stalled:
+            saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
+        elif moves.until_us is None:
+            raise InvariantError(f"Saga {run.saga.id} waits for nothing and has not ended.")
+        else:
+            saga_record.wait(run, max(moves.until_us, run.now_us), quiet=moves.quiet, hold=moves.hold)
+        return (yield from self._commit(park=True)) or Left.WAITING
+
+    # --- what is done ---
+
+    def _works(self, moves: Moves, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+        """The works by the step (or "" for going on), each announced where it begins something."""
+        run, plans = self.run, self.plans
+        works: list[tuple[str, Work]] = []
+        for name in moves.begin:
+            works += yield from self._begin(name, family)
+        for name in moves.begun:
+            works += yield from self._begin(name, family, run.saga.steps[name].action_id)
+        for name in moves.withdraw:
+            works += yield from self._withdraw(name, family)
+        for name in (moves.reverse, moves.reversing):
+            if name:
+                works += yield from self._reverse(name, family)
+        works += [("", attend.go_on(self.engine, each, run.saga.tenant, plans)) for each in moves.go_on]
+        run.lease_us = self._lease_us(len(works))
+        return works
+
+    def _begin(
+        self, name: str, family: dict[str, Action], announced: str = ""
+    ) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+        run, terms = self.run, self.run.saga.step(name)
+        action_id = announced or (yield from _fresh_id())
+        try:
+            request = yield from saga_steps.request_of(
+                run.saga, (yield from self._defined()), terms, action_id, self._plan(terms.contract), family
+            )
+        except InputError as refused:
+            saga_record.refused(run, name, refused)
+            return []
+        if not announced:
+            saga_record.begins(run, name, action_id)
+        return [(name, self.engine.run(request, run.scope))]
+
+    def _withdraw(self, name: str, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+        run, terms = self.run, self.run.saga.step(name)
+        action_id = run.saga.steps[name].action_id
+        child = family.get(action_id)
+        if child is not None:
+            return [("", saga_steps.withdraw(self.engine, child, self.plans))]
+        try:
+            request = yield from saga_steps.request_of(
+                run.saga, (yield from self._defined()), terms, action_id, self._plan(terms.contract), family
+            )
+        except InputError as refused:
+            saga_record.refused(run, name, refused)
+            return []
+        return [("", saga_steps.decline(self.engine, request, run.scope))]
+
+    def _reverse(self, name: str, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+        run = self.run
+        record = run.saga.steps[name]
+        undo_id = record.undo_id or (yield from _fresh_id())
+        effect = family[record.action_id]
+        try:
+            request = yield from saga_steps.reversal_of(run.saga, effect, undo_id, self.plans)
+        except InputError as refused:  # it cannot be proposed: the effect stays, and a person must know
+            saga_record.unreversed(run, name, refused)
+            return []
+        if not record.undo_id:
+            saga_record.reverses(run, name, undo_id)
+        return [(name, self.engine.run(request, run.scope))]
+
+    def _together(self, works: list[tuple[str, Work]]) -> Steps:
+        """All of them, each to where it has to wait. What the caller of a step would be told is its end."""
+        if not works:
+            return
+        run = self.run
+        ready = tuple(saga_steps.guarded(Relay(work, may_wait=False)) for _, work in works)
+        gathered = yield Together(ready)
+        assert isinstance(gathered, Gathered)
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        run.passed(begun.now_us)
+        for (name, _), result in zip(works, gathered.results, strict=True):
+            if isinstance(result, InputError):
+                self._refused(name, result)
+            elif isinstance(result, BaseException):
+                raise result
+            elif name and isinstance(result, Existing):
+                self._taken(name, result)
+
+    def _refused(self, name: str, refused: InputError) -> None:
+        if not name:
+            raise refused
+        record = self.run.saga.steps[name]
+        if record.undo_id:
+            saga_record.unreversed(self.run, name, refused)
+        else:
+            saga_record.refused(self.run, name, refused)
+
+    def _taken(self, name: str, existing: Existing) -> None:
+        """The key is another action's. A reversal of the same effect is the same; another step is none of ours."""
+        record = self.run.saga.steps[name]
+        if existing.action_id in (record.action_id, record.undo_id):
+            return
+        if record.undo_id:
+            saga_record.reverses(self.run, name, existing.action_id)
+            return
+        taken = PayloadConflictError(
+            f"The step's operation is action {existing.action_id}'s, which is no part of this saga.",
+            code="saga.operation-taken",
+        )
+        saga_record.refused(self.run, name, taken)
+
+    # --- what it needs ---
+
+    def _defined(self) -> Generator[Step, Answer, Definition]:
+        if self.definition is None:
+            saga = self.run.saga
+            self.definition = Definition.of((yield from load_json(saga.tenant, saga.definition_ref)), saga)
+        return self.definition
+
+    def _plan(self, name: str) -> Plan:
+        plan = self.plans(name)
+        assert plan is not None
+        return plan
+
+    def _lease_us(self, works: int) -> int:
+        plans = (self.plans(step.contract) for step in self.run.saga.terms)
+        longest = max((lease_until(plan.contract, 0) for plan in plans if plan is not None), default=LEASE_US)
+        return min(LEASE_US + works * longest, LEASE_MAX_US)
+
+    def _commit(self, *, park: bool) -> Generator[Step, Answer, Left | Existing | None]:
+        run = self.run
+        if not run.pending:
+            return None
+        committed = yield Commit(run.append(park=park))
+        assert isinstance(committed, Committed)
+        run.passed(committed.now_us)
+        match committed.result:
+            case Appended(version, _):
+                run.committed(version)
+                return None
+            case KeyTaken(record):
+                return _existing(run, record) or Left.ELSEWHERE
+            case Crowded(in_flight):
+                raise limit.crowded(run.saga.tenant, in_flight)
+            case _:
+                return Left.ELSEWHERE
+
+
+def _fresh_id() -> Generator[Step, Answer, str]:
+    begun = yield Begin(fresh=True)
+    assert isinstance(begun, Begun)
+    return begun.action_id
+
+
+__all__ = ["Heading", "Left", "State", "begin", "proceed"]

@@ -1,0 +1,313 @@
+"""What a saga writes down: each move as an event, with the row that decided where a row decides.
+
+Called by lifecycle.saga, before anything is done and after it was. It chooses no move; it finds the legal way to the
+state that a move leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from readback.canon import Json
+from readback.domain.action import Action
+from readback.domain.errors import ReadbackError
+from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.observation_signs import one_line
+from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation
+from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.moves import (
+    REVIEW_FIRST_US,
+    REVIEW_MAX_US,
+    End,
+    Moves,
+    Standing,
+    has_effect,
+    slower_us,
+    standing_of,
+)
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.lifecycle.control import incident_data
+from readback.lifecycle.recover import REVERSALS
+from readback.lifecycle.route import walk
+from readback.lifecycle.saga_run import SagaRun
+
+S = State
+DETAIL_MAX = 500
+FORWARD_HELD = "forward_held"
+Family = Mapping[str, Action]
+
+
+# --- steps ---
+
+
+def news(run: SagaRun, moves: Moves, family: Family) -> None:
+    """What has become of steps and reversals since the last look."""
+    for name in moves.news:
+        child = family[run.saga.steps[name].action_id]
+        _step(run, "ended", name, {"action": child.id, "state": child.state.value, "head": child.head})
+    for name in moves.undone:
+        undo = family[run.saga.steps[name].undo_id]
+        data: dict[str, Json] = {"action": undo.id, "state": undo.state.value, "head": undo.head, "detail": ""}
+        _step(run, "reversed", name, data)
+
+
+def begins(run: SagaRun, name: str, action_id: str) -> None:
+    """Write ahead: the step is about to be begun as this action."""
+    _step(run, "begins", name, {"action": action_id}, _to_work(run.saga))
+
+
+def reverses(run: SagaRun, name: str, action_id: str) -> None:
+    """Write ahead: the step's effect is about to be reversed by this action."""
+    _step(run, "reverses", name, {"action": action_id})
+
+
+def refused(run: SagaRun, name: str, error: ReadbackError) -> None:
+    """The step could not even be proposed: it has no effect, and never will."""
+    _step(run, "refused", name, {"code": error.code, "detail": one_line(error.message, DETAIL_MAX)})
+
+
+def unreversed(run: SagaRun, name: str, error: ReadbackError) -> None:
+    """The reversal could not even be proposed: the effect stays."""
+    detail = one_line(f"{error.code}: {error.message}", DETAIL_MAX)
+    _step(run, "reversed", name, {"action": "", "state": "refused", "head": "", "detail": detail})
+
+
+def _step(run: SagaRun, what: str, name: str, data: dict[str, Json], path: tuple[State, ...] = ()) -> None:
+    run.record(EventKind.SAGA_STEP, {"what": what, "step": name, **data, "due": run.now_us}, path)
+
+
+def _to_work(saga: Saga) -> tuple[State, ...]:
+    """The state of a saga that begins a step."""
+    match saga.state:
+        case S.VALIDATED:
+            return (S.EXECUTING,)
+        case S.UNKNOWN | S.REVIEW_REQUIRED if saga.heading is Heading.ONWARD:
+            return (S.PENDING,)
+        case S.REVIEW_REQUIRED if saga.heading is Heading.FORWARD:
+            return (S.FORWARD_RECOVERY,)
+        case _:
+            return ()
+
+
+def wait(run: SagaRun, until_us: int, *, quiet: bool, hold: str = "") -> None:
+    """Until when nothing can be done, and whether anything is expected to happen soon."""
+    saga = run.saga
+    data: dict[str, Json] = {"what": "waits", "step": "", "quiet": quiet, "hold": hold, "due": until_us}
+    run.record(EventKind.SAGA_STEP, data, _to_wait(saga, late=quiet and not hold))
+
+
+def _to_wait(saga: Saga, *, late: bool) -> tuple[State, ...]:
+    if saga.state in (S.EXECUTING, S.PENDING, S.VALIDATED):
+        before = (S.EXECUTING,) if saga.state is S.VALIDATED else ()
+        if late:
+            return (*before, S.UNKNOWN)
+        return (*before, S.PENDING) if saga.state is not S.PENDING else ()
+    if saga.state is S.UNKNOWN and not late:
+        return (S.PENDING,)
+    if saga.state is S.REVIEW_REQUIRED:
+        return (S.FORWARD_RECOVERY,) if saga.heading is Heading.FORWARD else (S.PENDING,)
+    return ()
+
+
+# --- which way ---
+
+
+def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> bool:
+    """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed.
+
+    False: the table does not let it go forward by itself; a person decides, and that is what is recorded.
+    """
+    assert moves.turn is not None
+    saga = run.saga
+    row, recovery, path = "", "", tuple[State, ...]()
+    if moves.turn is Heading.FORWARD:
+        chosen = table.decide(Finding.PARTIAL_SUCCESS, _situation(saga.side_effect, pivot_passed=True))
+        row, recovery = chosen.id, chosen.action.value
+        if chosen.action is not RecoveryAction.FORWARD_RECOVERY:
+            _hold_forward(run, moves, chosen, table)
+            return False
+        if saga.state is not S.FORWARD_RECOVERY:
+            path = (*_to_partial(saga), S.FORWARD_RECOVERY)
+    elif saga.state is S.REVIEW_REQUIRED:
+        path = (S.PENDING,)
+    data: dict[str, Json] = {
+        "to": moves.turn.value,
+        "step": moves.because,
+        "reason": moves.reason,
+        "row": row,
+        "recovery": recovery,
+        "table": table.version,
+        "due": run.now_us,
+    }
+    run.record(EventKind.SAGA_TURNED, data, path)
+    return True
+
+
+def _hold_forward(run: SagaRun, moves: Moves, row: Row, table: RecoveryTable) -> None:
+    if run.saga.state is S.REVIEW_REQUIRED:
+        _wait_for_person(run)
+        return
+    path = (*_to_partial(run.saga), S.REVIEW_REQUIRED)
+    _record_end(run, moves.because, FORWARD_HELD, row, path, table, review=True)
+
+
+def may_reverse(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> bool:
+    """The table lets what was done be reversed; else a person decides, and that is what is recorded."""
+    saga = run.saga
+    if saga.state is S.COMPENSATING:
+        return True
+    row = _reversal_row(saga, family, table)
+    if row.action not in REVERSALS:
+        if saga.state is S.REVIEW_REQUIRED:
+            _wait_for_person(run)
+            return False
+        _record_end(
+            run, moves.reverse, "reversal_held", row, (*_to_partial(saga), S.REVIEW_REQUIRED), table, review=True
+        )
+        return False
+    path = (S.COMPENSATING,) if saga.state is S.REVIEW_REQUIRED else (*_to_partial(saga), S.COMPENSATING)
+    data: dict[str, Json] = {
+        "to": Heading.BACKWARD.value,
+        "step": "",
+        "reason": "",
+        "row": row.id,
+        "recovery": row.action.value,
+        "table": table.version,
+        "due": run.now_us,
+    }
+    run.record(EventKind.SAGA_TURNED, data, path)
+    return True
+
+
+def _reversal_row(saga: Saga, family: Family, table: RecoveryTable) -> Row:
+    shown = [s for s in saga.terms if (c := family.get(saga.steps[s.name].action_id)) is not None and has_effect(c)]
+    gravest = max((step.side_effect for step in shown), key=lambda s: s.rank, default=saga.side_effect)
+    stopped = saga.cancelled and not saga.because
+    finding = Finding.COMPENSATION_REQUIRED if stopped else Finding.PARTIAL_SUCCESS
+    return table.decide(finding, _situation(gravest))
+
+
+def _to_partial(saga: Saga) -> tuple[State, ...]:
+    if saga.state is S.REVIEW_REQUIRED:
+        return (S.PENDING, S.COMMITTED, S.PARTIALLY_COMMITTED)
+    return () if saga.state is S.PARTIALLY_COMMITTED else walk(saga.state, S.PARTIALLY_COMMITTED)
+
+
+# --- the end ---
+
+
+def end(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> None:
+    """It has ended, for good or until a person decides. What waits for one goes on waiting, ever more slowly."""
+    assert moves.end is not None
+    saga = run.saga
+    match moves.end:
+        case End.DONE:
+            row = table.decide(Finding.VERIFIED, _situation(saga.side_effect))
+            _record_end(run, "", "", row, _reopened(saga, S.RECONCILED_SUCCESS), table)
+        case End.FAILED:
+            row = table.decide(Finding.REFUTED_DEAD, _situation(saga.side_effect, shown=False))
+            _record_end(run, "", "", row, _reopened(saga, S.FAILED), table, free=_is_free(saga, family))
+        case End.REVERSED:
+            row = _reversal_row(saga, family, table)
+            back = () if saga.state is S.COMPENSATING else (*_to_partial(saga), S.COMPENSATING)
+            _record_end(run, "", "", row, (*back, S.COMPENSATED), table)
+        case End.REVIEW:
+            _to_review(run, moves, table)
+
+
+def _reopened(saga: Saga, goal: State) -> tuple[State, ...]:
+    """The way to an end, out of review too."""
+    if saga.state is not S.REVIEW_REQUIRED:
+        return walk(saga.state, goal)
+    return (S.PENDING, *walk(S.PENDING, goal))
+
+
+def _to_review(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
+    saga = run.saga
+    if saga.state is S.REVIEW_REQUIRED:
+        _wait_for_person(run)
+        return
+    failed = moves.reason == "compensation_failed"
+    if failed:
+        terms = saga.step(moves.because)
+        row = table.decide(Finding.COMPENSATION_FAILED, _situation(terms.side_effect))
+        before = () if saga.state is S.COMPENSATING else (*_to_partial(saga), S.COMPENSATING)
+        path: tuple[State, ...] = (*before, S.COMPENSATION_FAILED, S.REVIEW_REQUIRED)
+    else:
+        row = table.decide(Finding.VERIFICATION_TIMEOUT, _situation(saga.side_effect, pivot_passed=True))
+        path = _stuck_path(saga)
+    _record_end(run, moves.because, moves.reason, row, path, table, review=True)
+
+
+def _wait_for_person(run: SagaRun) -> None:
+    until = run.now_us + slower_us(REVIEW_FIRST_US, REVIEW_MAX_US, run.saga.looks)
+    run.record(EventKind.SAGA_STEP, {"what": "waits", "step": "", "quiet": True, "hold": "", "due": until})
+
+
+def _stuck_path(saga: Saga) -> tuple[State, ...]:
+    if saga.state in (S.COMPENSATING, S.FORWARD_RECOVERY, S.PARTIALLY_COMMITTED, S.UNKNOWN):
+        return (S.REVIEW_REQUIRED,)
+    if any(record.state == S.RECONCILED_SUCCESS.value for record in saga.steps.values()):
+        return (*_to_partial(saga), S.REVIEW_REQUIRED)
+    return (*walk(saga.state, S.UNKNOWN), S.REVIEW_REQUIRED)
+
+
+def _record_end(
+    run: SagaRun,
+    step: str,
+    reason: str,
+    row: Row,
+    path: tuple[State, ...],
+    table: RecoveryTable,
+    *,
+    review: bool = False,
+    free: bool = False,
+) -> None:
+    data: dict[str, Json] = {
+        "step": step,
+        "reason": reason,
+        "detail": "",
+        "row": row.id,
+        "recovery": row.action.value,
+        "table": table.version,
+        "review": reason if review else "",
+        "incident": "",
+        "free": free,
+        "due": run.now_us + REVIEW_FIRST_US if review else None,
+    }
+    if review and row.opens_incident:
+        data |= incident_data(row.finding, run.saga.side_effect, run.saga.id)
+    run.record(EventKind.SAGA_ENDED, data, path)
+
+
+def _is_free(saga: Saga, family: Family) -> bool:
+    """Nothing of it exists or can follow, and none of its steps' keys is used up."""
+    for step in saga.terms:
+        child = family.get(saga.steps[step.name].action_id)
+        if child is not None and not child.may_repeat:
+            return False
+        if standing_of(saga, step.name, family) not in (Standing.WAITING, Standing.FAILED):
+            return False
+    return True
+
+
+def _situation(side_effect: SideEffect, *, pivot_passed: bool = False, shown: bool = True) -> Situation:
+    """The saga as a case of the table: executed, nothing open any more."""
+    return Situation(
+        side_effect=side_effect,
+        within_window=False,
+        maybe_stale=False,
+        reversible=Reversal.COMPENSABLE,
+        pivot_passed=pivot_passed,
+        effect_shown=shown,
+        executed=True,
+        key_record=False,
+        key_honoured=False,
+        dead=True,
+        equivalent_duplicate=False,
+        repeated=False,
+        late_open=False,
+        searched=True,
+    )

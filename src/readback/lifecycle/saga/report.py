@@ -1,0 +1,152 @@
+"""Report of a saga: from its fold and its actions to an outcome. It reads the ledger alone.
+
+Called by lifecycle.saga.attend. Each step is told by what its own action's outcome is; nothing is concluded of a step
+from the saga's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from readback.domain.action import Action
+from readback.domain.outcome import Outcome
+from readback.domain.recovery.table import DEFAULT_TABLE
+from readback.domain.saga.fold import Heading, Saga, StepTerms
+from readback.domain.saga.moves import Standing, has_effect, standing_of
+from readback.domain.saga.outcome import SagaOutcome, StepOutcome
+from readback.domain.saga.reporting import StepWord
+from readback.domain.state import TERMINAL, State
+from readback.domain.verdict import Attribution, Level, Why
+from readback.lifecycle.report import outcome_of
+from readback.lifecycle.saga_run import load_family, verdict_of
+from readback.lifecycle.steps import Answer, Step
+
+Family = Mapping[str, Action]
+
+
+def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, Answer, SagaOutcome]:
+    """The outcome by the ledger alone."""
+    family = yield from load_family(saga)
+    steps: dict[str, StepOutcome] = {}
+    for terms in saga.terms:
+        steps[terms.name] = yield from _step(saga, terms, family)
+    row = DEFAULT_TABLE.row(saga.row)
+    success = saga.state is State.RECONCILED_SUCCESS
+    begun = any(step.outcome is not None and step.outcome.attempts for step in steps.values())
+    return SagaOutcome(
+        id=saga.id,
+        state=saga.state,
+        verdict=verdict_of(saga),
+        why=Why.PROPAGATING if saga.state is State.UNKNOWN else Why.NONE,
+        discrepancy=None,
+        attribution=_attribution(steps) if success else Attribution.UNKNOWN,
+        level=Level.RECONCILED if success else Level.NORMALISED,
+        may_repeat=saga.may_repeat,
+        replayed=replayed,
+        contract=saga.contract,
+        contract_version="",
+        target=saga.operation,
+        operation=saga.operation,
+        tenant=saga.tenant,
+        principal=saga.principal,
+        stamp=saga.stamp,
+        ledger_entry=saga.head,
+        parts_done=tuple(n for n, s in steps.items() if s.word is StepWord.COMPLETED),
+        parts_open=tuple(n for n, s in steps.items() if s.word not in _CLOSED),
+        row=saga.row,
+        recovery=row.action.value if row is not None else "",
+        code=saga.reason if saga.state is not State.RECONCILED_SUCCESS else "",
+        detail=saga.detail,
+        hold=saga.hold,
+        review=saga.review,
+        incident=saga.incident,
+        contested=any(_contested(s.outcome) or _contested(s.compensation) for s in steps.values()),
+        attempts=1 if begun else 0,
+        due_us=saga.due_us,
+        trace=str(saga.context.get("trace", "")),
+        kind="saga",
+        steps=steps,
+        heading=saga.heading.value,
+        because=saga.because,
+        name=saga.name,
+        quiet=saga.quiet,
+        erased_us=saga.erased_us,
+    )
+
+
+def _contested(outcome: Outcome | None) -> bool:
+    """Something that was told as done, or as reversed, is contradicted by now."""
+    return outcome is not None and outcome.verified and outcome.contested
+
+
+def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
+    """Ours where every step that changes something is shown to be, or had nothing to change."""
+    whose = {s.outcome.attribution for s in steps.values() if s.outcome is not None and s.outcome.kind != "read"}
+    doubtful = (Attribution.UNKNOWN, Attribution.OTHER_ACTOR)
+    return next((each for each in doubtful if each in whose), Attribution.OURS)
+
+
+_CLOSED = (StepWord.COMPLETED, StepWord.LEFT, StepWord.REVERSED, StepWord.FAILED)
+
+
+def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Step, Answer, StepOutcome]:
+    record = saga.steps[terms.name]
+    child, undo = family.get(record.action_id), family.get(record.undo_id)
+    if undo is None and child is not None:
+        undo = family.get(child.compensation_id)
+    outcome: Outcome | None = None
+    reversal: Outcome | None = None
+    if child is not None:
+        outcome = yield from outcome_of(child)
+    if undo is not None:
+        reversal = yield from outcome_of(undo)
+    return StepOutcome(
+        terms.name,
+        word_of(saga, terms.name, family),
+        terms.contract,
+        terms.region.value,
+        terms.after,
+        outcome,
+        reversal,
+        record.tries,
+        record.refused,
+        record.detail,
+    )
+
+
+def word_of(saga: Saga, name: str, family: Family) -> StepWord:
+    """What may be said of one step."""
+    record = saga.steps[name]
+    match standing_of(saga, name, family):
+        case Standing.WAITING | Standing.ANNOUNCED:
+            return StepWord.NOT_BEGUN
+        case Standing.RUNNING:
+            child = family[record.action_id]
+            return StepWord.REVERSING if child.state is State.COMPENSATING else StepWord.PENDING
+        case Standing.LATE:
+            return StepWord.UNKNOWN
+        case Standing.HELD:
+            return StepWord.HELD
+        case Standing.FAILED:
+            return StepWord.FAILED
+        case Standing.REVERSED:
+            return StepWord.REVERSED
+        case Standing.STUCK:
+            return StepWord.REVIEW
+        case Standing.DONE | Standing.EFFECT as stands:
+            return _of_effect(saga, name, family, stands)
+
+
+def _of_effect(saga: Saga, name: str, family: Family, stands: Standing) -> StepWord:
+    record = saga.steps[name]
+    undo = family.get(record.undo_id)
+    if record.undo_state == "refused":
+        return StepWord.NOT_REVERSED
+    if undo is not None:
+        if undo.state is State.RECONCILED_SUCCESS and not undo.contested:
+            return StepWord.REVERSED
+        return StepWord.NOT_REVERSED if undo.state in TERMINAL else StepWord.REVERSING
+    if stands is Standing.EFFECT:
+        return StepWord.NOT_REVERSED
+    back = saga.heading is Heading.BACKWARD and not has_effect(family[record.action_id])
+    return StepWord.LEFT if back else StepWord.COMPLETED

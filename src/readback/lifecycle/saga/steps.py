@@ -1,0 +1,181 @@
+"""The actions of a saga: what each is asked, with the values it refers to, and the work that begins or reverses it.
+
+Called by lifecycle.saga. A step's arguments come from the saga's definition and from what was read back of the steps
+before it; both are in the ledger, so that any process makes the same request of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json, ReadbackError, json_value
+from readback.domain.action import Action
+from readback.domain.change import is_withheld
+from readback.domain.claim import ClaimKind, claim_id
+from readback.domain.errors import InputError, StoreCorruptError
+from readback.domain.events import EventKind
+from readback.domain.predicate import look
+from readback.domain.saga.fold import Saga, StepTerms
+from readback.domain.saga.moves import Standing, standing_of
+from readback.domain.state import State
+from readback.lifecycle import execute, reverse
+from readback.lifecycle.ending import Elsewhere, Ended, Finished, Work
+from readback.lifecycle.engine import Engine
+from readback.lifecycle.plan import Plan, Request, Scope
+from readback.lifecycle.resume import PlanOf, revive
+from readback.lifecycle.saga_run import load_json
+from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
+from readback.ports.store import Appended
+
+WITHDRAWN: Final = "saga.turned"
+REFERENCE: Final = "saga.reference"
+LEASE_US: Final = 15_000_000
+DETAIL_MAX: Final = 500
+
+
+class UnresolvedError(InputError):
+    """A value of an earlier step is not there, or does not fit: the step is not begun."""
+
+    code = REFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A saga's steps as they were written down."""
+
+    steps: Mapping[str, Mapping[str, Json]]
+
+    @classmethod
+    def of(cls, body: Json, saga: Saga) -> Definition:
+        """Raises StoreCorruptError where the evidence is gone, or another."""
+        steps = body.get("steps") if isinstance(body, dict) else None
+        if not isinstance(steps, list):
+            raise StoreCorruptError(f"The definition of saga {saga.id} is not there; it cannot be gone on with.")
+        return cls({str(step["name"]): step for step in steps if isinstance(step, dict)})
+
+    def part(self, step: str, name: str) -> dict[str, Json]:
+        found = self.steps[step].get(name)
+        return found if isinstance(found, dict) else {}
+
+
+def request_of(
+    saga: Saga, definition: Definition, terms: StepTerms, action_id: str, plan: Plan, family: Mapping[str, Action]
+) -> Generator[Step, Answer, Request]:
+    """The step's request. Raises UnresolvedError, or the InputError of arguments that do not fit."""
+    requested = definition.part(terms.name, "requested")
+    for argument, raw in definition.part(terms.name, "references").items():
+        assert isinstance(raw, dict)
+        requested = {**requested, argument: (yield from _value(saga, str(raw["step"]), str(raw["path"]), family))}
+    try:
+        arguments = plan.revive(requested)
+        same = json_value(dict(arguments)) == requested
+    except ReadbackError as error:
+        raise UnresolvedError(f"Its arguments do not fit: {error.message}") from error
+    if not same:
+        raise UnresolvedError("Its arguments are of other types than the values that it refers to.")
+    intended = definition.part(terms.name, "intended")
+    return Request(
+        plan,
+        arguments,
+        requested,
+        f"{saga.operation}/{terms.name}",
+        intended or None,
+        terms.name,
+        saga=saga.id,
+        region=terms.region.value,
+        action_id=action_id,
+        upon=_edges(saga, terms, family),
+    )
+
+
+def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[str, ...]:
+    """What the steps before it left has to hold still when it is begun."""
+    before = (family.get(saga.steps[name].action_id) for name in terms.after)
+    return tuple(claim_id(each.id, ClaimKind.HOLDS) for each in before if each is not None)
+
+
+def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Step, Answer, Json]:
+    """A value of what was read back of an earlier step; nothing that is not reconciled, and nothing redacted."""
+    source = family.get(saga.steps[step].action_id)
+    if source is None or standing_of(saga, step, family) is not Standing.DONE:
+        raise UnresolvedError(f"Step {step!r} is not verified, so that nothing of it can be used.")
+    if path.split(".")[0] == "requested":
+        body = yield from load_json(source.tenant, source.request_ref)
+        roots: dict[str, Json] = {"requested": body.get("requested") if isinstance(body, dict) else None}
+    else:
+        roots = {"authoritative": (yield from load_json(source.tenant, source.reading_ref))}
+        path = path if path.split(".")[0] == "authoritative" else f"authoritative.{path}"
+    value = look(path, roots)
+    if value is None:
+        raise UnresolvedError(f"There is nothing at {path!r} of step {step!r}.")
+    if _hides(value):
+        raise UnresolvedError(f"What stands at {path!r} of step {step!r} is redacted.")
+    return value
+
+
+def _hides(value: Json) -> bool:
+    if is_withheld(value):
+        return True
+    if isinstance(value, dict):
+        return any(_hides(part) for part in value.values())
+    return isinstance(value, list) and any(_hides(part) for part in value)
+
+
+# --- works ---
+
+
+def decline(engine: Engine, request: Request, scope: Scope) -> Work:
+    """Takes an announced id out of the game: whoever meant to begin the action finds it refused."""
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    named = Begun(begun.now_us, request.action_id, begun.owner)
+    run = execute.propose(request, scope, named, engine.table.version)
+    detail = "Its saga had turned back, or stopped, before it was begun."
+    run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": WITHDRAWN, "detail": detail})
+    committed = yield Commit(run.append(run.now_us, park=True))
+    assert isinstance(committed, Committed)
+    if not isinstance(committed.result, Appended):
+        return Elsewhere(request.action_id)
+    run.committed(committed.result.version, True)
+    return Finished(run)
+
+
+def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
+    """An action that was not executed so far is not to be executed any more."""
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != action.version:
+        return Elsewhere(action.id)
+    run = yield from revive(action, plans, begun.owner, leased.fence)
+    run.passed(leased.now_us)
+    return (yield from engine.cancel(run))
+
+
+def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Step, Answer, Request]:
+    """The compensating action of a step's effect, under the key that every compensation of it has."""
+    run = yield from revive(effect, plans, "", 0)
+    request = yield from reverse.compensation_of(run)
+    return Request(
+        request.plan,
+        request.arguments,
+        request.requested,
+        request.operation,
+        None,
+        request.step,
+        reverses=request.reverses,
+        ordered=saga.ordered,
+        saga=saga.id,
+        action_id=action_id,
+    )
+
+
+def guarded(work: Work) -> Generator[Step, Answer, Ended | InputError]:
+    """The work, with the caller's faults as its result: a step that may not be proposed ends no other step's work."""
+    try:
+        return (yield from work)
+    except InputError as refused:
+        return refused

@@ -1,0 +1,63 @@
+"""Confirm: the fourth level of trust, for an outcome that is verified already. Asked when somebody looks, never before.
+
+Called with what the ledger says of one action. An outcome is confirmed by audit where each of its entries leads to the
+root of a checkpoint that the log's key signed, and what it stood on is bound in those entries: the contract by its
+hash, the recovery table by its version, the idempotency key, and the approval where one was asked for. Whatever is not
+shown leaves the level as it was; nothing here raises for what is not there.
+"""
+
+from __future__ import annotations
+
+from readback.canon.fault import CanonError
+from readback.domain.action import Action
+from readback.domain.errors import StoreCorruptError
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
+from readback.ledger.checkpoint import Checkpoint
+from readback.ledger.fault import LogError
+from readback.ledger.frontier import StoredTiles
+from readback.ledger.leaf import leaf_hash
+from readback.ledger.proof import check_inclusion, inclusion_proof
+from readback.ledger.tree import Read
+from readback.lifecycle.resume import fold
+from readback.lifecycle.sealing.authority import Authority
+from readback.lifecycle.sealing.seal import goes_on_from, opened
+from readback.ports.store import LedgerStore, StoredEvent
+
+
+def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bool:
+    """Whether a verified action has level 4. False for every doubt; raises StoreError where nothing can be read."""
+    events = store.events(action_id)
+    try:
+        action = fold(events)
+        if action is None or action.id != action_id or not _is_bound(action):
+            return False
+        head = store.checkpoint()
+        if head is None or events[-1].seq > head.size:
+            return False
+        covering = opened(head, authority).checkpoint
+        goes_on_from(authority.stated, covering, store.tile)
+        return _are_covered(events, covering, StoredTiles(covering.size, store.tile).read)
+    except (LogError, StoreCorruptError, CanonError):
+        return False
+
+
+def _is_bound(action: Action) -> bool:
+    """What it stood on is named in its entries. Execution without an approval (break glass) is bound to nobody."""
+    judgement, approval = action.judgement, action.approval
+    if action.state is not State.RECONCILED_SUCCESS or judgement.verdict != "verified":
+        return False
+    named = (action.contract_hash, action.contract_version, action.key_hash, action.request_hash, judgement.table)
+    if not all(named) or action.contract_ref != action.contract_hash or action.break_glass:
+        return False
+    if approval is None:  # what takes an effect back stands on the approval of that effect
+        return action.side_effect != SideEffect.CRITICAL_MUTATION or bool(action.context.get("reverses"))
+    return approval.used and approval.complete and bool(approval.policy and approval.payload)
+
+
+def _are_covered(events: list[StoredEvent], covering: Checkpoint, read: Read) -> bool:
+    for event in events:
+        leaf, index = leaf_hash(event.envelope), event.seq - 1
+        path = inclusion_proof(index, covering.size, read)
+        check_inclusion(leaf, index, covering.size, path, covering.root)
+    return True

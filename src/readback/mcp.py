@@ -1,0 +1,13 @@
+"""The gateway for programs: tools of MCP servers, verified. Needs the extra `mcp`.
+
+`Gateway` stands in front of servers that others wrote; `verify_server` governs the tools of a server of one's own.
+"""
+
+from __future__ import annotations
+
+from readback.surfaces.mcp.gateway import Gateway
+from readback.surfaces.mcp.own_server import InProcess
+from readback.surfaces.mcp.own_server import verified_server as verify_server
+from readback.surfaces.mcp.upstream import Upstream
+
+__all__ = ["Gateway", "InProcess", "Upstream", "verify_server"]

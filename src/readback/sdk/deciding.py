@@ -1,0 +1,457 @@
+"""Decisions by envelope: a decision type loaded and enforced round one action of Readback.
+
+`DecisionType.load` reads the envelope with its verifiers; `begin` starts the clock of one decision; after `context` and
+`planned` it ends with `act`, `abstain` or `bypass`, once. The action runs through the client like any other, under its
+contract narrowed by the envelope; what comes back is a sealed episode with its drift events. Time is the client's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from readback.canon import Json
+from readback.citations import TraceError
+from readback.contracts.decisions.binding import bound, target_of
+from readback.contracts.decisions.document import FILE_MAX_BYTES
+from readback.contracts.decisions.load import LoadedEnvelope, load_envelope
+from readback.domain.decision.drift import Drift
+from readback.domain.decision.envelope import Counts, Envelope, Snapshot
+from readback.domain.decision.moments import written_moment
+from readback.domain.decision.seals import sealed
+from readback.domain.decision.violation import Violation
+from readback.domain.decision.words import FALLBACKS, MS_US, Ended, Rung, Said, Stage, Tier
+from readback.domain.errors import LimitError, SettingsError
+from readback.domain.errors.decision import DecisionOrderError
+from readback.domain.outcome import Outcome
+from readback.domain.state import EXIT_FAILED, EXIT_HELD
+from readback.interop.run_folder import read_given
+from readback.lifecycle.deciding import gates, ladder
+from readback.lifecycle.deciding.drifts import drifts_of
+from readback.lifecycle.deciding.gates import Asked
+from readback.lifecycle.deciding.judge import Judged, ended, judged
+from readback.lifecycle.deciding.ladder import Degraded, Reason
+from readback.lifecycle.deciding.record import Actor, Facts, Planned, action_of, episode_of
+from readback.lifecycle.plan import Plan
+from readback.sdk.async_client import AsyncReadback
+from readback.sdk.client import Readback
+from readback.sdk.proposal import Proposal
+
+__all__ = ["Actor", "Counts", "Decided", "Decision", "DecisionType", "Snapshot"]
+
+SAMPLES_MAX: Final = 1_024
+PLANS_MAX: Final = 256
+PLANNERS: Final = ("llm", "rules", "hybrid")
+ACTORS: Final = ("agent", "human", "system")
+Client = Readback | AsyncReadback
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a decision. `episode` is sealed; `outcome` is None where nothing was executed.
+
+    `proceed`: the action was verified in time, so that what depends on it may go on. There is no other way to it.
+    """
+
+    episode: Mapping[str, Json]
+    drifts: tuple[Drift, ...]
+    violations: tuple[Violation, ...]
+    verification: Said
+    degraded: Degraded
+    outcome: Outcome | None = None
+
+    @property
+    def proceed(self) -> bool:
+        """Only on a pass."""
+        return self.verification is Said.PASS
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's: the outcome's, and never 0 without a pass."""
+        if self.outcome is None:
+            return EXIT_HELD if self.degraded.rung is Rung.HITL else EXIT_FAILED
+        if self.outcome.exit_code == 0 and not self.proceed:
+            return 3
+        return self.outcome.exit_code
+
+    def as_json(self) -> dict[str, Json]:
+        """For `--json` and for programs."""
+        return {
+            "proceed": self.proceed,
+            "verification": self.verification.value,
+            "degrade": self.degraded.word,
+            "episode": dict(self.episode),
+            "drifts": [each.as_json() for each in self.drifts],
+            "outcome": None if self.outcome is None else self.outcome.as_json(),
+            "exit_code": self.exit_code,
+        }
+
+
+@dataclass(slots=True)
+class DecisionType:
+    """An envelope that is enforced, with the verifiers that it names. Safe to use for any number of decisions."""
+
+    loaded: LoadedEnvelope
+    samples_ms: deque[int] = field(default_factory=lambda: deque(maxlen=SAMPLES_MAX))
+    """What its decisions took in this process, for the telemetry of the next."""
+    _plans: dict[str, tuple[Plan, Plan]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verifiers: str | os.PathLike[str] | None = None) -> DecisionType:
+        """The envelope of this file (YAML by its name, else JSON); `verifiers`: the folder of custom ones.
+
+        Raises EnvelopeError with every fault at once, SettingsError where a file cannot be read.
+        """
+        folder = None if verifiers is None else Path(verifiers)
+        if folder is not None and not folder.is_dir():
+            raise SettingsError(f"{os.fspath(folder)!r} is no folder of verifiers.", remedy="Name the folder.")
+        return cls(load_envelope(envelope_file(path), os.fspath(path), folder))
+
+    @property
+    def envelope(self) -> Envelope:
+        """What it bounds."""
+        return self.loaded.envelope
+
+    def plan_of(self, plan: Plan) -> Plan:
+        """The contract of an action under this envelope. Raises BindingError with all that it lacks."""
+        known = self._plans.get(plan.contract.hash)
+        if known is None or known[0] is not plan:
+            while len(self._plans) >= PLANS_MAX:
+                del self._plans[next(iter(self._plans))]
+            known = self._plans[plan.contract.hash] = (plan, bound(plan, self.loaded))
+        return known[1]
+
+    def begin(
+        self, client: Client, *, actor: Actor | None = None, spent_ms: Mapping[Stage, int] | None = None
+    ) -> Decision:
+        """The clock of one decision starts. `actor`: the client's principal, as an agent, where none is given.
+
+        `spent_ms`: what context and plan took already, where they ran elsewhere.
+        """
+        session = client._session  # noqa: SLF001 - of the same room
+        session.check_open()
+        actor = actor or Actor("agent", session.scope.principal)
+        if actor.type not in ACTORS:
+            raise DecisionOrderError(f"{actor.type!r:.40} is no actor.", remedy=f"It is one of {', '.join(ACTORS)}.")
+        spent = dict(spent_ms or {})
+        if any(stage not in (Stage.CONTEXT, Stage.PLAN) or took < 0 for stage, took in spent.items()):
+            raise DecisionOrderError("What was spent before is a time of context and plan.")
+        return Decision(self, client, actor, spent)
+
+
+def envelope_file(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a regular file. Raises SettingsError."""
+    try:
+        return read_given(Path(path), FILE_MAX_BYTES, "envelope")
+    except TraceError as error:
+        raise SettingsError(error.message, remedy="Name a file that can be read.") from error
+
+
+class Bound:
+    """An action under an envelope, as a proposal's definition."""
+
+    def __init__(self, name: str, plan: Plan) -> None:
+        self.name = name
+        self.plan = plan
+
+
+class Decision:
+    """One decision, from its beginning to its sealed episode. Not shared between threads."""
+
+    def __init__(self, kind: DecisionType, client: Client, actor: Actor, spent_ms: Mapping[Stage, int]) -> None:
+        self._kind, self._client, self._actor = kind, client, actor
+        self._runtime = client._session.runtime  # noqa: SLF001 - of the same room
+        self._stages = {stage: took * MS_US for stage, took in spent_ms.items()}
+        self._stage_us = self._runtime.now_us()
+        self._started_us = self._stage_us - sum(self._stages.values())
+        self._snapshot: Snapshot | None = None
+        self._captured_us = 0
+        self._planned: Planned | None = None
+        self._fallback: Rung | None = None
+        self._over = False
+
+    # --- the stages before the action ---
+
+    def context(self, snapshot: Snapshot) -> None:
+        """The context is gathered: its features' ages count from here on by our clock."""
+        if self._snapshot is not None or self._over:
+            raise DecisionOrderError("The context of this decision was given already.")
+        self._snapshot, self._captured_us = snapshot, self._mark(Stage.CONTEXT)
+
+    def planned(self, summary: str, *, planner: str = "rules", ref: str = "", fallback: str = "") -> None:
+        """It is planned. `fallback`: the step of the ladder by which it was planned faster; it may be planned again."""
+        if self._snapshot is None or self._over:
+            raise DecisionOrderError("Before the plan comes the context.")
+        if planner not in PLANNERS:
+            raise DecisionOrderError(f"{planner!r:.40} is no planner.", remedy=f"One of {', '.join(PLANNERS)}.")
+        if fallback:
+            words = [rung.value for rung in FALLBACKS if self._kind.envelope.step(rung) is not None]
+            if fallback not in words:
+                said = f"The ladder has no step {fallback!r:.40} by which it could be planned."
+                raise DecisionOrderError(said, remedy=f"It has: {', '.join(sorted(words)) or 'none'}.")
+            self._fallback = Rung(fallback)
+        self._planned = Planned(planner, summary, ref)
+        self._mark(Stage.PLAN)
+
+    # --- its end ---
+
+    def act(
+        self,
+        proposal: Proposal,
+        *,
+        counts: Counts,
+        operation: str | None = None,
+        tier: str | None = None,
+    ) -> Decided | None:
+        """Runs the action where every gate is passed, and seals what came of it. For a `Readback` client.
+
+        `counts` is what the decision used up; `operation` names the intent; `tier` is the blast radius that the
+        proposer says it has, which is held against the contract's class. None: too little time is left for the plan;
+        plan again by `needed_step`, then call it once more. Raises BindingError, and what `run` raises.
+        """
+        assert isinstance(self._client, Readback)
+        ready = self._admit(proposal, counts, operation, tier)
+        if not isinstance(ready, _Ready):
+            return ready
+        called_us = self._runtime.now_us()
+        try:
+            outcome = self._client.run(ready.proposal, operation=operation, wait=0)
+            left = self._left_seconds(outcome, called_us)
+            if left > 0:
+                outcome = self._client.wait(outcome.id, wait=left)
+        except LimitError as error:
+            return self._refused(ready.admitted, contended=error.message)
+        return self._concluded(ready, outcome, called_us)
+
+    async def act_async(
+        self,
+        proposal: Proposal,
+        *,
+        counts: Counts,
+        operation: str | None = None,
+        tier: str | None = None,
+    ) -> Decided | None:
+        """The same for an `AsyncReadback` client."""
+        assert isinstance(self._client, AsyncReadback)
+        ready = self._admit(proposal, counts, operation, tier)
+        if not isinstance(ready, _Ready):
+            return ready
+        called_us = self._runtime.now_us()
+        try:
+            outcome = await self._client.run(ready.proposal, operation=operation, wait=0)
+            left = self._left_seconds(outcome, called_us)
+            if left > 0:
+                outcome = await self._client.wait(outcome.id, wait=left)
+        except LimitError as error:
+            return self._refused(ready.admitted, contended=error.message)
+        return self._concluded(ready, outcome, called_us)
+
+    def abstain(self, reason: str, *, counts: Counts) -> Decided:
+        """Ends it without an action."""
+        return self._ended_without(Rung.ABSTAIN, Ended.ABSTAIN, reason, counts)
+
+    def bypass(self, reason: str, *, counts: Counts) -> Decided:
+        """Ends it without an action here: whoever goes round the envelope says so. Only where the ladder has that step;
+        it is always told, in red.
+        """
+        if self._kind.envelope.step(Rung.BYPASS) is None:
+            raise DecisionOrderError("The ladder of this decision type has no step 'bypass'.")
+        return self._ended_without(Rung.BYPASS, Ended.BYPASSED, reason, counts)
+
+    @property
+    def needed_step(self) -> str:
+        """The step of the ladder by which it has to be planned again now; "" where there is time enough."""
+        found = ladder.before(self._kind.envelope, (), self._remaining_us(), self._fallback)
+        return found.word if found.rung in FALLBACKS and self._fallback is None else ""
+
+    # --- what is known ---
+
+    def _admit(
+        self, proposal: Proposal, counts: Counts, operation: str | None, tier: str | None
+    ) -> _Ready | Decided | None:
+        envelope = self._kind.envelope
+        if self._planned is None or self._over:
+            raise DecisionOrderError("A decision acts once, after its context and its plan.")
+        if tier is not None and tier not in [each.value for each in Tier if each is not Tier.NONE]:
+            raise DecisionOrderError(f"{tier!r:.40} is no blast radius.", remedy="tiny, small, medium or large.")
+        plan = proposal.definition.plan
+        asked = Asked(plan.contract, bool(operation or proposal.operation), None if tier is None else Tier(tier))
+        elapsed_us = self._runtime.now_us() - self._started_us
+        broken = [
+            *gates.over_budgets(envelope, self._stages),
+            *gates.over_time(envelope, elapsed_us, self._fallback),
+            *gates.stale(envelope, self._ages_us(), asked.tier),
+            *gates.over_limits(envelope, counts),
+            *gates.unsafe(envelope, asked),
+        ]
+        degraded = ladder.before(envelope, broken, self._remaining_us(), self._fallback)
+        admitted = _Admitted(plan, counts, tuple(broken), degraded)
+        if degraded.reason is Reason.TIME and degraded.rung in FALLBACKS and self._fallback is None:
+            return None
+        proposal.mark_run()  # from here on the decision says what became of it
+        if degraded.rung is not None and degraded.rung not in FALLBACKS:
+            return self._refused(admitted)
+        narrowed = self._kind.plan_of(plan)
+        ready = Proposal(
+            Bound(plan.contract.name, narrowed),
+            proposal.arguments,
+            proposal.requested,
+            step=proposal.step,
+            intended=proposal.intended,
+            operation=proposal.operation,
+        )
+        return _Ready(_Admitted(narrowed, counts, tuple(broken), degraded), ready)
+
+    def _left_seconds(self, outcome: Outcome, called_us: int) -> float:
+        """How long it may still be waited for: until the time for verification is over, or else the deadline."""
+        if outcome.settled or outcome.hold or not outcome.attempted:
+            return 0.0
+        timeout_ms = self._kind.envelope.verification.timeout_ms
+        until_us = self._answered_us(outcome, called_us) + timeout_ms * MS_US
+        if not timeout_ms:
+            until_us = self._started_us + gates.deadline_us(self._kind.envelope, self._fallback)
+        return max(until_us - self._runtime.now_us(), 0) / 1_000_000
+
+    def _answered_us(self, outcome: Outcome, called_us: int) -> int:
+        """When the tool answered; of a replay and of a call without an answer, when it was called."""
+        seen = outcome.observation
+        if outcome.replayed or seen is None or seen.at_us < called_us:
+            return called_us
+        return seen.at_us
+
+    def _concluded(self, ready: _Ready, outcome: Outcome, called_us: int) -> Decided:
+        now_us, answered_us = self._runtime.now_us(), self._answered_us(outcome, called_us)
+        self._stages[Stage.ACT] = answered_us - self._stage_us
+        self._stages[Stage.VERIFY] = now_us - answered_us
+        envelope, admitted = self._kind.envelope, ready.admitted
+        found = judged(envelope, outcome, now_us - answered_us)
+        late = {Stage.ACT: self._stages[Stage.ACT], Stage.VERIFY: self._stages[Stage.VERIFY]}
+        broken = [
+            *admitted.broken,
+            *gates.over_budgets(envelope, late),
+            *gates.over_time(envelope, now_us - self._started_us, self._fallback),
+        ]
+        degraded = ladder.after(envelope, found.said, admitted.degraded, held=bool(outcome.hold))
+        reason = "" if found.said is Said.PASS else f"{found.said.value}: {found.reason}"
+        return self._sealed(
+            admitted,
+            now_us,
+            (ended(found.said, outcome), reason),
+            degraded,
+            tuple(broken),
+            found,
+            outcome,
+        )
+
+    def _refused(self, admitted: _Admitted, contended: str = "") -> Decided:
+        said = contended or "; ".join(each.message for each in admitted.broken if each.hard)
+        reason = said or f"degrade_step={admitted.degraded.word}"
+        now_us, ending = self._runtime.now_us(), (Ended.ABSTAIN, reason)
+        degraded = Degraded(Rung.ABSTAIN, Reason.RULES, said=contended) if contended else admitted.degraded
+        return self._sealed(admitted, now_us, ending, degraded, admitted.broken, contended=contended)
+
+    def _ended_without(self, rung: Rung, code: Ended, reason: str, counts: Counts) -> Decided:
+        if self._over or self._planned is None:
+            raise DecisionOrderError("A decision ends once, after its context and its plan.")
+        now_us = self._runtime.now_us()
+        envelope = self._kind.envelope
+        broken = (*gates.over_budgets(envelope, self._stages), *gates.over_limits(envelope, counts))
+        degraded = Degraded(rung, Reason.CALLER, self._remaining_us(), reason)
+        return self._sealed(_Admitted(None, counts, broken, degraded), now_us, (code, reason), degraded, broken)
+
+    def _sealed(
+        self,
+        admitted: _Admitted,
+        now_us: int,
+        ending: tuple[Ended, str],
+        degraded: Degraded,
+        broken: tuple[Violation, ...],
+        found: Judged | None = None,
+        outcome: Outcome | None = None,
+        contended: str = "",
+    ) -> Decided:
+        assert self._snapshot is not None
+        assert self._planned is not None
+        self._over = True
+        envelope, samples = self._kind.envelope, self._kind.samples_ms
+        samples.append((now_us - self._started_us) // MS_US)
+        contract = admitted.plan.contract if admitted.plan is not None else None
+        action = None
+        if outcome is not None and outcome.attempted and contract is not None:
+            action = action_of(outcome, contract, target_of(outcome.target, contract.name))
+        facts = Facts(
+            episode_id=f"ep_{outcome.id if outcome is not None else self._runtime.new_id()}",
+            envelope=envelope,
+            actor=self._actor,
+            started_us=self._started_us,
+            ended_us=now_us,
+            snapshot=self._snapshot,
+            captured_us=self._captured_us,
+            oldest_us=max(self._ages_us().values(), default=0),
+            planned=self._planned,
+            counts=admitted.counts,
+            stages_us=self._stages,
+            ended=ending[0],
+            reason=ending[1],
+            degraded=degraded,
+            broken=broken,
+            action=action,
+            contract=contract,
+            judged=found,
+            outcome=outcome,
+            samples_ms=tuple(samples),
+        )
+        episode = sealed(episode_of(facts), written_moment(now_us))
+        entry = outcome.ledger_entry if outcome is not None else ""
+        evidence = (*self._snapshot.evidence, *((entry,) if entry else ()))
+        drifts = tuple(
+            each.of(
+                decision_type=envelope.decision_type,
+                version=envelope.version,
+                episode_id=facts.episode_id,
+                at_us=now_us,
+                evidence=evidence,
+            )
+            for each in drifts_of(broken, (admitted.degraded, degraded), found, outcome, contended)
+        )
+        said = found.said if found is not None else Said.NA
+        return Decided(episode, drifts, broken, said, degraded, outcome)
+
+    def _mark(self, stage: Stage) -> int:
+        """The stage ends now; one that is taken twice took both times."""
+        now_us = self._runtime.now_us()
+        self._stages[stage] = self._stages.get(stage, 0) + now_us - self._stage_us
+        self._stage_us = now_us
+        return now_us
+
+    def _ages_us(self) -> dict[str, int]:
+        """How old each feature is now: as old as it was then, and what has passed since."""
+        assert self._snapshot is not None
+        since_us = self._runtime.now_us() - self._captured_us
+        return {name: age * MS_US + since_us if age >= 0 else -1 for name, age in self._snapshot.ages_ms.items()}
+
+    def _remaining_us(self) -> int:
+        elapsed_us = self._runtime.now_us() - self._started_us
+        return gates.deadline_us(self._kind.envelope, self._fallback) - elapsed_us
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """What is known of an action before it runs. `plan` None: there is none."""
+
+    plan: Plan | None
+    counts: Counts
+    broken: tuple[Violation, ...]
+    degraded: Degraded
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """An action that passed the gates."""
+
+    admitted: _Admitted
+    proposal: Proposal

@@ -1,0 +1,87 @@
+"""Any command as a delegate: what it is told on its stdin, what it answers on its stdout, one process a turn.
+
+Used by `readback delegate`, and by whoever delegates to a command line from Python. Which conversation it goes on with
+is part of its description: by its own session, whose id is given to it, or by the transcript on its stdin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from dataclasses import dataclass
+
+import readback.bootstrap as bootstrap
+from readback.canon import Json
+from readback.citations.strict_json import strict_json
+from readback.domain.delegation.turn import Turn
+from readback.domain.delegation.words import RESPONSE_MAX_BYTES
+from readback.domain.errors import ReadbackError, ToolError, UsageError
+
+TIMEOUT_DEFAULT_S = 600.0
+OUTPUTS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDelegate:
+    """How a command is called. The first of `argv` is the program; no shell is between.
+
+    `session_flag` with an id that is the same for all turns of one delegation is put behind `argv`; from the second
+    turn on it is `resume_flag`, where that is another one. With neither, its stdin holds the whole conversation.
+    `output` "json": its stdout is an object with `response`, and `tool_calls` and `tool_results` where it has them.
+    `env` names variables of our own environment that it is given beside PATH, HOME, LANG and TZ.
+    """
+
+    argv: tuple[str, ...]
+    session_flag: str = ""
+    resume_flag: str = ""
+    output: str = "text"
+    env: tuple[str, ...] = ()
+    cwd: str | None = None
+    timeout_s: float = TIMEOUT_DEFAULT_S
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what cannot be called."""
+        if not self.argv or not self.argv[0]:
+            raise UsageError("A delegate needs a command.", remedy="Name it behind `--`.")
+        if self.resume_flag and not self.session_flag:
+            raise UsageError("--resume-flag goes with --session-flag.", remedy="Give both, or neither.")
+        if self.output not in OUTPUTS:
+            raise UsageError(f"{self.output!r:.40} is no form of output.", remedy=f"One of {', '.join(OUTPUTS)}.")
+
+    def called(self, turn: Turn) -> tuple[list[str], str]:
+        """The command of this turn, and its stdin."""
+        if not self.session_flag:
+            return [*self.argv], turn.transcript
+        flag = self.resume_flag if self.resume_flag and turn.attempt else self.session_flag
+        return [*self.argv, flag, session_of(turn.ctx.tenant, turn.delegation)], turn.prompt
+
+    def __call__(self, turn: Turn) -> object:
+        """One turn. Raises ToolError where the command fails or answers nothing that is understood; what it did by
+        then is read back.
+        """
+        argv, stdin = self.called(turn)
+        env = {name: os.environ[name] for name in self.env if name in os.environ}
+        executor = bootstrap.CommandExecutor(name="delegate", cwd=self.cwd, env=env, timeout_s=self.timeout_s)
+        ran = executor.run(turn.ctx, argv, stdin=stdin)
+        text = str(ran["stdout"])
+        if ran.get("cut"):
+            raise ToolError("The delegate's answer is too long to be kept.", remedy="What it did is being read back.")
+        return text.rstrip("\n") if self.output == "text" else _answer(text)
+
+
+def session_of(tenant: str, delegation: str) -> str:
+    """The id of a delegation's conversation, in the form of a UUID: the same on every turn, and after a restart."""
+    digest = hashlib.sha256(json.dumps(["readback/session/1", tenant, delegation]).encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=4))
+
+
+def _answer(text: str) -> Json:
+    try:
+        found = strict_json(text.encode(), "The delegate's answer", bytes_max=RESPONSE_MAX_BYTES)
+    except ReadbackError as error:
+        raise ToolError(f"The delegate's answer is no JSON: {error.message}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("response"), str):
+        raise ToolError("The delegate's answer is no object with `response`.")
+    return found

@@ -1,0 +1,331 @@
+"""Delegations: an agent call as an action that is verified, and sent again while a reading refutes what it claims.
+
+`@delegation(...)` makes one of a function; `run` sends it through a client. Every attempt is an action of its own in
+the ledger, so that all that an attempt did stands there whatever the next one does. Run again under the same operation,
+the attempts so far are answered from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import readback.bootstrap as bootstrap
+from readback.canon import Json, ReadbackError, json_value
+from readback.domain.context import Context
+from readback.domain.delegation import loop, words
+from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.delegation.loop import Move
+from readback.domain.delegation.record import Delegated
+from readback.domain.delegation.turn import Turn, observed_result, result_of
+from readback.domain.delegation.words import VerifyOutcome
+from readback.domain.errors import ArgumentError, UsageError
+from readback.domain.errors.delegation import DelegationFailedError, ScriptError
+from readback.domain.outcome import Outcome
+from readback.lifecycle.delegating import Check, Handler, post
+from readback.ports.runtime import Runtime
+from readback.sdk.action import ActionDefinition
+from readback.sdk.async_client import AsyncReadback
+from readback.sdk.client import Readback
+from readback.sdk.delegation_contract import (
+    HookFunction,
+    Prepared,
+    Verifiers,
+    contract_options,
+    hook_of,
+    is_async,
+    prepare,
+)
+from readback.sdk.proposal import Proposal
+
+Sent = tuple[Proposal, str]
+OUTCOMES: Final = {
+    Move.ACCEPT: VerifyOutcome.PASSED,
+    Move.SKIPPED: VerifyOutcome.SKIPPED,
+    Move.OPEN: VerifyOutcome.UNDETERMINED,
+    Move.BROKEN: VerifyOutcome.UNDETERMINED,
+    Move.EXHAUSTED: VerifyOutcome.FAILED,
+    Move.AGAIN: VerifyOutcome.FAILED,
+}
+
+
+class Delegation:
+    """An agent call with what verifies it. Made by `delegation`; used for any number of runs, from any thread.
+
+    `action` is the action that each attempt is; declare it (`Readback.open(actions=[...])`) where a worker is to go on.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Turn], object],
+        verifiers: Verifiers,
+        *,
+        name: str,
+        retries: int,
+        on_end: Callable[[Mapping[str, Json]], object] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.name, self.retries, self._on_end = name, checked_retries(retries), on_end
+        self._function, self._verifiers = function, verifiers
+        self._lock = threading.Lock()
+        self._prepared: Prepared | None = None
+        execute = _sending_async(function) if is_async(function) else _sending(function)
+        self.action: ActionDefinition[...] = ActionDefinition(
+            execute, contract_options(name, verifiers, self._ready, options)
+        )
+
+    def check(self, runtime: Runtime | None = None) -> None:
+        """Compiles the contract and every script. Raises ContractError, ScriptCompileError, ScriptsMissingError."""
+        self._ready(runtime)
+        self.action.load()
+
+    def run(
+        self,
+        client: Readback,
+        task: str,
+        *,
+        operation: str | None = None,
+        args: Mapping[str, object] | None = None,
+        max_verify_retries: int | None = None,
+        wait: float | None = None,
+    ) -> Delegated:
+        """Sends the delegate until a reading shows that the task is done, at most `max_verify_retries` times more.
+
+        `operation` names the intent; `args` is what verifiers see as `args`; `wait` bounds, in seconds, how long each
+        attempt is waited for. An outcome that stays open is returned as undetermined, and nothing is sent again.
+        Raises DelegationFailedError when it was refuted as often as it may be sent, ScriptError where a verifier broke,
+        ScriptCompileError before anything is sent, and what `Readback.run` raises.
+        """
+        delegated, given = self._begin(client, task, operation, args)
+        try:
+            steps = self._steps(client, delegated, given, max_verify_retries)
+            try:
+                proposal, name = next(steps)
+                while True:
+                    proposal, name = steps.send(client.run(proposal, operation=name, wait=wait))
+            except StopIteration:
+                pass
+            self._hand_on(delegated, given)
+        finally:
+            self._told(delegated)
+        return delegated
+
+    async def run_async(
+        self,
+        client: AsyncReadback,
+        task: str,
+        *,
+        operation: str | None = None,
+        args: Mapping[str, object] | None = None,
+        max_verify_retries: int | None = None,
+        wait: float | None = None,
+    ) -> Delegated:
+        """The same for an `AsyncReadback` client."""
+        delegated, given = self._begin(client, task, operation, args)
+        try:
+            steps = self._steps(client, delegated, given, max_verify_retries)
+            try:
+                proposal, name = next(steps)
+                while True:
+                    proposal, name = steps.send(await client.run(proposal, operation=name, wait=wait))
+            except StopIteration:
+                pass
+            await asyncio.to_thread(self._hand_on, delegated, given)
+        finally:
+            self._told(delegated)
+        return delegated
+
+    def close(self) -> None:
+        """Ends what scripts run in; the next use begins it again."""
+        with self._lock:
+            prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            prepared.engine.close()
+
+    # --- the loop ---
+
+    def _begin(
+        self, client: Readback | AsyncReadback, task: str, operation: str | None, args: Mapping[str, object] | None
+    ) -> tuple[Delegated, dict[str, Json]]:
+        runtime = client._session.runtime  # noqa: SLF001 - of the same room
+        if not task.strip() or len(task) > words.TASK_MAX_CHARACTERS:
+            raise ArgumentError(f"A task is a text of at most {words.TASK_MAX_CHARACTERS} characters.")
+        try:
+            given = json_value(dict(args or {}))
+        except ReadbackError as error:
+            raise ArgumentError(f"`args` has no JSON form: {error.message}") from error
+        assert isinstance(given, dict)
+        return Delegated(operation or runtime.new_id(), task, self.name), given
+
+    def _steps(
+        self, client: Readback | AsyncReadback, delegated: Delegated, args: dict[str, Json], retries: int | None
+    ) -> Generator[Sent, Outcome, None]:
+        self.check(client._session.runtime)  # noqa: SLF001 - of the same room
+        most = self.retries if retries is None else checked_retries(retries)
+        prompt, history = delegated.task, list[dict[str, str]]()
+        for attempt in range(most + 1):
+            proposal = self.action(
+                delegation=delegated.id,
+                attempt=attempt,
+                task=delegated.task,
+                prompt=prompt,
+                args=args,
+                history=history,
+            )
+            outcome = yield proposal, f"{delegated.id}/{attempt}"
+            move = self._judged(delegated, outcome, attempt, most)
+            if move is not Move.AGAIN:
+                return
+            history = [*history, {"prompt": prompt, "response": delegated.response}]
+            prompt = words.prompt_again(delegated.task, delegated.reason)
+
+    def _judged(self, delegated: Delegated, outcome: Outcome, attempt: int, most: int) -> Move:
+        move = loop.after(outcome, attempt, most)
+        delegated.outcomes.append(outcome)
+        delegated.attempts += outcome.attempted and move is not Move.SKIPPED
+        delegated.verify_outcome = OUTCOMES[move]
+        delegated.reason = "" if move is Move.ACCEPT else _why(outcome, move)
+        seen = outcome.observation.body if outcome.observation is not None else None
+        rewritten = loop.verdict_in(outcome).get("result")
+        delegated.result = rewritten if isinstance(rewritten, dict) else observed_result(seen, delegated.id)
+        if move is Move.EXHAUSTED:
+            raise DelegationFailedError.after(delegated.attempts, delegated.reason, delegated)
+        if move is Move.BROKEN:
+            error = ScriptError(delegated.reason)
+            error.delegated = delegated
+            raise error
+        return move
+
+    def _hand_on(self, delegated: Delegated, args: Mapping[str, Json]) -> None:
+        """The hooks of `delegation.post`, over what may be handed on at all."""
+        if delegated.result is None or delegated.verify_outcome not in (VerifyOutcome.PASSED, VerifyOutcome.SKIPPED):
+            return
+        given, delegated.result = delegated.result, None  # what a hook breaks upon is not handed on
+        try:
+            result, delegated.withheld = post(self._ready().hooks, given, args)
+        except ScriptError as error:
+            error.delegated = delegated
+            delegated.withheld = error.message
+            raise
+        delegated.result = None if delegated.withheld else result
+
+    def _told(self, delegated: Delegated) -> None:
+        if self._on_end is not None:
+            self._on_end(delegated.attributes)
+
+    def _ready(self, runtime: Runtime | None = None) -> Prepared:
+        """The verifiers, compiled; again where the runtime is another one."""
+        with self._lock:
+            held = self._prepared
+            if held is None or (runtime is not None and held.runtime is not runtime):
+                made = prepare(self._verifiers, runtime or bootstrap.runtime())
+                weakref.finalize(self, made.engine.close)
+                self._prepared = made
+                if held is not None:
+                    held.engine.close()
+                return made
+            return held
+
+    def __repr__(self) -> str:
+        return f"<delegation {self.name}>"
+
+
+def _why(outcome: Outcome, move: Move) -> str:
+    if move is Move.AGAIN or move is Move.EXHAUSTED:
+        return loop.reason_of(outcome)
+    said = outcome.detail.partition(" Next: ")[0].removeprefix(f"{ScriptError.code}: ")
+    return words.bounded(said or outcome.why.value or outcome.state.value)
+
+
+def checked_retries(given: object) -> int:
+    """How often a delegate may be sent again. Raises UsageError."""
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= words.RETRIES_MAX:
+        raise UsageError(
+            f"`max_verify_retries` is a whole number from 0 to {words.RETRIES_MAX}, and not {given!r:.40}."
+        )
+    return given
+
+
+def _turn(ctx: Context, given: Mapping[str, Any]) -> Turn:
+    history = tuple((each["prompt"], each["response"]) for each in given["history"])
+    return Turn(
+        ctx, given["delegation"], given["attempt"], given["task"], given["prompt"], dict(given["args"]), history
+    )
+
+
+def _sending(function: Callable[[Turn], object]) -> Callable[..., object]:
+    def send(
+        ctx: Context,
+        delegation: str,
+        attempt: int,
+        task: str,
+        prompt: str,
+        args: dict[str, Any],
+        history: list[dict[str, str]],
+    ) -> object:
+        given = {"delegation": delegation, "attempt": attempt, "task": task, "prompt": prompt}
+        return result_of(function(_turn(ctx, {**given, "args": args, "history": history})))
+
+    return send
+
+
+def _sending_async(function: Callable[[Turn], Any]) -> Callable[..., object]:
+    async def send(
+        ctx: Context,
+        delegation: str,
+        attempt: int,
+        task: str,
+        prompt: str,
+        args: dict[str, Any],
+        history: list[dict[str, str]],
+    ) -> object:
+        given = {"delegation": delegation, "attempt": attempt, "task": task, "prompt": prompt}
+        return result_of(await function(_turn(ctx, {**given, "args": args, "history": history})))
+
+    return send
+
+
+def delegation(
+    *,
+    name: str,
+    verify: str | Check | None = None,
+    hooks: Sequence[HookFunction | str | Path] = (),
+    allow: Mapping[str, object] | Allowance | None = None,
+    limits: ScriptLimits | None = None,
+    max_verify_retries: int = words.RETRIES_DEFAULT,
+    on_end: Callable[[Mapping[str, Json]], object] | None = None,
+    **options: Any,
+) -> Callable[[Callable[[Turn], object]], Delegation]:
+    """Decorator: an agent call becomes a delegation. The function takes a Turn, and returns the delegate's answer.
+
+    `verify`: a script that defines `run(result)`, or a function that answers True, False, None (it cannot tell) or a
+    mapping with `verified` and `reason`. `hooks`: functions under `delegation_hook`, or files. `allow`: what scripts
+    may look at. `on_end` is called with the span's attributes on every path. Further keys are the contract's, among
+    them `readers` and `ensure`: postconditions over a system of record, which count beside the verifiers.
+    """
+
+    def make(function: Callable[[Turn], object]) -> Delegation:
+        given = tuple(map(hook_of, hooks))
+        verifiers = Verifiers(verify, given, Allowance.of(allow), limits or ScriptLimits())
+        return Delegation(function, verifiers, name=name, retries=max_verify_retries, on_end=on_end, options=options)
+
+    return make
+
+
+def delegation_hook(
+    event: str = words.POST_VERIFY, *, priority: int = 0, when: Handler | None = None, name: str = ""
+) -> Callable[[Handler], HookFunction]:
+    """Decorator: a function of the event and the result becomes a hook. It answers `{"action": "allow"}`, block with a
+    `reason`, or modify with a `payload`; anything else, and any exception, is an error of the verifier.
+    """
+    if event not in words.EVENTS:
+        raise UsageError(f"Delegations have no event {event!r:.60}.", remedy=f"One of {', '.join(words.EVENTS)}.")
+
+    def make(function: Handler) -> HookFunction:
+        return HookFunction(function, event, priority, when, name or getattr(function, "__name__", "hook"))
+
+    return make

@@ -1,0 +1,202 @@
+"""The contract of a delegation: its verifiers as a reader beside the author's own, its postconditions, its hooks.
+
+Used by `sdk.delegating`. The verifiers run inside a reading, and their word stands there under `$delegation`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import readback.bootstrap as bootstrap
+from readback.canon import Json
+from readback.contracts.durations import microseconds
+from readback.contracts.hands import Reader
+from readback.contracts.hook_files import HookFile
+from readback.domain.context import Context
+from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.delegation.loop import VERDICT_KEY
+from readback.domain.delegation.turn import answered, observed_result
+from readback.domain.delegation.words import POST_VERIFY
+from readback.domain.errors import UsageError
+from readback.domain.reading import Presence, Reading
+from readback.lifecycle.delegating import Check, Handler, Hook, verify
+from readback.ports.runtime import Runtime
+from readback.ports.scripts import Script, ScriptEngine
+
+BESIDE: Final = f'authoritative["{VERDICT_KEY}"]'
+IDENTITY: Final = {"target": f"{BESIDE}.target", "tenant": f"{BESIDE}.tenant"}
+SOURCE: Final = "verification"
+WITHIN, TIMEOUT = "10s", "10m"
+POLL_PARTS: Final = (0, 10, 20, 40)
+"""When it is looked again: hundredths of the time within which it may still show."""
+READER_TIMEOUT_MIN_S: Final = 10.0
+NO_VERIFIER: Final = "The delegation has no verifier."
+NOT_YET: Final = "The delegate has not answered yet."
+STILL_AT_WORK: Final = "the delegate gave no answer, and may still be at work"
+
+
+@dataclass(frozen=True, slots=True)
+class HookFunction:
+    """A hook that is a Python function; made by `delegation_hook`."""
+
+    function: Handler
+    event: str
+    priority: int
+    when: Handler | None
+    name: str
+
+    def __call__(self, event: str, payload: dict[str, Json]) -> object:
+        """Asks it."""
+        return self.function(event, payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Verifiers:
+    """What judges a delegation, as its author gave it."""
+
+    inline: str | Check | None
+    hooks: tuple[HookFile | HookFunction, ...]
+    allow: Allowance
+    limits: ScriptLimits
+
+    @property
+    def judges(self) -> bool:
+        """Whether anything here is asked before the result is accepted."""
+        return self.inline is not None or any(each.event == POST_VERIFY for each in self.hooks)
+
+    @property
+    def longest_s(self) -> float:
+        """How long one verification may take at most."""
+        scripts = isinstance(self.inline, str) + sum(2 for each in self.hooks if isinstance(each, HookFile))
+        return max(READER_TIMEOUT_MIN_S, scripts * self.limits.longest_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The same, compiled and checked for one runtime."""
+
+    runtime: Runtime
+    engine: ScriptEngine
+    inline: Script | Check | None
+    hooks: tuple[Hook, ...]
+
+
+def prepare(verifiers: Verifiers, runtime: Runtime) -> Prepared:
+    """Compiles and checks every script, before any delegate runs. Raises ScriptCompileError, ScriptsMissingError."""
+    engine = bootstrap.script_engine(runtime.now_us)
+    allow, limits = verifiers.allow, verifiers.limits
+
+    def compiled(source: str, name: str, entry: str, takes: int) -> Script:
+        return engine.compile(source, name, entry=entry, takes=takes, allow=allow, limits=limits)
+
+    def hook(given: HookFile | HookFunction) -> Hook:
+        if isinstance(given, HookFunction):
+            return Hook(given.name, given.event, given, given.priority, given.when)
+        when = compiled(given.when, f"{given.name}.when", "", 0) if given.when else None
+        return Hook(given.name, given.event, compiled(given.script, given.name, "handle", 2), given.priority, when)
+
+    try:
+        inline = verifiers.inline
+        checked = compiled(inline, "verify", "run", 1) if isinstance(inline, str) else inline
+        return Prepared(runtime, engine, checked, tuple(map(hook, verifiers.hooks)))
+    except BaseException:
+        engine.close()
+        raise
+
+
+def contract_options(
+    name: str, verifiers: Verifiers, prepared: Callable[[], Prepared], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The keys of the delegation's contract: the author's own, and what verifiers add to them. Raises UsageError."""
+    options: dict[str, Any] = {"kind": "set", "side_effect": "low_risk_internal", "execute": {"timeout": TIMEOUT}}
+    options |= {"name": name, "target": f"delegation/{name}/{{requested.delegation}}", **given}
+    readers: Sequence[Reader] = tuple(given.get("readers", ()))
+    ensure = dict(given.get("ensure", {}))
+    if ensure and not readers:
+        raise UsageError(
+            "Postconditions of a delegation need a reader.", remedy="Give `readers=[...]` (readback.reader)."
+        )
+    if not verifiers.judges and not ensure:
+        if readers:
+            raise UsageError("A delegation with readers needs postconditions.", remedy="Give `ensure={...}`.")
+        return {**options, "ensure": {"verified": f"{BESIDE}.verified == true"}, "unverifiable": NO_VERIFIER}
+    if verifiers.judges:
+        ensure["verified"] = f"{BESIDE}.verified == true"
+        if not readers:
+            options.setdefault("identity", IDENTITY)
+            readers = (_own(verifiers),)
+        readers = tuple(_beside(each, verifiers, prepared) for each in readers)
+    options.setdefault("within", WITHIN)
+    options.setdefault("polls", _polls(options["within"]))
+    return {**options, "ensure": ensure, "readers": readers}
+
+
+def _polls(within: object) -> tuple[str, ...]:
+    return tuple(f"{microseconds(within) * part // 100}us" for part in POLL_PARTS)
+
+
+def _own(verifiers: Verifiers) -> Reader:
+    """Where there is no system of record to read apart: the verifiers are what looks."""
+
+    def look(ctx: Context, arguments: Mapping[str, object]) -> Reading:
+        if ctx.attempt == 0:
+            return Reading.not_visible(NOT_YET)
+        return Reading.of({})
+
+    return Reader(SOURCE, look, False, SOURCE, "strong", "other_client", f"{verifiers.longest_s:.0f}s")
+
+
+def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepared]) -> Reader:
+    """The reader, with the verifiers' word beside what it read; before the delegate was sent, without it."""
+
+    def word(seen: object, ctx: Context, arguments: Mapping[str, object]) -> object:
+        if ctx.attempt == 0 or not isinstance(seen, Reading) or seen.presence is not Presence.PRESENT:
+            return seen
+        if not isinstance(seen.value, dict):
+            raise UsageError("A reading with verifiers beside it has to be an object.")
+        result = observed_result(ctx.observed, str(arguments["delegation"]))
+        ready = prepared()
+        done = verify(ready.inline, ready.hooks, result, _args(arguments))
+        if done.judgement.verified is None:
+            return Reading.unavailable(done.judgement.reason)
+        if done.judgement.verified is False and not answered(ctx.observed):
+            return Reading.unavailable(f"{STILL_AT_WORK}: {done.judgement.reason}")
+        said: dict[str, Json] = {**done.as_json(result), "target": ctx.target, "tenant": ctx.tenant}
+        return replace(seen, value={**seen.value, VERDICT_KEY: said})
+
+    look = reader.look
+    if reader.is_async:
+
+        async def look_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+            import asyncio
+
+            seen = await cast("Any", look(ctx, arguments))
+            return await asyncio.to_thread(word, seen, ctx, arguments)
+
+        return replace(reader, look=look_async)
+    return replace(reader, look=lambda ctx, arguments: word(look(ctx, arguments), ctx, arguments))
+
+
+def _args(arguments: Mapping[str, object]) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", arguments.get("args") or {})
+
+
+def hook_of(given: object) -> HookFile | HookFunction:
+    """A hook that was made by the decorator, or a file's. Raises UsageError, DelegationHookError."""
+    from pathlib import Path
+
+    from readback.contracts.hook_files import read_hook_file
+
+    if isinstance(given, HookFile | HookFunction):
+        return given
+    if isinstance(given, str | Path):
+        return read_hook_file(given)
+    raise UsageError(f"{given!r:.60} is no hook.", remedy="Give a file's path, or a function under @delegation_hook.")
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether the delegate is a coroutine function."""
+    return inspect.iscoroutinefunction(function)

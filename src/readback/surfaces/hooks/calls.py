@@ -1,0 +1,116 @@
+"""Before and after a tool's call: the attempt is made durable and handed out, and then read back.
+
+Nothing here lets a tool through where something went wrong: whatever is raised leaves the process with the exit code
+that holds the tool back. Answers are decisions that were made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from readback.domain.errors.hook import HookOrderError
+from readback.surfaces.hooks import protocol
+from readback.surfaces.hooks.hook_file import HookFile, Policy
+from readback.surfaces.hooks.protocol import Answer, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from readback.domain.outcome import Outcome
+    from readback.lifecycle.outside import Report
+    from readback.sdk.files import FileAction
+    from readback.surfaces.hooks.desk import Desk
+
+    Opening = Callable[[HookFile, str], AbstractContextManager[Desk]]
+
+FAILED_TEXT_MAX: Final = 2_000
+
+
+def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
+    """PreToolUse: go ahead, or denied with the reason for it."""
+    ruled = file.ruled(call.tool, call.given)
+    if not ruled and file.policy_of(call.tool) is Policy.PASS:
+        return protocol.go_ahead()
+    with opening(file, call.session) as desk:
+        action = governing(desk, file, call)
+        if action is not None:
+            return _begun(desk, action, call)
+        if file.policy_of(call.tool) is Policy.DENY:
+            return protocol.denied(
+                f"No contract governs {call.tool}, and nothing that is not governed is let through here. "
+                "Do it with a tool that is governed, or ask the user."
+            )
+        return _noted(desk, call)
+
+
+def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
+    """The contract that governs a call: the one of an entry that fits it, else the one of the tool's own name."""
+    from readback.surfaces.hooks.desk import UNGOVERNED
+
+    ruled = file.ruled(call.tool, call.given)
+    if not ruled and (call.tool == UNGOVERNED or file.policy_of(call.tool) is Policy.PASS):
+        return None
+    return desk.actions.get(ruled or call.tool)
+
+
+def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
+    from readback.domain.errors import InputError
+    from readback.surfaces.hooks.desk import arguments_of
+
+    try:
+        handed = desk.hand_out(action, call, arguments_of(action, call))
+    except InputError as error:  # a decision: it cannot be proposed as it is, and nothing was done
+        return protocol.denied(f"{call.tool} was not called: {error.message} {error.remedy}")
+    if handed.allowed:
+        return protocol.go_ahead()
+    told = handed.outcome
+    reason = f"{call.tool} was not called. {told.detail}".rstrip()
+    if told.hold == "approval":
+        reason += f" An approver has to run: readback approve {told.id}. Ask the user, and call the tool again then."
+    return protocol.denied(f"{reason}\n{told.for_model()}")
+
+
+def _noted(desk: Desk, call: ToolCall) -> Answer:
+    from readback.surfaces.hooks.desk import UNGOVERNED, noted
+
+    handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
+    if handed.allowed:
+        return protocol.go_ahead()
+    return protocol.denied(f"{call.tool} was not called.\n{handed.outcome.for_model()}")
+
+
+def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
+    """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError."""
+    if not file.ruled(call.tool, call.given) and file.policy_of(call.tool) is Policy.PASS:
+        return protocol.go_ahead()
+    with opening(file, call.session) as desk:
+        action_id = desk.find(call, file.contracts_of(call.tool))
+        if not action_id:
+            raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")
+        told = desk.report(action_id, reported(call), file.hold_us)
+    return judged(call, told)
+
+
+def judged(call: ToolCall, told: Outcome) -> Answer:
+    """What the model is told of an outcome: what is not verified stops it, unless nobody promised to verify it."""
+    from readback.surfaces.hooks.desk import UNGOVERNED
+
+    if told.contract == UNGOVERNED:
+        return protocol.told(call.event, f"{call.tool}: no contract governs it, and nothing of it was verified.")
+    if told.standing:
+        return protocol.told(call.event, told.for_model())
+    return protocol.contradicted(call.event, told.for_model())
+
+
+def reported(call: ToolCall) -> Report:
+    """How the agent says that the call ended. Evidence, whatever it says."""
+    from readback.domain.errors import ToolError
+    from readback.lifecycle.outside import Report
+    from readback.lifecycle.steps import Ending
+
+    if call.stopped:
+        return Report(Ending.CANCELLED)
+    if call.failed is not None:
+        return Report(Ending.RAISED, error=ToolError(call.failed[:FAILED_TEXT_MAX]))
+    return Report(Ending.RETURNED, call.answer)

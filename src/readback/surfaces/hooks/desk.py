@@ -1,0 +1,217 @@
+"""One hook's place at the ledger: opened for one session of the agent, with the contracts of the hook file.
+
+A hook is a process of its own, so that everything is opened, used once and closed. What is on record is found again by
+the session and the call's own id, whatever became of the process before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import readback.bootstrap as bootstrap
+from readback.canon import Json, parse_json, payload_bytes, sha256_hex
+from readback.domain.errors.hook import HookFileError
+from readback.domain.observation import one_line
+from readback.domain.outcome import Outcome
+from readback.domain.state import State
+from readback.lifecycle import outside
+from readback.lifecycle.approve import waits
+from readback.lifecycle.attend import Ticket
+from readback.lifecycle.plan import Request
+from readback.lifecycle.resume import fold
+from readback.lifecycle.steps import Answer, Step
+from readback.ports.store import ActionFilter, Projection
+from readback.sdk.driver_steps import Parked
+from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.files import FileAction, contract_files
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import Session
+from readback.surfaces.hooks.hook_file import HookFile
+from readback.surfaces.hooks.protocol import ToolCall
+
+UNGOVERNED: Final = "ungoverned_tool"
+OWN_CONTRACTS: Final = Path(__file__).with_name("ungoverned.yaml")
+PAGE: Final = 100
+LOOKED_BACK_MAX: Final = 2_000
+"""Actions of a session among which a call is looked for, the newest first."""
+ABOUT_MAX_CHARACTERS: Final = 200
+_ABOUT: Final = ("command", "file_path", "notebook_path", "path", "url")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which ledger, and in whose name; "" or None where the hook file or the settings say."""
+
+    url: str | None = None
+    tenant: str | None = None
+    principal: str | None = None
+
+
+ANYWHERE: Final = Where()
+
+
+class Desk:
+    """The ledger and the contracts, for one hook."""
+
+    def __init__(self, session: Session, actions: Mapping[str, FileAction]) -> None:
+        self.session = session
+        self.actions = actions
+        self.driver = SyncDriver(session.store, session.runtime, session.courier)
+
+    # --- acting ------------------------------------------------------------------------------------------------
+
+    def hand_out(self, action: FileAction, call: ToolCall, given: Mapping[str, Json]) -> outside.Handed:
+        """Makes the attempt durable. Raises what `Readback.run` raises, for what cannot be proposed."""
+        proposal = action(**given)
+        waiting = self._waiting(proposal)
+        request = self.session.request(proposal, waiting or call.operation, None, "")
+        handed = self.driver.drive(self._handing(replace(request, outside=True)))
+        assert not isinstance(handed, Parked)
+        return handed
+
+    def _handing(self, request: Request) -> Generator[Step, Answer, outside.Handed]:
+        s = self.session
+        return outside.hand_out(s.engine, request, s.scope, s.plan_of, Ticket())
+
+    def report(self, action_id: str, said: outside.Report, wait_us: int) -> Outcome:
+        """How the attempt ended, and what is read back; pending where that takes longer than one may wait."""
+        s = self.session
+        work = outside.report(s.engine, action_id, s.scope.tenant, s.plan_of, said)
+        told = self.driver.drive(work, s.runtime.now_us() + wait_us)
+        return self.outcome(action_id) if isinstance(told, Parked) else told
+
+    def outcome(self, action_id: str) -> Outcome:
+        """As the ledger tells it now."""
+        told = self.driver.drive(self.session.look(action_id))
+        assert not isinstance(told, Parked)
+        return told
+
+    def go_on(self, action_id: str) -> None:
+        """Looks now, as far as it goes without waiting."""
+        self.session.store.wake(action_id, self.session.runtime.now_us())
+        self.driver.drive(self.session.advance(action_id, self.session.scope.tenant))
+
+    # --- finding -----------------------------------------------------------------------------------------------
+
+    def run(self, most: int = LOOKED_BACK_MAX) -> Iterator[Projection]:
+        """The actions of the agent's session, the newest first."""
+        before, seen = "", 0
+        tenant, run = self.session.scope.tenant, self.session.scope.run
+        while seen < most:
+            page = self.session.store.page(ActionFilter(tenant, run=run, before_id=before, limit=PAGE))
+            for stored in page:
+                before = stored.projection.action_id
+                yield stored.projection
+            seen += len(page)
+            if len(page) < PAGE:
+                return
+
+    def find(self, call: ToolCall, contracts: Set[str]) -> str:
+        """The action of this call; "" where none is on record. `contracts`: those that can govern such a tool.
+
+        One that had to be approved was handed out to a later call of the same kind: it is the only one that is open.
+        """
+        open_: list[str] = []
+        for each in self.run():
+            if each.operation == call.operation:
+                return each.action_id if self._is_of(each, call, contracts) else ""
+            if each.state == State.EXECUTING and each.contract in contracts and self._fits(each.action_id, call):
+                open_.append(each.action_id)
+        return open_[0] if len(open_) == 1 else ""
+
+    def _is_of(self, each: Projection, call: ToolCall, contracts: Set[str]) -> bool:
+        """Whether the action is one of this tool's: the answer of another tool says nothing about it."""
+        if each.contract == UNGOVERNED:
+            return self._asked(each.action_id).get("tool") == call.tool
+        return each.contract in contracts
+
+    def _fits(self, action_id: str, call: ToolCall) -> bool:
+        action = fold(self.session.store.events(action_id))
+        if action is None or action.approval is None:
+            return False  # its own call reports it
+        asked = self._asked(action_id)
+        return bool(asked) and all(call.given.get(name) == value for name, value in asked.items())
+
+    def _waiting(self, proposal: Proposal) -> str:
+        """The operation of an action of the session that waits for an approval of the very same request."""
+        plan = proposal.definition.plan
+        if plan.contract.approval is None:
+            return ""
+        for each in self.run():
+            if each.contract != plan.contract.name or each.hold == "":
+                continue
+            action = fold(self.session.store.events(each.action_id))
+            if action is not None and waits(action) and self._asked(each.action_id) == dict(proposal.requested):
+                return each.operation
+        return ""
+
+    def _asked(self, action_id: str) -> dict[str, Json]:
+        """What an action was asked for, as it is kept."""
+        action = fold(self.session.store.events(action_id))
+        kept = None if action is None else self.session.store.evidence(action.tenant, action.request_ref)
+        asked = parse_json(kept.body) if kept is not None else None
+        requested = asked.get("requested") if isinstance(asked, dict) else None
+        return requested if isinstance(requested, dict) else {}
+
+    def close(self) -> None:
+        self.driver.close()
+        self.session.close()
+
+
+@contextmanager
+def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[Desk]:
+    """The desk of one hook. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
+    url = where.url or (f"sqlite:///{file.ledger}" if file.ledger else None)
+    settings = bootstrap.settings(
+        url=url, tenant=where.tenant, principal=where.principal, contracts=(file.path, *file.contracts)
+    )
+    pins = dict(settings.contract_pins)
+    if pins.get(file.path, file.sha256) != file.sha256:
+        raise HookFileError(f"The hook file {file.path} is not the one whose SHA-256 the settings pin.")
+    actions = _actions(file, pins)
+    session = Session.open(
+        settings.url,
+        tenant=settings.tenant,
+        principal=settings.principal,
+        run=run,
+        plan="",
+        task_state="",
+        boundary="",
+        trace="",
+        budget=None,
+        break_glass="",
+        actions=actions.values(),
+        runtime=bootstrap.runtime(),
+        store=None,
+        recovery_table=settings.recovery_table or None,
+    )
+    desk = Desk(session, actions)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+def _actions(file: HookFile, pins: Mapping[str, str]) -> dict[str, FileAction]:
+    """Every contract that the hooks know. Raises HookFileError for an entry of `tools` that names none."""
+    actions = dict(contract_files(*file.contracts, OWN_CONTRACTS, pins=pins))
+    for rule in file.rules:
+        if rule.contract not in actions:
+            raise HookFileError(f"An entry of `tools` for {rule.tool!r} names {rule.contract!r}, which is no contract.")
+    return actions
+
+
+def noted(call: ToolCall) -> dict[str, Json]:
+    """What is kept of an ungoverned call: a line of what it is about, and the hash of the whole."""
+    about = next((call.given[name] for name in _ABOUT if isinstance(call.given.get(name), str)), "")
+    body = payload_bytes(dict(call.given))
+    return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
+
+
+def arguments_of(action: FileAction, call: ToolCall) -> dict[str, Json]:
+    """The tool's arguments that the contract takes: what it does not name is not what it is about."""
+    return {name: value for name, value in call.given.items() if name in action.arguments.names}

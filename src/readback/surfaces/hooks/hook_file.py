@@ -1,0 +1,237 @@
+"""The hook file: which tools of a coding agent are governed, by which contracts, and what becomes of the others.
+
+Read for every call of a tool, before anything heavy is imported. It is strict: an unknown key, a pattern that is none
+or a file that cannot be read raises HookFileError, and the tool is held back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from readback.canon import Json, ReadbackError, sha256_hex
+from readback.contracts.durations import microseconds
+from readback.contracts.files.document import Fault, Written, read_document
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors.hook import HookFileError
+
+API_VERSION: Final = "readback/v1"
+KIND: Final = "Hooks"
+KEYS: Final = ("apiVersion", "kind", "contracts", "ledger", "hold", "tools", "ungoverned")
+RULE_KEYS: Final = ("tool", "match", "contract")
+UNGOVERNED_KEYS: Final = ("policy", "at_stop", "pass", "deny")
+FILE_MAX_BYTES: Final = 262_144
+RULES_MAX: Final = 256
+PATTERN_MAX_CHARACTERS: Final = 500
+HOLD_US: Final = 10_000_000
+"""How long the hook after a tool waits for a verdict, where the file does not say."""
+HOLD_MAX_US: Final = 300_000_000
+OWN_TOOLS: Final = (
+    "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "BashOutput", "TaskOutput", "TodoWrite",
+    "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "Task", "Agent", "Skill", "ToolSearch", "AskUserQuestion",
+    "EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool",
+)  # fmt: skip
+"""Of Claude Code: they read, or move nothing but the agent's own state. An agent within makes calls of its own."""
+
+
+class Policy(StrEnum):
+    """What becomes of a tool that no contract governs."""
+
+    PASS = "pass"
+    """Nothing is recorded, and nothing is said."""
+    UNVERIFIED = "unverified"
+    """Recorded as attempted and not checked, and told when the turn ends."""
+    DENY = "deny"
+    """It is not called."""
+
+
+class AtStop(StrEnum):
+    """What becomes of a turn in which only ungoverned tools ran."""
+
+    TELL = "tell"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Calls of a tool, or of all that fit a name with `*`, whose arguments match, are governed by a contract."""
+
+    tool: str
+    match: tuple[tuple[str, re.Pattern[str]], ...]
+    contract: str
+
+    def fits(self, tool: str, given: Mapping[str, Json]) -> bool:
+        """Whether it is about this call. An argument that is no text matches nothing."""
+        if not fnmatchcase(tool, self.tool):
+            return False
+        return all(
+            isinstance(value, str) and pattern.search(value)
+            for value, pattern in ((given.get(name), pattern) for name, pattern in self.match)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HookFile:
+    """A hook file, checked. Paths are absolute."""
+
+    path: str
+    sha256: str
+    contracts: tuple[str, ...] = ()
+    ledger: str = ""
+    hold_us: int = HOLD_US
+    rules: tuple[Rule, ...] = ()
+    policy: Policy = Policy.UNVERIFIED
+    at_stop: AtStop = AtStop.TELL
+    passed: tuple[str, ...] = OWN_TOOLS
+    denied: tuple[str, ...] = ()
+
+    def ruled(self, tool: str, given: Mapping[str, Json]) -> str:
+        """The contract that an entry of `tools` names for this call; "" for none."""
+        return next((rule.contract for rule in self.rules if rule.fits(tool, given)), "")
+
+    def contracts_of(self, tool: str) -> frozenset[str]:
+        """Every contract that can govern a call of the tool, whatever its arguments are."""
+        return frozenset({tool, *(rule.contract for rule in self.rules if fnmatchcase(tool, rule.tool))})
+
+    def policy_of(self, tool: str) -> Policy:
+        """What becomes of the tool where no contract governs the call."""
+        if any(fnmatchcase(tool, pattern) for pattern in self.denied):
+            return Policy.DENY
+        if any(fnmatchcase(tool, pattern) for pattern in self.passed):
+            return Policy.PASS
+        return self.policy
+
+
+def read_hook_file(path: str | Path) -> HookFile:
+    """The file from the disk. Raises HookFileError with every fault."""
+    named = Path(path).absolute()
+    try:
+        with open(named, "rb") as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+    except OSError as error:
+        raise HookFileError(f"The hook file {named} cannot be read: {error.strerror}.") from error
+    if len(content) > FILE_MAX_BYTES:
+        raise HookFileError(f"The hook file {named} is over {FILE_MAX_BYTES} bytes.")
+    root, faults = read_document(content)
+    taking = _Taking(named, faults)
+    made = taking.file(root, sha256_hex(content)) if root is not None else None
+    if faults or made is None:
+        lines = [f"{named}:{each.place.line}:{each.place.column}: {each.path}: {each.said}" for each in faults[:20]]
+        raise HookFileError(f"The hook file cannot be used. {'; '.join(lines)}")
+    return made
+
+
+def _placed(folder: Path, named: str) -> str:
+    """A contract file from the hook file's folder on; a pack is no file of this folder."""
+    from readback.config import PACK  # what passes is decided without it
+
+    return named if named.startswith(PACK) else str((folder / named).absolute())
+
+
+@dataclass(slots=True)
+class _Taking:
+    path: Path
+    faults: list[Fault]
+
+    def file(self, root: Written, sha256: str) -> HookFile:
+        keys = self._mapping(root, "", KEYS)
+        for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if name not in keys or keys[name].value != wanted:
+                self._add(keys.get(name, root), name, f"It is {wanted!r}.")
+        loose = self._mapping(keys["ungoverned"], "ungoverned", UNGOVERNED_KEYS) if "ungoverned" in keys else {}
+        folder = self.path.parent
+        ledger = self._text(keys["ledger"], "ledger") if "ledger" in keys else ""
+        return HookFile(
+            str(self.path),
+            sha256,
+            tuple(_placed(folder, one) for one in self._texts(keys.get("contracts"), "contracts")),
+            str((folder / ledger).absolute()) if ledger else "",
+            self._hold(keys["hold"]) if "hold" in keys else HOLD_US,
+            tuple(self._rules(keys.get("tools"))),
+            Policy(self._word(loose.get("policy"), "ungoverned.policy", Policy, Policy.UNVERIFIED)),
+            AtStop(self._word(loose.get("at_stop"), "ungoverned.at_stop", AtStop, AtStop.TELL)),
+            (*OWN_TOOLS, *self._texts(loose.get("pass"), "ungoverned.pass")),
+            tuple(self._texts(loose.get("deny"), "ungoverned.deny")),
+        )
+
+    def _rules(self, node: Written | None) -> list[Rule]:
+        if node is None:
+            return []
+        if node.listed is None or len(node.listed) > RULES_MAX:
+            self._add(node, "tools", f"It is a list of at most {RULES_MAX} entries.")
+            return []
+        return [self._rule(each, f"tools[{number}]") for number, each in enumerate(node.listed)]
+
+    def _rule(self, node: Written, path: str) -> Rule:
+        keys = self._mapping(node, path, RULE_KEYS)
+        named = {}
+        for name in ("tool", "contract"):
+            if name not in keys:
+                self._add(node, path, f"It needs `{name}`.")
+            named[name] = self._text(keys[name], f"{path}.{name}") if name in keys else ""
+        match = keys.get("match")
+        if match is not None and match.mapping is None:
+            self._add(match, f"{path}.match", "It is a mapping of arguments to regular expressions.")
+        asked = match.mapping or {} if match is not None else {}
+        patterns = [(name, self._pattern(each, f"{path}.match.{name}")) for name, each in asked.items()]
+        return Rule(named["tool"], tuple(patterns), named["contract"])
+
+    def _pattern(self, node: Written, path: str) -> re.Pattern[str]:
+        text = self._text(node, path)
+        try:
+            if len(text) > PATTERN_MAX_CHARACTERS:
+                raise re.error(f"it is over {PATTERN_MAX_CHARACTERS} characters")
+            return re.compile(text)
+        except re.error as error:
+            self._add(node, path, f"It is no regular expression: {error}.")
+            return re.compile("")
+
+    def _hold(self, node: Written) -> int:
+        try:
+            span = microseconds(node.value)
+            if 0 <= span <= HOLD_MAX_US:
+                return span
+        except ReadbackError:
+            pass
+        self._add(node, "hold", f"It is a duration such as '10s', {HOLD_MAX_US // 1_000_000}s at most.")
+        return HOLD_US
+
+    def _word(self, node: Written | None, path: str, words: type[StrEnum], otherwise: StrEnum) -> str:
+        if node is None:
+            return otherwise.value
+        known = [word.value for word in words]
+        if node.value not in known:
+            self._add(node, path, f"It is one of {', '.join(known)}.")
+            return otherwise.value
+        return str(node.value)
+
+    def _texts(self, node: Written | None, path: str) -> list[str]:
+        if node is None:
+            return []
+        if node.listed is None:
+            self._add(node, path, "It is a list of texts.")
+            return []
+        return [self._text(each, f"{path}[{number}]") for number, each in enumerate(node.listed)]
+
+    def _text(self, node: Written, path: str) -> str:
+        if isinstance(node.value, str) and node.value.strip():
+            return node.value
+        self._add(node, path, "It is a text.")
+        return ""
+
+    def _mapping(self, node: Written, path: str, known: tuple[str, ...]) -> dict[str, Written]:
+        if node.mapping is None:
+            self._add(node, path, "It is a mapping.")
+            return {}
+        for name in node.mapping.keys() - set(known):
+            said = f"There is no such key.{did_you_mean(name, known)}"
+            self.faults.append(Fault(node.keys[name], f"{path}.{name}".strip("."), said))
+        return {name: each for name, each in node.mapping.items() if name in known and each.value is not None}
+
+    def _add(self, node: Written, path: str, said: str) -> None:
+        self.faults.append(Fault(node.place, path, said))

@@ -1,0 +1,181 @@
+"""What a coding agent says to a hook, and what it is answered: JSON on stdin and stdout, as Claude Code documents it.
+
+Reading is strict, since a hook that misunderstands lets a tool through: whatever is missing or of another kind raises
+HookInputError. Keys that nobody here knows are left alone; agents add some with every release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json, ReadbackError, parse_json
+from readback.canon.limits import ID_MAX_BYTES
+from readback.domain.errors.hook import HookInputError
+
+INPUT_MAX_BYTES: Final = 32 * 1024 * 1024
+"""Of what an agent says: a tool's answer may hold a whole file twice."""
+TEXT_MAX_CHARACTERS: Final = 8_000
+"""Of what an agent is told: it cuts at ten thousand."""
+PRE: Final = "PreToolUse"
+POST: Final = "PostToolUse"
+FAILURE: Final = "PostToolUseFailure"
+STOP: Final = "Stop"
+SUBAGENT_STOP: Final = "SubagentStop"
+EVENTS: Final[Mapping[str, tuple[str, ...]]] = {"pre": (PRE,), "post": (POST, FAILURE), "stop": (STOP, SUBAGENT_STOP)}
+"""The events that each of our hooks is for."""
+_SESSION_MAX_BYTES: Final = ID_MAX_BYTES // 2
+_CALL_MAX_BYTES: Final = ID_MAX_BYTES // 2 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool's call, before it (`PreToolUse`) or after it. `answer`: what the tool gave back; `failed`: the agent's
+    words where it failed; `stopped`: somebody interrupted it.
+    """
+
+    event: str
+    session: str
+    call: str
+    tool: str
+    given: Mapping[str, Json]
+    answer: Json = None
+    failed: str | None = None
+    stopped: bool = False
+
+    @property
+    def operation(self) -> str:
+        """The name of this intent, by which its action is found again; no other session and call have the same."""
+        session = self.session.replace("%", "%25").replace("/", "%2F")
+        return f"{session}/{self.call}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The agent, or one that it has started, is about to end its turn. `again`: a hook has kept it from that before."""
+
+    event: str
+    session: str
+    again: bool
+
+
+def read_call(content: bytes, hook: str) -> ToolCall:
+    """What `readback hook pre` or `post` is told. Raises HookInputError."""
+    said, event = _read(content, hook)
+    tool_input = said.get("tool_input")
+    if not isinstance(tool_input, dict):
+        raise HookInputError("`tool_input` is no object, or is missing.")
+    call = ToolCall(
+        event,
+        _name(said, "session_id", _SESSION_MAX_BYTES),
+        _name(said, "tool_use_id", _CALL_MAX_BYTES),
+        _name(said, "tool_name", ID_MAX_BYTES),
+        tool_input,
+    )
+    if event == PRE:
+        return call
+    if event == FAILURE:
+        return _answered(call, None, _text(said, "error"), stopped=_flag(said, "is_interrupt"))
+    if "tool_response" not in said:
+        raise HookInputError("`tool_response` is missing.")
+    answer = said["tool_response"]
+    stopped = isinstance(answer, dict) and answer.get("interrupted") is True
+    return _answered(call, answer, None, stopped=stopped)
+
+
+def read_stop(content: bytes) -> Stopping:
+    """What `readback hook stop` is told. Raises HookInputError."""
+    said, event = _read(content, "stop")
+    return Stopping(event, _name(said, "session_id", _SESSION_MAX_BYTES), again=_flag(said, "stop_hook_active"))
+
+
+def _answered(call: ToolCall, answer: Json, failed: str | None, *, stopped: bool) -> ToolCall:
+    return ToolCall(call.event, call.session, call.call, call.tool, call.given, answer, failed, stopped)
+
+
+def _read(content: bytes, hook: str) -> tuple[dict[str, Json], str]:
+    if len(content) > INPUT_MAX_BYTES:
+        raise HookInputError(f"The input is over {INPUT_MAX_BYTES} bytes.")
+    try:
+        said = parse_json(content, bytes_max=INPUT_MAX_BYTES)
+    except ReadbackError as error:
+        raise HookInputError(f"The input is no JSON that can be taken: {error.message}") from error
+    if not isinstance(said, dict):
+        raise HookInputError("The input is no JSON object.")
+    event = said.get("hook_event_name")
+    if event not in EVENTS[hook]:
+        wanted = " or ".join(EVENTS[hook])
+        raise HookInputError(f"The event is {str(event)!r:.60}, and `readback hook {hook}` is for {wanted}.")
+    return said, str(event)
+
+
+def _name(said: Mapping[str, Json], key: str, most: int) -> str:
+    found = said.get(key)
+    if not isinstance(found, str) or not found.strip() or not found.isascii() or not found.isprintable():
+        raise HookInputError(f"`{key}` is missing, or is no plain text.")
+    if len(found) > most:
+        raise HookInputError(f"`{key}` is over {most} characters.")
+    return found
+
+
+def _text(said: Mapping[str, Json], key: str) -> str:
+    found = said.get(key)
+    if not isinstance(found, str):
+        raise HookInputError(f"`{key}` is missing, or is no text.")
+    return found
+
+
+def _flag(said: Mapping[str, Json], key: str) -> bool:
+    found = said.get(key, False)
+    if not isinstance(found, bool):
+        raise HookInputError(f"`{key}` is neither true nor false.")
+    return found
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+Answer = dict[str, Json]
+"""One JSON object for stdout; the empty one says nothing, and leaves everything to the agent's own rules."""
+
+
+def go_ahead() -> Answer:
+    """Nothing stands against it. That is no permission: whether the tool may run stays with the agent's own rules."""
+    return {}
+
+
+def denied(reason: str) -> Answer:
+    """The tool is not called, and the model is told why."""
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": PRE,
+            "permissionDecision": "deny",
+            "permissionDecisionReason": _bounded(reason),
+        }
+    }
+
+
+def told(event: str, text: str) -> Answer:
+    """The tool has run; this goes into the model's context beside its answer."""
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": _bounded(text)}}
+
+
+def contradicted(event: str, text: str) -> Answer:
+    """The tool has run, and what it says does not hold: the model is stopped over it. A failure is only told."""
+    if event == FAILURE:
+        return told(event, text)
+    return {"decision": "block", "reason": _bounded(text), **told(event, text)}
+
+
+def kept_on(reason: str) -> Answer:
+    """The turn does not end yet."""
+    return {"decision": "block", "reason": _bounded(reason)}
+
+
+def shown(text: str) -> Answer:
+    """The person is told, and the turn may end."""
+    return {"systemMessage": _bounded(text)}
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= TEXT_MAX_CHARACTERS else text[: TEXT_MAX_CHARACTERS - 1] + "…"

@@ -1,0 +1,378 @@
+"""A server as one client session uses it, or the gateway itself: connected at first need, and again when it was lost.
+
+Decides what is known of a call that failed: that nothing was sent, that the server refused, or nothing at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+)
+
+from readback.canon import Json
+from readback.domain.errors import NotDispatchedError
+from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.surfaces.mcp.call import ClientLink
+from readback.surfaces.mcp.connection import Connection, OnProgress, Peer, UnsentError
+from readback.surfaces.mcp.exchange import Exchange
+from readback.surfaces.mcp.greeting import Greeting, Hello
+from readback.surfaces.mcp.target import Server
+
+log = logging.getLogger(__name__)
+
+LIST_TIMEOUT_S: Final = 60.0
+PROBE_S: Final = 5.0
+"""A server that let a call wait too long is asked for a sign of life; without one it is started again."""
+RETIRE_S: Final = 60.0
+"""How long a connection that nobody uses for anything new may still end what is under way on it."""
+PAGES_MAX: Final = 1000
+ROUNDS_MAX: Final = 10
+"""How often a server may ask before it answers."""
+STARTS_FREE: Final = 4
+"""So often a server that ends at once is started again without a pause; then each pause is twice the last."""
+LIVED_S: Final = 10.0
+PAUSE_S: Final = 1.0
+PAUSE_MAX_S: Final = 60.0
+
+
+class Nobody:
+    """A `Peer` where no client is: what a server asks is refused, what it tells is not needed."""
+
+    async def asked(
+        self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        raise MCPError(code=METHOD_NOT_FOUND, message=f"Nobody here answers {method}.")
+
+    async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
+        return
+
+
+class Attachment:
+    """A `Toolserver` over connections of its own, of which at most one takes what is new."""
+
+    def __init__(self, server: Server, hello: Hello | None = None, peer: Peer | None = None) -> None:
+        self._server = server
+        self.key = server.key
+        self.hello = hello or Hello()
+        self.peer: Peer = peer or Nobody()
+        self.fallback: Attachment | None = None
+        """Who takes calls when this one has been closed."""
+        self._current: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._short_lives = 0
+        self._opened_at = 0.0
+        self._may_open_at = 0.0
+
+    # --- connections ------------------------------------------------------------------------------------
+
+    def introduce(self, hello: Hello, peer: Peer) -> None:
+        """From now on a client speaks through it.
+
+        A connection that was opened for others stays where the server was told the same of them; else it ends when
+        what is on it has.
+        """
+        current, told = self._current, self.hello
+        self.hello, self.peer = hello, peer
+        if current is None or current.closed:
+            return
+        same = told.modern is hello.modern and told.capabilities == hello.capabilities
+        if same and (current.greeting.modern or current.greeting.version == hello.version):
+            current.hello, current.peer = hello, peer
+        else:
+            self._leave(current)
+            self._current = None
+
+    async def connection(self) -> Connection:
+        """The connection for what is new. Raises NotDispatchedError."""
+        current = self._current
+        if current is not None and not current.closed:
+            return current
+        opening = self._opening
+        if opening is None or opening.done():
+            opening = self._opening = asyncio.create_task(self._reopen())
+            opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            # Who gives up waiting does not end a start that the next one waits for.
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            waiting = asyncio.current_task()
+            if not opening.cancelled() or waiting is None or waiting.cancelling():
+                raise
+            raise NotDispatchedError(f"The connection to {self._server.said} was closed.") from None
+
+    async def _reopen(self) -> Connection:
+        if self._current is not None:
+            self._lost(self._current)
+        self._current = None
+        found = await self._open()
+        if self._closed:
+            await found.close()
+            raise NotDispatchedError(f"The connection to {self._server.said} was closed.")
+        self._current = found
+        return found
+
+    async def _open(self) -> Connection:
+        now = asyncio.get_running_loop().time()
+        if self._closed:
+            raise NotDispatchedError(f"The connection to {self._server.said} was closed.")
+        if now < self._may_open_at:
+            wait_s = self._may_open_at - now
+            raise NotDispatchedError(
+                f"{self._server.said} ends again and again.".capitalize(),
+                remedy=f"Look why; it is started again in {wait_s:.0f} s at the earliest.",
+            )
+        self._opened_at = now
+        try:
+            return await self._greeted()
+        except (MCPError, OSError, ValueError) as error:
+            self._short_life()
+            raise NotDispatchedError(
+                f"{self._server.said} could not be started or reached: {error}",
+                remedy="Look at its command or address, and at what it wrote on stderr.",
+            ) from error
+
+    async def _greeted(self) -> Connection:
+        server = self._server
+        try:
+            found = await Connection.open(server.streams, self.hello, self.peer, modern=server.modern)
+        except ConnectionError:
+            if server.modern is not None:
+                raise
+            found = await Connection.open(server.streams, self.hello, self.peer, modern=False)
+        found.posts = server.posts()
+        if found.greeting.modern is not self.hello.modern:
+            server.modern = found.greeting.modern
+        return found
+
+    def _lost(self, connection: Connection) -> None:
+        lived_s = asyncio.get_running_loop().time() - self._opened_at
+        if lived_s < LIVED_S:
+            self._short_life()
+        else:
+            self._short_lives = 0
+        self._leave(connection)
+
+    def _short_life(self) -> None:
+        self._short_lives += 1
+        beyond = self._short_lives - STARTS_FREE
+        if beyond > 0:
+            pause_s = min(PAUSE_S * 2.0 ** (beyond - 1), PAUSE_MAX_S)
+            self._may_open_at = asyncio.get_running_loop().time() + pause_s
+
+    def _leave(self, connection: Connection) -> None:
+        async def leave() -> None:
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(connection.idle.wait(), RETIRE_S)
+            finally:
+                await connection.close()
+
+        task = asyncio.create_task(leave())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    def retire(self) -> None:
+        """Takes nothing new any more; ends when what is under way has ended."""
+        self._closed = True
+        if self._current is not None:
+            self._leave(self._current)
+            self._current = None
+
+    async def settled(self) -> None:
+        """Waits for connections that are leaving."""
+        if self._leaving:
+            await asyncio.wait(set(self._leaving))
+
+    async def aclose(self) -> None:
+        """Ends every connection now."""
+        self._closed = True
+        connections = [self._current] if self._current is not None else []
+        self._current = None
+        ending: list[asyncio.Task[Any]] = [*self._leaving]
+        if self._opening is not None:
+            ending.append(self._opening)
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*(each.close() for each in connections), *ending, return_exceptions=True)
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        *,
+        timeout_s: float | None = None,
+        exchange: Exchange | None = None,
+        drive: bool = True,
+    ) -> dict[str, Any]:
+        """The raw result. `drive`: what a stateless server asks for first is asked of the client here.
+
+        Raises NotDispatchedError, MCPError.
+        """
+        asked = dict(params or {})
+        for _ in range(ROUNDS_MAX):
+            result = await self._once(method, asked, timeout_s, exchange)
+            if not drive or result.get("resultType") != "input_required":
+                return result
+            if not result.get("inputRequests") and result.get("requestState") is None:
+                # The same request again would be another call: nothing says that this one has not had its effect.
+                raise MCPError(code=PARSE_ERROR, message="The server asks for input, and not for which.")
+            asked = {**asked, **await self._input(result, exchange)}
+        raise MCPError(code=INTERNAL_ERROR, message=f"The server asked more than {ROUNDS_MAX} times.")
+
+    async def _once(
+        self, method: str, params: Mapping[str, Any], timeout_s: float | None, exchange: Exchange | None
+    ) -> dict[str, Any]:
+        waits_s = timeout_s if timeout_s is not None else self._server.timeout_s
+        on_progress = exchange.progress if exchange is not None and exchange.wants_progress else None
+        name = params.get("name")
+        headers = self._server.header_maps.get(name) if method == "tools/call" and isinstance(name, str) else None
+        for last in (False, True):
+            connection = await self.connection()
+            await connection.introduced()
+            try:
+                result = await connection.request(
+                    method, params, timeout_s=waits_s, on_progress=on_progress, header_map=headers
+                )
+            except UnsentError as error:
+                if last:
+                    raise NotDispatchedError(f"{self._server.said} ended before it was called.") from error
+            except MCPError as error:
+                self._judge(connection, error)
+                raise
+            else:
+                if method == "tools/list":
+                    self._server.learn(result.get("tools"))
+                if not connection.greeting.modern:  # no word of its era: as one of the other it would be called again
+                    result = {key: value for key, value in result.items() if key != "resultType"}
+                return result
+        raise AssertionError  # the second round returns or raises
+
+    async def _input(self, result: Mapping[str, Any], exchange: Exchange | None) -> dict[str, Any]:
+        """What a retry carries: the client's answers, and the server's own state."""
+        wanted = result.get("inputRequests")
+        requests = {str(key): each for key, each in wanted.items()} if isinstance(wanted, dict) else {}
+        if exchange is None and requests:
+            raise MCPError(code=INVALID_REQUEST, message="The server asks for input, and no client is here.")
+        answers = {}
+        if exchange is not None and requests:
+            found = await asyncio.gather(
+                *(exchange.ask(str(each.get("method")), each.get("params"), key=key) for key, each in requests.items())
+            )
+            answers = dict(zip(requests, found, strict=True))
+        retry: dict[str, Any] = {"inputResponses": answers} if answers else {}
+        if result.get("requestState") is not None:
+            retry["requestState"] = result["requestState"]
+        return retry
+
+    def _judge(self, connection: Connection, error: MCPError) -> None:
+        """What a failure says of the connection."""
+        if error.code == INVALID_REQUEST and error.message == "Session terminated":
+            self._leave(connection)  # by the HTTP transport: the server has forgotten the session
+            self._current = None if self._current is connection else self._current
+        elif error.code == REQUEST_TIMEOUT:
+            task = asyncio.create_task(self._probe(connection))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def _probe(self, connection: Connection) -> None:
+        method = "server/discover" if connection.greeting.modern else "ping"
+        try:
+            await connection.request(method, None, timeout_s=PROBE_S)
+        except MCPError as error:
+            if error.code in (REQUEST_TIMEOUT, CONNECTION_CLOSED):
+                log.warning("%s gives no sign of life and is ended.", self._server.said)
+                await connection.close()
+
+    @property
+    def greeting(self) -> Greeting | None:
+        """What the server said of itself, as far as it was reached."""
+        return None if self._current is None else self._current.greeting
+
+    async def introduced(self) -> None:
+        """The client is ready."""
+        if self._current is not None and not self._current.closed:
+            await self._current.introduced()
+
+    @property
+    def modern(self) -> bool:
+        """Whether the server, as far as it is connected, speaks the stateless era."""
+        return self._current is not None and self._current.greeting.modern
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Tells the server something, where there is a connection."""
+        current = self._current
+        if current is not None and not current.closed:
+            await current.notify(method, params)
+
+    # --- as a Toolserver --------------------------------------------------------------------------------
+
+    async def call(
+        self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
+    ) -> dict[str, Json]:
+        """`tools/call`; see `Toolserver`."""
+        if self._closed and self.fallback is not None:
+            return await self.fallback.call(params, timeout_s=timeout_s, link=link)
+        exchange = link if isinstance(link, Exchange) else None
+        try:
+            return await self.request("tools/call", params, timeout_s=timeout_s, exchange=exchange)
+        except MCPError as error:
+            raise self._meaning(error) from error
+
+    def _meaning(self, error: MCPError) -> UpstreamLostError | ToolRefusedError:
+        said = {"code": error.code, "message": error.message, "data": error.data}
+        if is_lost(error):
+            return UpstreamLostError(f"{self._server.said} did not answer the call: {error.message}", details=said)
+        return ToolRefusedError(f"{self._server.said} refused the call: {error.message}", details=said)
+
+    async def tools(self) -> Sequence[Mapping[str, Json]]:
+        """All its tools; see `Toolserver`."""
+        if self._closed and self.fallback is not None:
+            return await self.fallback.tools()
+        found: list[Mapping[str, Json]] = []
+        cursor: str | None = None
+        for _ in range(PAGES_MAX):
+            try:
+                asked = {"cursor": cursor} if cursor else None
+                page = await self.request("tools/list", asked, timeout_s=LIST_TIMEOUT_S)
+            except (MCPError, NotDispatchedError) as error:
+                if self._has_none(error):
+                    return []
+                raise UpstreamLostError(f"{self._server.said} does not list its tools: {error}") from error
+            tools = page.get("tools")
+            found += [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return found
+        raise UpstreamLostError(f"{self._server.said} lists more than {PAGES_MAX} pages of tools.")
+
+    def _has_none(self, error: Exception) -> bool:
+        """Whether the server does not know the question, and never said that it has tools."""
+        greeting = self.greeting
+        unknown = isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND
+        return unknown and greeting is not None and "tools" not in greeting.capabilities
+
+
+def is_lost(error: MCPError) -> bool:
+    """Whether nobody knows what became of a request: no answer came, or none that could be read."""
+    if error.code in (REQUEST_TIMEOUT, CONNECTION_CLOSED, PARSE_ERROR):
+        return True
+    said = error.message  # the HTTP transport's own words, for a status that no server of MCP gave
+    return (error.code == INTERNAL_ERROR and said == "Server returned an error response") or (
+        error.code == INVALID_REQUEST and said.startswith("Unexpected content type")
+    )

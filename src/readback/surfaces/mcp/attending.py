@@ -1,0 +1,59 @@
+"""The gateway's client of the ledger: an `AsyncReadback` that says which action a call is before it has ended.
+
+Used by the gate, which answers a caller whose patience is over, and by `tending`, which goes on with what is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from readback.domain.outcome import Outcome
+from readback.lifecycle import attend
+from readback.lifecycle.plan import Plan
+from readback.ports.runtime import Runtime
+from readback.sdk.async_client import AsyncReadback
+from readback.sdk.proposal import Proposal
+
+Ticket = attend.Ticket
+
+
+class Attending(AsyncReadback):
+    """One tenant's ledger, for as long as the gateway runs."""
+
+    async def attended(self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float) -> Outcome:
+        """As `run`; the ticket bears the action's id as soon as there is one."""
+        s = self._session
+        until_us = s.give_up_us(wait)
+        request = s.request(proposal, operation, None, "")
+        return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Clock and sleep."""
+        return self._session.runtime
+
+    def know(self, plan: Plan) -> None:
+        """Loads a contract, so that its actions can be gone on with; earlier versions stay for theirs."""
+        self._session.know(plan)
+
+    def each_due(self, limit: int) -> Iterator[str]:
+        """Actions that somebody has to look at now, and whose contract is known here."""
+        self._session.courier.sweep()
+        return self._session.each_due(limit)
+
+    def next_due_us(self) -> int | None:
+        """When the next one is due."""
+        return self._session.store.next_due_us(self._session.scope.tenant)
+
+    def version(self, action_id: str) -> int:
+        """How far the action's record has come; 0 for none."""
+        stored = self._session.store.projection(action_id)
+        return 0 if stored is None else stored.version
+
+    async def advance(self, action_id: str) -> None:
+        """Goes on with what is due until it would have to wait."""
+        await self._drive(self._session.advance(action_id, self._session.scope.tenant))
+
+    def give_back(self) -> None:
+        """Ends the leases held here, so that whoever comes next need not wait for them."""
+        self._session.store.release(self._session.runtime.owner())

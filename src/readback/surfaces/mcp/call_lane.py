@@ -1,0 +1,157 @@
+"""Tool calls of a client over pipes, handed straight to its session: read from the line, answered with a line.
+
+The SDK's server does everything else: it opens the session, decides its era, and judges each request that differs from
+those that it has let through. Only a call that bears the very envelope of such a request, which is every call that is
+made again and again, is spared the way through its models, streams and scopes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp.server.runner import modern_error_data
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types import CONNECTION_CLOSED
+
+from readback.surfaces.mcp.greeting import ENVELOPE
+from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.relay import Relay
+
+CALL: Final = "tools/call"
+CANCELLED: Final = "notifications/cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that the SDK has let through: whose session it belongs to, and what its envelope says."""
+
+    relay: Relay
+    session: Any
+    envelope: Mapping[str, Any]
+
+    def covers(self, meta: object) -> bool:
+        """Whether a call says the same of itself, word for word."""
+        given = meta if isinstance(meta, dict) else {}
+        return envelope_of(given) == self.envelope
+
+
+def envelope_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request of the stateless era says of itself; nothing of one of the handshake era."""
+    return {key: meta[key] for key in ENVELOPE if key in meta}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneContext:
+    """What a session has to know of a call: as the SDK's `ServerRequestContext` says it."""
+
+    method: str
+    params: dict[str, Any]
+    request_id: int | str
+    session: LaneSession
+
+
+class LaneSession:
+    """The way back to the client of one call: as the SDK's `ServerSession` is."""
+
+    def __init__(self, lane: CallLane, admitted: Admitted, token: object) -> None:
+        self._lane, self._session, self._token = lane, admitted.session, token
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells a client that wants to know."""
+        if self._token is not None:
+            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+            params = {key: value for key, value in told.items() if value is not None}
+            await self._lane.write({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
+        """Tells the client; over pipes there is one stream for everything."""
+        told = {"jsonrpc": "2.0", "method": notification.method}
+        if notification.params is not None:
+            told["params"] = notification.params
+        await self._lane.write(told)
+
+    async def send_request(
+        self, request: Any, result_type: Any, metadata: object = None, progress_callback: Any = None
+    ) -> Any:
+        """Asks the client, by the SDK, which matches its answer."""
+        return await self._session.send_request(request, result_type, progress_callback=progress_callback)
+
+
+class CallLane:
+    """One client's. `admitted`: told by the door; nothing goes this way before."""
+
+    def __init__(self) -> None:
+        self.admitted: Admitted | None = None
+        self.writer: asyncio.StreamWriter | None = None
+        self._running: dict[int | str, asyncio.Task[None]] = {}
+        self._cancelled: set[int | str] = set()
+
+    def take(self, line: bytes) -> bool:
+        """Whether the line is a call that goes this way, or the cancellation of one; else the SDK has to read it."""
+        if self.admitted is None or (b'"tools/call"' not in line and b'"notifications/cancelled"' not in line):
+            return False
+        message = plain_json(line)
+        params = None if message is None else message.get("params")
+        if message is None or not isinstance(params, dict):
+            return False
+        method, request_id = message.get("method"), message.get("id")
+        if method == CANCELLED and "id" not in message:
+            return self._cancel(params.get("requestId"))
+        if not isinstance(request_id, int | str) or isinstance(request_id, bool):
+            return False
+        if method != CALL or not self.admitted.covers(params.get("_meta")):
+            return False
+        key = coerce_request_id(request_id)
+        if key in self._running:
+            return False
+        task = self._running[key] = asyncio.create_task(self._answer(self.admitted, request_id, params))
+        task.add_done_callback(lambda _: self._running.pop(key, None))
+        return True
+
+    def _cancel(self, request_id: object) -> bool:
+        key = coerce_request_id(request_id) if isinstance(request_id, int | str) else None
+        task = None if key is None else self._running.get(key)
+        if key is None or task is None:
+            return False
+        self._cancelled.add(key)
+        task.cancel()
+        return True
+
+    async def _answer(self, admitted: Admitted, request_id: int | str, params: dict[str, Any]) -> None:
+        """A call that its client has cancelled is not answered; one that is ended with us is."""
+        meta = params.get("_meta")
+        session = LaneSession(self, admitted, meta.get("progressToken") if isinstance(meta, dict) else None)
+        context: Any = LaneContext(CALL, params, request_id, session)
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
+        try:
+            message["result"] = await admitted.relay.answer(context)
+        except asyncio.CancelledError:
+            if coerce_request_id(request_id) in self._cancelled:
+                self._cancelled.discard(coerce_request_id(request_id))
+                return
+            message["error"] = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
+        except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
+            message["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
+        await self.write(message)
+
+    async def write(self, message: Mapping[str, Any]) -> None:
+        """One line; lost where the client reads no more."""
+        writer = self.writer
+        if writer is None or writer.is_closing():
+            return
+        writer.write(json_line(message))
+        try:
+            await writer.drain()
+        except OSError:
+            return
+
+    async def close(self) -> None:
+        """Takes nothing more; what is under way is ended."""
+        self.admitted = None
+        running = [*self._running.values()]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,0 +1,108 @@
+"""The tools of the servers as they were last listed, held against what the contracts were loaded with.
+
+Asked by the gate before a governed call. A tool that is another one now is not called under the old contract: whoever
+wrote that read another description. The definition is data from outside; nothing in it is followed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from readback.canon import CanonError, Json, sha256_hex
+from readback.contracts.files.tools import fingerprint
+from readback.domain.errors.gateway import ToolChangedError
+
+Tool: TypeAlias = Mapping[str, Json]
+ToolKey: TypeAlias = tuple[str, str]
+"""A server's key, and the tool's name there."""
+
+LOOK_AGAIN_US: Final = 30_000_000
+"""A server that says nothing of changes is asked for its tools again so long after the last time, before a call."""
+
+
+def print_of(tool: Tool) -> str:
+    """SHA-256 of what a contract relies on; of whatever has no canonical form, of its text."""
+    try:
+        return fingerprint(tool)
+    except CanonError:  # such as a huge integer
+        return sha256_hex(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode("ascii"))
+
+
+def _doubled(tools: Sequence[Tool]) -> dict[str, list[str]]:
+    """The fingerprints of tools that bear one name and are not the same."""
+    by_name: dict[str, list[Tool]] = {}
+    for tool in tools:
+        by_name.setdefault(str(tool.get("name", "")), []).append(tool)
+    found = {name: sorted({*map(print_of, same)}) for name, same in by_name.items() if len(same) > 1}
+    return {name: prints for name, prints in found.items() if len(prints) > 1}
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Of one gateway, and of one event loop."""
+
+    _seen: dict[str, dict[str, Tool]] = field(default_factory=dict)
+    """By server: its tools as last listed."""
+    _looked_us: dict[str, int] = field(default_factory=dict)
+    _agreed: dict[ToolKey, str] = field(default_factory=dict)
+    """What each governed tool was when its contract was loaded."""
+    _prints: dict[ToolKey, str] = field(default_factory=dict)
+
+    def see(self, server: str, tools: Sequence[Tool], now_us: int) -> None:
+        """All tools of a server, as it lists them now."""
+        self._seen[server] = {str(tool.get("name", "")): dict(tool) for tool in tools}
+        self._looked_us[server] = now_us
+        for key in [key for key in self._prints if key[0] == server]:
+            del self._prints[key]
+        for name, prints in _doubled(tools).items():  # nobody can say which of them is called
+            self._prints[server, name] = sha256_hex(" ".join(prints).encode("ascii"))
+
+    def glimpse(self, server: str, tools: Sequence[Tool]) -> None:
+        """Some tools of a server, as a page of its list shows them now. Of others it says nothing."""
+        known = self._seen.setdefault(server, {})
+        for tool in tools:
+            name = str(tool.get("name", ""))
+            known[name] = dict(tool)
+            self._prints.pop((server, name), None)
+
+    def is_due(self, server: str, now_us: int) -> bool:
+        """Whether nobody has asked this server for its tools for a while."""
+        looked = self._looked_us.get(server)
+        return looked is None or now_us - looked >= LOOK_AGAIN_US
+
+    def forget(self, server: str) -> None:
+        """The server says that its tools have changed: it is asked before the next governed call."""
+        self._looked_us.pop(server, None)
+
+    def tools(self, server: str) -> Mapping[str, Tool]:
+        """Its tools by name."""
+        return self._seen.get(server, {})
+
+    def tool(self, key: ToolKey) -> Tool | None:
+        """One of them."""
+        return self._seen.get(key[0], {}).get(key[1])
+
+    def agree(self, governed: Iterable[ToolKey]) -> None:
+        """The contracts were loaded against the tools as they are now."""
+        self._agreed = {key: self._print(key) for key in governed}
+
+    def check(self, key: ToolKey) -> None:
+        """Raises ToolChangedError where a governed tool is not what it was when its contract was loaded."""
+        agreed, now = self._agreed.get(key), self._print(key)
+        if agreed == now:
+            return
+        gone = "is not listed any more" if not now else "is not the one that its contract was loaded with"
+        raise ToolChangedError(
+            f"The tool {key[1]!r:.200} {gone}; it is held.", details={"tool_sha256": now, "loaded_sha256": agreed or ""}
+        )
+
+    def _print(self, key: ToolKey) -> str:
+        """ "" for a tool that is not listed."""
+        known = self._prints.get(key)
+        if known is None:
+            tool = self.tool(key)
+            known = self._prints[key] = "" if tool is None else print_of(tool)
+        return known

@@ -1,0 +1,376 @@
+"""One live connection to a server: its transport, its dispatcher, and what the server said when it was greeted.
+
+Ends once, and stays ended: whoever wants to go on opens another. What the server tells is handed on in the order in
+which it came, and before any answer that came after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import anyio
+from mcp.shared._stream_protocols import ReadStream
+from mcp.shared.dispatcher import CallOptions, DispatchContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    mcp_param_headers,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CONNECTION_CLOSED
+
+from readback.canon.fault import ReadbackError
+from readback.surfaces.mcp.greeting import Greeting, Hello, enveloped, greet
+from readback.surfaces.mcp.line_dispatch import LineDispatcher
+from readback.surfaces.mcp.posts import NotOursError, Posts
+
+log = logging.getLogger(__name__)
+
+CLOSE_S: Final = 8.0
+SETTLE_S: Final = 1.0
+"""How long an answer waits for what the server told before it, where somebody is slow to take it."""
+NOTICES_MAX: Final = 10_000
+"""More than so many that nobody takes are dropped, the newest first; progress and logs are no promises."""
+
+UNTOLD: Final = (MCPError, ReadbackError, OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+"""Why somebody cannot be told of one thing; the next one may reach him."""
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+Dispatching = JSONRPCDispatcher[TransportContext] | LineDispatcher
+"""Whoever matches answers to requests."""
+
+
+class UnsentError(MCPError):
+    """Nothing was written to the server."""
+
+
+class Peer(Protocol):
+    """Whoever a server's own requests and notifications are for."""
+
+    async def asked(
+        self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        """Answers a request of the server's. Raises MCPError."""
+        ...
+
+    async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Takes a notification."""
+        ...
+
+
+class Connection:
+    """A connection that has been greeted. Open one with `open`."""
+
+    greeting: Greeting
+
+    def __init__(self, streams: Callable[[], AbstractAsyncContextManager[Any]], hello: Hello, peer: Peer) -> None:
+        self._streams = streams
+        self.hello = hello
+        self.peer = peer
+        self.log_level: str | None = None
+        """From which level on a client of the handshake era wants to be told what a stateless server logs."""
+        self.in_flight = 0
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self.ended = asyncio.Event()
+        self._dispatcher: Dispatching | None = None
+        self.posts: Posts | None = None
+        """Takes the calls of tools to a stateless server over HTTP, where it can."""
+        self._tokens = itertools.count(1)
+        self._progress: dict[str, OnProgress] = {}
+        self._notices: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._noticed = 0
+        self._delivered = 0
+        self._delivery = asyncio.Condition()
+        self._introduced = False
+        self.fault: BaseException | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        streams: Callable[[], AbstractAsyncContextManager[Any]],
+        hello: Hello,
+        peer: Peer,
+        *,
+        modern: bool | None = None,
+    ) -> Connection:
+        """Starts the transport and greets the server. Raises OSError, ValueError, MCPError: it is ended again."""
+        connection = cls(streams, hello, peer)
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        connection._task = asyncio.create_task(connection._live(started))
+        try:
+            await started
+            connection.greeting = await greet(connection._handshake, hello, modern=modern)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    _task: asyncio.Task[None]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, by whomever."""
+        return self.ended.is_set() or self._dispatcher is None
+
+    async def introduced(self) -> None:
+        """Tells a server of the handshake era, once, that the client is ready."""
+        if not self._introduced and not self.greeting.modern:
+            self._introduced = True
+            await self.notify("notifications/initialized", None)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        *,
+        timeout_s: float,
+        on_progress: OnProgress | None = None,
+        header_map: Mapping[tuple[str, ...], str] | None = None,
+        request_id: str | None = None,
+    ) -> dict[str, Any]:
+        """The raw result. Raises UnsentError, MCPError."""
+        outgoing = dict(params or {})
+        meta = dict(outgoing.get("_meta") or {})
+        token = None
+        meta.pop("progressToken", None)
+        if on_progress is not None:
+            token = f"rb-{next(self._tokens)}"
+            meta["progressToken"] = token
+            self._progress[token] = on_progress
+        meta = enveloped(meta, self.hello, self.greeting, self.log_level)
+        if meta:
+            outgoing["_meta"] = meta
+        else:
+            outgoing.pop("_meta", None)
+        headers = _headers(self.greeting, method, outgoing, header_map)
+        options: CallOptions = {"timeout": timeout_s, "headers": headers}
+        if request_id is not None:
+            options["request_id"] = request_id
+        try:
+            return await self._send(method, outgoing, options)
+        finally:
+            if token is not None:
+                self._progress.pop(token, None)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Tells the server something; lost where it has gone."""
+        if self._dispatcher is not None:
+            version = {MCP_PROTOCOL_VERSION_HEADER: self.greeting.version}
+            await self._dispatcher.notify(method, params, {"headers": version})
+
+    async def close(self) -> None:
+        """Ends it and its process, in bounded time."""
+        self.ended.set()
+        if self.posts is not None:
+            self.posts.close()
+        try:
+            await asyncio.wait({self._task}, timeout=CLOSE_S)
+        finally:
+            self._task.cancel()
+        await asyncio.wait({self._task}, timeout=CLOSE_S)
+
+    async def _send(self, method: str, params: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
+        dispatcher = self._dispatcher
+        if self.closed or dispatcher is None:
+            raise UnsentError(code=CONNECTION_CLOSED, message="Connection closed")
+        self.in_flight += 1
+        self.idle.clear()
+        try:
+            if self.posts is not None and method == "tools/call" and self.greeting.modern:
+                with suppress(NotOursError):
+                    headers, timeout_s = options.get("headers") or {}, options.get("timeout")
+                    return await self.posts.call(params, headers, timeout_s, self._on_notice)
+            return await dispatcher.send_raw_request(method, params, options)
+        finally:
+            self.in_flight -= 1
+            if not self.in_flight:
+                self.idle.set()
+            await self._settle()
+
+    async def _handshake(
+        self, method: str, params: Mapping[str, Any], *, timeout_s: float, version: str | None
+    ) -> dict[str, Any]:
+        options: CallOptions = {"timeout": timeout_s, "cancel_on_abandon": False}
+        if version is not None:
+            options["headers"] = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
+        return await self._send(method, params, options)
+
+    async def _live(self, started: asyncio.Future[None]) -> None:
+        """Holds the transport open from start to end, in one task as its scopes want it."""
+        try:
+            async with self._streams() as wire, anyio.create_task_group() as tasks:
+                self._dispatcher = dispatcher = self._over(wire)
+                await tasks.start(self._listen, dispatcher)
+                tasks.start_soon(self._deliver)
+                started.set_result(None)
+                await self.ended.wait()
+                tasks.cancel_scope.cancel()
+        except BaseException as error:
+            self.fault = error
+            if not started.done():
+                started.set_exception(_first(error))
+            elif not isinstance(error, Exception):
+                raise
+            else:
+                log.debug("connection ended", exc_info=error)
+        finally:
+            self.ended.set()
+
+    def _over(self, wire: Any) -> Dispatching:
+        if isinstance(wire, LineDispatcher):
+            wire.on_end = self.ended.set
+            return wire
+        read, write = wire
+        return JSONRPCDispatcher(_Watched(read, self.ended), write)
+
+    async def _listen(
+        self,
+        dispatcher: Dispatching,
+        *,
+        task_status: anyio.abc.TaskStatus[None],
+    ) -> None:
+        try:
+            await dispatcher.run(self._on_request, self._on_notify, self._on_notice, task_status=task_status)
+        finally:
+            self.ended.set()
+
+    async def _on_request(
+        self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        if method == "ping":
+            return {}
+        meta = (params or {}).get("_meta")
+        wants = isinstance(meta, dict) and meta.get("progressToken") is not None
+        return await self.peer.asked(method, params, context.progress if wants else None)
+
+    async def _on_notify(
+        self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> None:
+        """Never reached: `_on_notice` takes all of them, in their order."""
+
+    def _on_notice(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        if self._noticed - self._delivered >= NOTICES_MAX or method == "notifications/cancelled":
+            return True  # the dispatcher has already applied a cancellation
+        if method == "notifications/progress":
+            deliver = self._progress_of(params or {})
+            if deliver is None:
+                return True
+        else:
+            deliver = _bind(self.peer.told, method, params)
+        self._noticed += 1
+        self._notices.put_nowait(deliver)
+        return True
+
+    def _progress_of(self, params: Mapping[str, Any]) -> Callable[[], Awaitable[None]] | None:
+        token, progress = params.get("progressToken"), params.get("progress")
+        on_progress = self._progress.get(token) if isinstance(token, str) else None
+        if on_progress is None or not isinstance(progress, int | float):
+            return None
+        total, message = params.get("total"), params.get("message")
+        return _bind(
+            on_progress,
+            progress,
+            total if isinstance(total, int | float) else None,
+            message if isinstance(message, str) else None,
+        )
+
+    async def _deliver(self) -> None:
+        while True:
+            deliver = await self._notices.get()
+            try:
+                await deliver()
+            except UNTOLD:
+                log.warning("A notification could not be handed on.", exc_info=True)
+            async with self._delivery:
+                self._delivered += 1
+                self._delivery.notify_all()
+
+    async def _settle(self) -> None:
+        """Waits until all has been handed on that came before now."""
+        known = self._noticed
+        if self._delivered >= known:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S), self._delivery:
+                await self._delivery.wait_for(lambda: self._delivered >= known or self.closed)
+
+
+class _Watched:
+    """A transport's messages; says that they have ended before anybody who waits for an answer can know it."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: asyncio.Event) -> None:
+        self._stream, self._ended = stream, ended
+
+    @property
+    def last_context(self) -> contextvars.Context | None:
+        """In which context the last message was sent, where the transport says it."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            return await self._stream.receive()
+        except BaseException:  # its end, or the cancellation of whoever reads: nobody will read again
+            self._ended.set()
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _bind(function: Callable[..., Awaitable[None]], *args: Any) -> Callable[[], Awaitable[None]]:
+    return lambda: function(*args)
+
+
+def _headers(
+    greeting: Greeting, method: str, params: Mapping[str, Any], header_map: Mapping[tuple[str, ...], str] | None
+) -> dict[str, str]:
+    """What the HTTP transport is to say of a request, as the SDK's own client stamps it."""
+    headers = {MCP_PROTOCOL_VERSION_HEADER: greeting.version}
+    if greeting.modern:
+        headers[MCP_METHOD_HEADER] = method
+        name = params.get(NAME_BEARING_METHODS.get(method, ""))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        if header_map:
+            headers.update(mcp_param_headers(header_map, params.get("arguments") or {}))
+    return headers
+
+
+def _first(error: BaseException) -> BaseException:
+    """The only error of a group of one, as often as it is one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

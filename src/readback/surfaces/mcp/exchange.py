@@ -1,0 +1,184 @@
+"""One request of a client's while it is answered: the way back to its client, and to what a server asks meanwhile.
+
+A client of the handshake era is asked directly. One of the stateless era is not: its request is answered with what is
+asked (`input_required`), and goes on waiting here until the client comes again with the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    Notification,
+    Request,
+    Result,
+)
+from pydantic import ConfigDict
+
+from readback.surfaces.mcp.connection import OnProgress
+
+CAPABILITY: Final = {
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+}
+WHAT: Final = ("name", "arguments", "uri")
+"""What a request is about: a retry that says otherwise would be told another request's outcome."""
+GONE: Final = (NoBackChannelError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class RawRequest(Request[dict[str, Any] | None, str]):
+    """Any request, as it came from the server."""
+
+    method: str
+    params: dict[str, Any] | None = None
+
+
+class RawNotification(Notification[dict[str, Any] | None, str]):
+    """Any notification, as it came from the server."""
+
+    method: str
+    params: dict[str, Any] | None = None
+
+
+class RawResult(Result):
+    """Any result, as it came from the client."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Exchange:
+    """A client's request, and a `ClientLink`."""
+
+    def __init__(self, context: Context, *, modern: bool) -> None:
+        self.context = context
+        self.modern = modern
+        self.task: asyncio.Task[dict[str, Any]] | None = None
+        self._asked: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
+        self._given: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._new = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self.suspended = False
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        found = (self.context.params or {}).get("_meta")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def wants_progress(self) -> bool:
+        return self.meta.get("progressToken") is not None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Hands a server's report on, where the client wants it and still listens."""
+        if self.wants_progress and not self.suspended:
+            try:
+                await self.context.session.report_progress(progress, total, message)
+            except GONE:
+                return
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """A notification that belongs to this request."""
+        if not self.suspended:
+            await tell(self.context, method, params, within=True)
+
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None = None, key: str = ""
+    ) -> dict[str, Any]:
+        """The client's answer to a server's request. Raises MCPError."""
+        if not self.modern:
+            return await ask(self.context, method, params, on_progress, within=True)
+        capability = CAPABILITY.get(method)
+        declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
+        if capability is None or not isinstance(declared, Mapping) or declared.get(capability) is None:
+            raise MCPError(code=INVALID_REQUEST, message=f"The client takes no {method}.")
+        number = key if key and key not in self._asked and key not in self._given else f"{key}#{next(self._numbers)}"
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        request = {"method": method} if params is None else {"method": method, "params": dict(params)}
+        self._asked[number] = (request, answer)
+        self._new.set()
+        try:
+            return await answer
+        finally:
+            self._asked.pop(number, None)
+            self._given.pop(number, None)
+
+    async def outcome(self) -> dict[str, Any] | None:
+        """The result once it is there; None where the server asks first (see `questions`). Cancels with its caller."""
+        assert self.task is not None
+        new = asyncio.ensure_future(self._new.wait())
+        try:
+            await asyncio.wait({self.task, new}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.task.cancel()
+            raise
+        finally:
+            new.cancel()
+        if self.task.done():
+            return self.task.result()
+        return None
+
+    def questions(self) -> dict[str, Any]:
+        """What the server asks, for the client to answer; from now on the request waits for that."""
+        self._new.clear()
+        asked, self._asked = self._asked, {}
+        self._given.update({key: answer for key, (_, answer) in asked.items()})
+        self.suspended = True
+        return {key: request for key, (request, _) in asked.items()}
+
+    def resume(self, context: Context, answers: object) -> None:
+        """Goes on with the client's answers. Raises MCPError where they are none, or to another request."""
+        waits, again = self.context.params or {}, context.params or {}
+        if any(waits.get(key) != again.get(key) for key in WHAT) or context.method != self.context.method:
+            raise MCPError(code=INVALID_PARAMS, message="The retry is of another request than the one that waits.")
+        if not isinstance(answers, Mapping) or not set(self._given) <= set(answers):
+            raise MCPError(code=INVALID_PARAMS, message="inputResponses does not answer what was asked.")
+        self.context = context
+        self.suspended = False
+        for key, answer in list(self._given.items()):
+            if not answer.done():
+                answer.set_result(dict(answers[key]) if isinstance(answers[key], Mapping) else {})
+
+    def abandon(self) -> None:
+        """Ends the wait for a client that does not come again: the server's requests fail, and it goes on as it can."""
+        for answer in (*self._given.values(), *(answer for _, answer in self._asked.values())):
+            if not answer.done():
+                answer.set_exception(MCPError(code=INVALID_REQUEST, message="The client did not answer."))
+
+
+async def ask(
+    context: Context,
+    method: str,
+    params: Mapping[str, Any] | None,
+    on_progress: OnProgress | None,
+    *,
+    within: bool,
+) -> dict[str, Any]:
+    """Asks a client of the handshake era. `within`: on the stream of the context's own request."""
+    request = RawRequest(method=method, params=None if params is None else dict(params))
+    scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
+    send: Any = context.session.send_request  # is typed for the requests of the protocol alone
+    found: RawResult = await send(request, RawResult, metadata=scope, progress_callback=on_progress)
+    return found.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+
+async def tell(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> None:
+    """Tells a client something; lost where it does not listen any more."""
+    notification = RawNotification(method=method, params=None if params is None else dict(params))
+    send: Any = context.session.send_notification
+    try:
+        await send(notification, related_request_id=context.request_id if within else None)
+    except GONE:
+        return

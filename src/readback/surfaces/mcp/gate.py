@@ -1,0 +1,302 @@
+"""The gate: what becomes of a `tools/call`. Keeps `ToolGate`.
+
+Called by the wire with raw calls, and answers with raw results. A governed call is an action like any other; the client
+is told its outcome, or after the hold that it is pending. A client that goes away takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from readback.canon import Json, ReadbackError
+from readback.domain.errors import ArgumentError, NotFoundError, UnknownOutcomeError
+from readback.domain.errors.gateway import (
+    GatewayBusyError,
+    ToolDeniedError,
+    ToolRefusedError,
+    UpstreamLostError,
+)
+from readback.domain.outcome import Outcome
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import check_id
+from readback.surfaces.mcp import ungoverned, verdict
+from readback.surfaces.mcp.attending import Attending
+from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
+from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
+from readback.surfaces.mcp.governed import Governed, propose
+from readback.surfaces.mcp.own_tools import OWN_NAMES, OwnTools
+from readback.surfaces.mcp.recorded import content_of
+from readback.surfaces.mcp.recording import Recording
+from readback.surfaces.mcp.reload import Reloading
+from readback.surfaces.mcp.servers import IN_HAND, Flight, Servers
+from readback.surfaces.mcp.ungoverned import Policy
+
+HOLD_S: Final = 45.0
+"""How long a client is kept waiting before it is told that its call is pending."""
+IN_FLIGHT_MAX: Final = 4_096
+"""Governed calls that have not been settled or parked; one more is refused."""
+NAMING: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description", "type", "properties"})
+"""What of an output schema refuses no outcome."""
+WIDENED: Final = NAMING | {"required", "additionalProperties"}
+"""The same once `properties` and `required` name it."""
+VERIFIED_NOTE: Final = (
+    "Results are verified: the state that the call was meant to produce is read back before it counts. "
+    "Unless the result says verified, the call has not succeeded."
+)
+
+
+class Gate:
+    """One gateway's, on its event loop. `stir`: told when an action was left for later."""
+
+    def __init__(
+        self,
+        ledger: Attending,
+        servers: Servers,
+        catalogue: Catalogue,
+        contracts: Reloading,
+        *,
+        policy: Policy = Policy.UNVERIFIED,
+        hold_s: float = HOLD_S,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        say: Callable[[str], None],
+        stir: Callable[[], None],
+    ) -> None:
+        self._ledger, self._servers, self._catalogue, self._contracts = ledger, servers, catalogue, contracts
+        self._policy, self._hold_s, self._in_flight_max = policy, hold_s, in_flight_max
+        self._say, self._stir = say, stir
+        self._flying: set[asyncio.Task[Outcome]] = set()
+        self._looking: dict[str, asyncio.Lock] = {}
+        self._closing = False
+        self._own = OwnTools(ledger, hold_s)
+        self._recording = Recording(ledger, hold_s, say)
+        self._for_all = ungoverned.contract_for_all(servers)
+        ledger.know(self._for_all.plan)
+
+    # --- what clients are shown ---
+
+    async def listed(self, server: str, tools: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
+        """A page of a server's tools as the client is shown them; they are remembered as last seen."""
+        self._catalogue.glimpse(server, tools)
+        contracts = await self._contracts.look()
+        shown: list[dict[str, Json]] = []
+        for tool in tools:
+            key = (server, str(tool.get("name", "")))
+            if contracts.action(key) is not None:
+                shown.append(_governed_tool(tool))
+            elif self._policy is not Policy.DENY and (len(self._servers.keys) > 1 or key[1] not in OWN_NAMES):
+                shown.append(dict(tool))
+        return shown
+
+    def own_tools(self) -> list[dict[str, Json]]:
+        """readback_status, readback_wait and readback_explain."""
+        return self._own.listed()
+
+    @property
+    def contracts(self) -> Governed:
+        """The contracts in force."""
+        return self._contracts.current
+
+    def tools_changed(self, server: str) -> None:
+        """The server says so: it is asked for its tools before the next governed call."""
+        self._catalogue.forget(server)
+
+    # --- calls ---
+
+    async def own_call(self, call: Call) -> dict[str, Json]:
+        """An answer about an action."""
+        await self._recording.on_record()
+        return await self._own.call(call)
+
+    async def call(self, call: Call, server: Toolserver) -> dict[str, Json]:
+        """The result to hand to the client.
+
+        A server's protocol error goes on as it is where no contract governs the tool: ToolRefusedError; and a lost
+        server's UpstreamLostError or NotDispatchedError, where the call was not recorded.
+        """
+        contracts = await self._contracts.look()
+        key = (call.server, call.name)
+        action = contracts.action(key)
+        if action is None:
+            like = self._like(contracts, key)
+            if like:
+                said = f"There is no tool {call.tool!r:.200}; {like!r:.200} is governed by a contract."
+                return verdict.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
+            return await self._ungoverned(call, server)
+        try:
+            operation = _operation(call)
+            await self._look_at_tools(server)
+            self._catalogue.check(key)
+            self._check_room()
+            proposal = propose(action, call.arguments)
+        except ReadbackError as error:
+            return verdict.refused(error)
+        return await self._governed(Flight(call, server), proposal, operation)
+
+    def _like(self, contracts: Governed, key: ToolKey) -> str:
+        """The governed tool that a server which is not strict about names may take an unlisted one for."""
+        if self._catalogue.tool(key) is not None:
+            return ""
+        wanted = _folded(key[1])
+        return next((name for server, name in contracts.actions if server == key[0] and _folded(name) == wanted), "")
+
+    async def _look_at_tools(self, server: Toolserver) -> None:
+        """Asks a server for its tools that nobody asked for a while. One that cannot say is called as it was known."""
+        if not self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
+            return
+        async with self._looking.setdefault(server.key, asyncio.Lock()):
+            if not self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
+                return  # somebody else has asked meanwhile
+            try:
+                tools = await self._servers.list_tools(server)
+            except UpstreamLostError as error:
+                self._say(f"The tools of server {server.key!r} cannot be listed: {error}")
+                return
+            self._catalogue.see(server.key, tools, self._ledger.runtime.now_us())
+
+    def _check_room(self) -> None:
+        if self._closing:
+            raise GatewayBusyError("The gateway is ending.", remedy="Call again when it runs again.")
+        if len(self._flying) >= self._in_flight_max:
+            raise GatewayBusyError(f"{len(self._flying)} calls are in flight, which is as many as the gateway takes.")
+
+    # --- governed ---
+
+    async def _governed(self, flight: Flight, proposal: Proposal, operation: str | None) -> dict[str, Json]:
+        task = asyncio.create_task(self._fly(flight, proposal, operation))
+        self._flying.add(task)
+        task.add_done_callback(self._landed)
+        await self._held(task)
+        try:
+            if not task.done():
+                return await self._pending(flight, proposal, task)
+            outcome = task.result()
+        except ReadbackError as error:
+            return await self._failed(flight, error)
+        raw = flight.raw if flight.raw is not None and not outcome.replayed else content_of(outcome)
+        return verdict.governed(outcome, raw)
+
+    async def _fly(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
+        """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
+        IN_HAND.set(flight)
+        return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+
+    def _landed(self, task: asyncio.Task[Outcome]) -> None:
+        self._flying.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ReadbackError):
+            self._say(f"A call ended in {type(error).__name__}: {error}")
+        if error is not None or task.cancelled() or not task.result().settled:
+            self._stir()
+
+    async def _held(self, task: asyncio.Task[Outcome]) -> None:
+        """Until the call has ended, or the hold is over. Who is cancelled here cancels nothing."""
+        runtime = self._ledger.runtime
+        until_us = runtime.now_us() + round(self._hold_s * 1_000_000)
+        while not task.done() and (left_us := until_us - runtime.now_us()) > 0:
+            timer = asyncio.ensure_future(runtime.sleep_async(left_us / 1_000_000))
+            try:
+                await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                timer.cancel()
+
+    async def _failed(self, flight: Flight, error: ReadbackError) -> dict[str, Json]:
+        """What ended in an error was not sent, unless the record says otherwise: then that is told."""
+        if isinstance(error, UnknownOutcomeError) or not flight.ticket.action_id:
+            return verdict.refused(error)
+        try:
+            outcome = await self._ledger.get(flight.ticket.action_id)
+        except NotFoundError:
+            return verdict.refused(error)
+        return verdict.governed(outcome, None) if outcome.attempted else verdict.refused(error)
+
+    async def _pending(self, flight: Flight, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
+        if not flight.ticket.action_id:
+            await asyncio.wait({task}, timeout=0)  # a hold of nothing: it has not even begun
+        if not flight.ticket.action_id:
+            return verdict.governed(await asyncio.shield(task), None)
+        try:
+            outcome = await self._ledger.get(flight.ticket.action_id)
+        except NotFoundError:
+            return verdict.begun(flight.ticket.action_id, proposal.definition.name)
+        return verdict.governed(outcome, None)
+
+    # --- ungoverned ---
+
+    async def _ungoverned(self, call: Call, server: Toolserver) -> dict[str, Json]:
+        match self._policy:
+            case Policy.DENY:
+                said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
+                return verdict.refused(ToolDeniedError(said))
+            case Policy.PASS:
+                return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+            case Policy.UNVERIFIED:
+                return await self._recorded(Flight(call, server))
+
+    async def _recorded(self, flight: Flight) -> dict[str, Json]:
+        try:
+            operation = _operation(flight.call)
+            self._check_room()
+            proposal = ungoverned.proposed(self._for_all, flight.call)
+            return await self._recording.call(flight, proposal, operation)
+        except ToolRefusedError:
+            raise
+        except ReadbackError as error:
+            return verdict.refused(error)
+
+    # --- the end ---
+
+    async def close(self, grace_s: float) -> int:
+        """Takes nothing new, gives what is in flight a while, and leaves the rest to be resumed: how many those are."""
+        self._closing = True
+        flying = self._flying | self._recording.under_way
+        if flying:
+            timer = asyncio.ensure_future(self._ledger.runtime.sleep_async(grace_s))
+            ending = asyncio.ensure_future(asyncio.wait(flying))
+            await asyncio.wait({timer, ending}, return_when=asyncio.FIRST_COMPLETED)
+            timer.cancel()
+            ending.cancel()
+        left = [*self._flying, *self._recording.under_way]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        return len(left)
+
+
+def _folded(name: str) -> str:
+    """A name without what such servers overlook: case, width, and whatever is no letter or digit."""
+    return "".join(each for each in unicodedata.normalize("NFKC", name).casefold() if each.isalnum())
+
+
+def _operation(call: Call) -> str | None:
+    """The operation that the client names. Raises ArgumentError for what is none."""
+    named = call.meta.get(OPERATION_KEY)
+    if named is None:
+        return None
+    check_id("operation", named, ArgumentError)
+    return str(named)
+
+
+def _governed_tool(tool: Mapping[str, Json]) -> dict[str, Json]:
+    """A governed tool as it is shown: it says that its results are verified, and its results hold the outcome too."""
+    described = str(tool.get("description") or "").rstrip()
+    shown: dict[str, Json] = {**tool, "description": f"{described}\n\n{VERIFIED_NOTE}".lstrip()}
+    schema = tool.get("outputSchema")
+    if isinstance(schema, dict):
+        shown["outputSchema"] = _widened(schema)
+    return shown
+
+
+def _widened(schema: Mapping[str, Json]) -> dict[str, Json]:
+    """What a result's structured content is: the tool's own as far as it came, and always the outcome.
+
+    A verified call whose own answer never came has the outcome alone, so that nothing else can be required. Of a schema
+    that says more than names and types of what is in an object, only those are kept: a client that takes the outcome
+    for a fault of the result never learns that the action is done.
+    """
+    properties = schema.get("properties")
+    known: dict[str, Json] = {**(properties if isinstance(properties, dict) else {}), OUTCOME_KEY: {"type": "object"}}
+    kept = schema if schema.keys() <= WIDENED else {key: schema[key] for key in schema.keys() & NAMING}
+    return {**kept, "properties": known, "required": [OUTCOME_KEY]}

@@ -1,0 +1,263 @@
+"""The gateway put together: servers behind it, contracts, a ledger, and the gate that clients come through.
+
+Made by programs (`readback.mcp.Gateway`) and by `readback mcp`. Whatever it starts it ends again, in bounded time; an
+action that is not settled by then is gone on with by the next gateway over the same ledger, or by a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Final
+
+from readback.contracts.packs import completed
+from readback.domain.approval.binding import Approver
+from readback.domain.errors import SettingsError, UsageError
+from readback.domain.errors.gateway import OwnToolError
+from readback.domain.limits import TenantLimits
+from readback.domain.observation_signs import one_line
+from readback.ports.fittings import ServerTerms
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.sdk.fitted_settings import Settled
+from readback.sdk.sealing import SealLike
+from readback.surfaces.mcp import serve
+from readback.surfaces.mcp.attending import Attending
+from readback.surfaces.mcp.catalogue import Catalogue
+from readback.surfaces.mcp.gate import HOLD_S, IN_FLIGHT_MAX, Gate
+from readback.surfaces.mcp.governed import Loader, Path
+from readback.surfaces.mcp.own_tools import OWN_NAMES
+from readback.surfaces.mcp.reload import Reloading
+from readback.surfaces.mcp.servers import Servers
+from readback.surfaces.mcp.tending import Tending
+from readback.surfaces.mcp.ungoverned import Policy
+from readback.surfaces.mcp.upstream import Command, Upstream
+
+HOLD_MAX_S: Final = 3_600.0
+GRACE_S: Final = 5.0
+"""How long what is in flight is waited for when the gateway ends."""
+LINE_MAX_CHARACTERS: Final = 2_000
+
+
+class Gateway:
+    """A governed way to the tools of servers. Use it as an async context manager.
+
+    `upstreams`: the servers; of several each has a key, which their tools bear in front of their names. `contracts`:
+    contract files; a tool that none of them governs is subject to `ungoverned` (pass, unverified or deny). `url`,
+    `tenant`, `principal` and the other options of the ledger are as in `Readback.open`. `hold`: for how many seconds a
+    caller is kept waiting before the answer is that the call is pending. `pins`: the SHA-256 that contract files have
+    to have, by absolute path.
+    """
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        contracts: Sequence[Path] = (),
+        *,
+        url: str | None = None,
+        tenant: str | None = None,
+        principal: str | None = None,
+        run: str = "",
+        scopes: Iterable[str] | None = None,
+        limits: TenantLimits | None = None,
+        approvers: Iterable[Approver] | None = None,
+        seal: SealLike = None,
+        runtime: Runtime | None = None,
+        store: LedgerStore | None = None,
+        hold: float = HOLD_S,
+        ungoverned: str = Policy.UNVERIFIED,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        pins: Mapping[str, str] | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._upstreams = _sound(upstreams)
+        self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in contracts), pins
+        self._policy = _policy(ungoverned)
+        self._hold_s, self._in_flight_max = _hold(hold), in_flight_max
+        self._say = say or _on_stderr
+        self._ledger_terms: dict[str, Any] = {
+            "url": url,
+            "tenant": tenant,
+            "principal": principal,
+            "run": run,
+            "scopes": scopes,
+            "limits": limits,
+            "approvers": approvers,
+            "seal": seal,
+            "runtime": runtime,
+            "store": store,
+        }
+        self._ledger: Attending | None = None
+        self._gate: Gate | None = None
+        self._reloading: Reloading | None = None
+        self._tending: asyncio.Task[None] | None = None
+        self._behind: list[Upstream] = []
+
+    # --- its life ---
+
+    async def __aenter__(self) -> Gateway:
+        """Opens the ledger, lists the servers' tools, loads the contracts, and goes on with what is due.
+
+        Raises SettingsError, StoreError, ContractFileError with every fault; UpstreamLostError for a server that
+        cannot be asked for its tools.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._end(GRACE_S)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._end(GRACE_S)
+
+    async def _start(self) -> None:
+        opened = Attending.open(**self._ledger_terms)
+        assert isinstance(opened, Attending)
+        self._ledger = opened
+        catalogue = Catalogue()
+        servers = Servers(catalogue, opened.runtime)
+        for upstream in self._upstreams:
+            servers.front(upstream)
+        loader = Loader(self._contracts, servers, catalogue, pins=self._pins, reach=self._reach, know=opened.know)
+        self._reloading = Reloading(self._contracts, opened.runtime, loader.load, self._say)
+        tending = Tending(opened, self._say)
+        self._gate = Gate(
+            opened,
+            servers,
+            catalogue,
+            self._reloading,
+            policy=self._policy,
+            hold_s=self._hold_s,
+            in_flight_max=self._in_flight_max,
+            say=self._say,
+            stir=tending.stir,
+        )
+        await self._reloading.begin()
+        self._check_names(catalogue)
+        self._tending = asyncio.create_task(tending.stay(), name="readback-tending")
+
+    def _check_names(self, catalogue: Catalogue) -> None:
+        if len(self._upstreams) > 1:
+            return  # their tools bear the servers' keys
+        for upstream in self._upstreams:
+            taken = sorted(OWN_NAMES & catalogue.tools(upstream.key).keys())
+            if taken:
+                raise OwnToolError(f"The server has a tool {taken[0]!r}, as the gateway has.")
+
+    def _reach(self, name: str, terms: ServerTerms) -> Upstream:
+        """A server that contracts only read from; it is ended with the gateway."""
+        made = upstream_of(name, terms)
+        self._behind.append(made)
+        return made
+
+    async def _end(self, grace_s: float) -> None:
+        gate, ledger, tending = self._gate, self._ledger, self._tending
+        self._gate = self._ledger = self._tending = None
+        try:
+            left = 0 if gate is None else await gate.close(grace_s)
+            if left:
+                self._say(f"{left} calls are left to be gone on with by whoever opens the ledger next.")
+            if tending is not None:
+                tending.cancel()
+                await asyncio.wait({tending})
+        finally:
+            await asyncio.gather(*(each.aclose() for each in (*self._upstreams, *self._behind)))
+            if ledger is not None:
+                ledger.give_back()
+                await ledger.close()
+
+    # --- serving ---
+
+    @property
+    def gate(self) -> Gate:
+        """What the wire hands calls to. Raises UsageError outside of the gateway's context."""
+        if self._gate is None:
+            raise UsageError("This gateway is not running.", remedy="Use it as `async with Gateway(...) as gateway`.")
+        return self._gate
+
+    @cached_property
+    def server(self) -> Any:
+        """An `mcp.server.lowlevel.Server`, to be run over any transport, or in memory: `mcp.Client(gateway.server)`."""
+        return serve.sdk_server(self.gate, self._upstreams)
+
+    async def serve_stdio(self, *, stop: asyncio.Event | None = None) -> None:
+        """Serves one client on this process's stdin and stdout, until it goes or `stop` is set."""
+        await serve.serve_stdio(self.gate, self._upstreams, stop=stop)
+
+    async def serve_http(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        *,
+        path: str = "/mcp",
+        stop: asyncio.Event | None = None,
+        on_listening: Callable[[str], None] | None = None,
+    ) -> None:
+        """Serves any number of clients over streamable HTTP until `stop` is set. `port` 0 takes a free one."""
+        await serve.serve_http(
+            self.gate, self._upstreams, host=host, port=port, path=path, stop=stop, on_listening=on_listening
+        )
+
+    def reload(self) -> None:
+        """Contract files are loaded again before the next call, whether they have changed or not."""
+        if self._reloading is not None:
+            self._reloading.ask()
+
+    def reload_on_hangup(self) -> None:
+        """The same whenever the process gets SIGHUP. For the main thread."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+
+
+def upstream_of(name: str, terms: ServerTerms) -> Upstream:
+    """A server as a contract file names it, its references resolved. Raises SettingsError."""
+    fixed = {"url": terms.url, "cwd": terms.cwd, "env": dict(terms.env), "headers": dict(terms.headers)}
+    settled = Settled(name, fixed, terms.folder, 0)
+    if terms.command:
+        folder = os.path.join(terms.folder, settled.get("cwd"))
+        return Upstream.command(terms.command, key=name, env=settled.get("env"), cwd=folder)
+    return Upstream.url(settled.get("url"), key=name, headers=settled.get("headers"))
+
+
+def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:
+    keys = [each.key for each in upstreams]
+    if not keys:
+        raise SettingsError("The gateway has no server behind it.", remedy="Name a command or an address.")
+    if len(set(keys)) < len(keys) or (len(keys) > 1 and "" in keys):
+        raise SettingsError("Of several servers each has a key of its own.", remedy="Give each a `key=`.")
+    return tuple(upstreams)
+
+
+def _told(contracts: Path, upstreams: Sequence[Upstream]) -> Path:
+    """A contract pack is told by its server's command where to read."""
+    named = os.fspath(contracts)
+    for target in [each.target for each in upstreams]:
+        if isinstance(target, Command):
+            named = completed(named, target.argv, target.env)
+    return named
+
+
+def _policy(named: str) -> Policy:
+    try:
+        return Policy(named)
+    except ValueError:
+        known = ", ".join(Policy)
+        raise SettingsError(f"ungoverned={named!r:.40} is none of {known}.", remedy=f"Say one of {known}.") from None
+
+
+def _hold(seconds: object) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= HOLD_MAX_S:
+        raise SettingsError(f"hold={seconds!r} is no number of seconds.", remedy=f"Give 0 to {HOLD_MAX_S:g} seconds.")
+    return float(seconds)
+
+
+def _on_stderr(text: str) -> None:
+    sys.stderr.write(f"readback: {one_line(text, LINE_MAX_CHARACTERS)}\n")
+    sys.stderr.flush()

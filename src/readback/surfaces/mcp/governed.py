@@ -1,0 +1,156 @@
+"""The contracts in force: which tools of which servers they govern, and how a call becomes a proposal.
+
+Loaded as a whole from contract files against the tools as the servers list them. A set of contracts is never changed;
+`reload` makes another one, and actions in flight keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Final
+
+from readback.canon import Json
+from readback.contracts.files.assembly import Loaded
+from readback.contracts.problems import did_you_mean
+from readback.domain.errors import ArgumentError, SettingsError
+from readback.domain.errors.gateway import NoSuchToolError
+from readback.lifecycle.plan import Plan
+from readback.ports.fittings import ServerTerms
+from readback.sdk.files import ContractFiles, FileAction, loaded_files
+from readback.sdk.proposal import Proposal
+from readback.surfaces.mcp.call import Toolserver
+from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
+from readback.surfaces.mcp.servers import GatewayFittings, Servers
+
+Path = str | PathLike[str]
+ARGUMENTS_GIVEN_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """One set of contracts."""
+
+    actions: Mapping[ToolKey, FileAction]
+    files: ContractFiles
+    hashes: Mapping[str, str]
+    """The SHA-256 of each file, by its path."""
+
+    def action(self, key: ToolKey) -> FileAction | None:
+        """The contract of a tool; None where none governs it."""
+        return self.actions.get(key)
+
+    def __iter__(self) -> Iterator[FileAction]:
+        """Every contract, also those that only reverse others."""
+        return iter(self.files.values())
+
+
+NOTHING: Final = Governed({}, ContractFiles(Loaded({}, ())), {})
+"""No contract at all."""
+
+
+def propose(action: FileAction, arguments: object) -> Proposal:
+    """The call as a proposal. Raises ArgumentError with all problems, OversizeError; nothing was sent then."""
+    if not isinstance(arguments, Mapping) or len(arguments) > ARGUMENTS_GIVEN_MAX:
+        raise ArgumentError(f"The arguments are an object of at most {ARGUMENTS_GIVEN_MAX} names.")
+    given: Any = arguments
+    return action(**given)
+
+
+class Loader:
+    """Loads contract files for one gateway. `reach`: makes a server that contracts only read from."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        servers: Servers,
+        catalogue: Catalogue,
+        *,
+        pins: Mapping[str, str] | None,
+        reach: Callable[[str, ServerTerms], Toolserver],
+        know: Callable[[Plan], None],
+    ) -> None:
+        self._paths, self._servers, self._catalogue = paths, servers, catalogue
+        self._pins, self._reach, self._know = pins, reach, know
+
+    async def load(self) -> Governed:
+        """Every contract of the files, against the tools as the servers list them now; these are agreed to by it.
+
+        Raises ContractFileError with every fault of every file; NoSuchToolError; SettingsError; UpstreamLostError.
+        """
+        await self._servers.list_front()
+        others = {key: self._catalogue.tools(key) for key in self._servers.keys if key}
+        loaded = self._read(others)
+        named = {name: terms for name, terms in servers_named(loaded).items() if not self._servers.knows(name)}
+        for name, terms in named.items():
+            self._servers.behind(name, self._reach(name, terms))
+        behind = await self._servers.list_behind()
+        if behind:
+            loaded = self._read({**others, **behind})
+        files = ContractFiles(loaded.sound())
+        actions = self._governed(files)
+        self._catalogue.agree(actions)
+        for action in files.values():
+            self._know(action.plan)
+        return Governed(actions, files, {home.file: home.sha256 for home in loaded.homes})
+
+    def _read(self, others: Mapping[str, Mapping[str, object]]) -> Loaded:
+        own = own_tools(self._servers, self._catalogue)
+        fittings = GatewayFittings(self._servers)
+        return loaded_files(self._paths, tools=own, others=others, fittings=fittings, pins=self._pins)
+
+    def _governed(self, files: ContractFiles) -> dict[ToolKey, FileAction]:
+        actions: dict[ToolKey, FileAction] = {}
+        for action in files.values():
+            key = _governed_key(action, self._servers, self._catalogue)
+            if key is None:
+                continue
+            if key in actions:
+                said = f"{actions[key].name!r} and {action.name!r} govern the same tool {key[1]!r:.200}."
+                raise SettingsError(said, remedy="Leave one of them out, or name it under `overrides`.")
+            actions[key] = action
+        return actions
+
+
+def own_tools(servers: Servers, catalogue: Catalogue) -> dict[str, Mapping[str, Json]]:
+    """The tools of all servers in front by name; one that several have is left out, as nobody can say whose it is."""
+    found: dict[str, Mapping[str, Json]] = {}
+    doubled: set[str] = set()
+    for key in servers.keys:
+        tools = catalogue.tools(key)
+        doubled |= found.keys() & tools.keys()
+        found |= tools
+    return {name: tool for name, tool in found.items() if name not in doubled}
+
+
+def servers_named(loaded: Loaded) -> dict[str, ServerTerms]:
+    """The servers that the files name beside their own. Raises SettingsError where two files mean two by one name."""
+    found: dict[str, ServerTerms] = {}
+    for home in loaded.homes:
+        for name, terms in home.servers.items():
+            if found.setdefault(name, terms) != terms:
+                raise SettingsError(f"Two contract files mean two servers by the name {name!r}.", remedy="Rename one.")
+    return found
+
+
+def _governed_key(action: FileAction, servers: Servers, catalogue: Catalogue) -> ToolKey | None:
+    """The tool whose calls the contract governs; None for one that is only called by other contracts."""
+    spec = action.written.execute
+    if spec is None or spec.kind != "tool" or "arguments" in spec.asked:
+        return None
+    server, name = str(spec.fixed.get("server", "")), str(spec.fixed.get("name", action.name))
+    if server and server not in servers.keys:
+        return None
+    key = servers.key_of(server, name)
+    if catalogue.tool(key) is None:
+        place = f"{action.written.home.file}:{action.written.place.line}"
+        hint = did_you_mean(name, own_tools(servers, catalogue))
+        raise NoSuchToolError(f"{place}: no server lists the tool {name!r:.200} that {action.name!r} governs.{hint}")
+    for reader in action.written.readers:
+        fixed = reader.spec.fixed
+        if reader.spec.kind == "tool" and servers.key_of(str(fixed.get("server", "")), str(fixed.get("name"))) == key:
+            raise SettingsError(
+                f"{action.name!r} reads with the very tool that it governs.", remedy="Name another reader."
+            )
+    return key

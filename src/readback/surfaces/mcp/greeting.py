@@ -1,0 +1,160 @@
+"""Who speaks to a server and in which era, and what the server says of itself.
+
+Two eras: the handshake one (`initialize`, revisions up to 2025-11-25), and the stateless one (`server/discover`, each
+request with its own envelope, 2026-07-28). A client's own words are handed on where the server speaks its era.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    LOG_LEVEL_META_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+
+ENVELOPE: Final = (
+    PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY,
+)  # fmt: skip
+DISCOVER_S: Final = 10.0
+INITIALIZE_S: Final = 60.0
+"""How long a server may take to come up: some are fetched before they start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who speaks: the gateway itself, or a client through it."""
+
+    modern: bool = False
+    version: str = LATEST_HANDSHAKE_VERSION
+    info: Mapping[str, Any] = field(default_factory=lambda: {"name": "readback", "version": "0.1.0"})
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else a client's `initialize` said."""
+
+    @classmethod
+    def of_initialize(cls, params: Mapping[str, Any]) -> Hello:
+        """As a client of the handshake era says it."""
+        more = dict(params)
+        version = more.pop("protocolVersion", LATEST_HANDSHAKE_VERSION)
+        return cls(False, version, more.pop("clientInfo", {}), more.pop("capabilities", {}), more)
+
+    @classmethod
+    def of_envelope(cls, meta: Mapping[str, Any]) -> Hello:
+        """As each request of the stateless era says it."""
+        version = meta.get(PROTOCOL_VERSION_META_KEY, LATEST_MODERN_VERSION)
+        info = meta.get(CLIENT_INFO_META_KEY) or cls().info
+        return cls(True, version, info, meta.get(CLIENT_CAPABILITIES_META_KEY) or {})
+
+    def initialize(self) -> dict[str, Any]:
+        """The parameters of `initialize`."""
+        version = LATEST_HANDSHAKE_VERSION if self.modern else self.version
+        return {**self.more, "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": self.info}
+
+    def envelope(self, version: str) -> dict[str, Any]:
+        """What each request of the stateless era carries in `_meta`."""
+        return {
+            PROTOCOL_VERSION_META_KEY: version,
+            CLIENT_INFO_META_KEY: dict(self.info),
+            CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a server says of itself: the raw result of `initialize` or `server/discover`."""
+
+    modern: bool
+    version: str
+    result: Mapping[str, Any]
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        found = self.result.get("capabilities")
+        return dict(found) if isinstance(found, dict) else {}
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Its name and version, wherever its era says them."""
+        meta = self.result.get("_meta")
+        found = meta.get(SERVER_INFO_META_KEY) if self.modern and isinstance(meta, dict) else None
+        found = found or self.result.get("serverInfo")
+        return dict(found) if isinstance(found, dict) else {"name": "", "version": ""}
+
+    @property
+    def instructions(self) -> str | None:
+        found = self.result.get("instructions")
+        return found if isinstance(found, str) else None
+
+
+def enveloped(meta: Mapping[str, Any], hello: Hello, greeting: Greeting, log_level: str | None) -> dict[str, Any]:
+    """A request's `_meta` as the server's era wants it: with the envelope, or without."""
+    if not greeting.modern:
+        return {key: value for key, value in meta.items() if key not in ENVELOPE}
+    logging = {} if log_level is None else {LOG_LEVEL_META_KEY: log_level}
+    return {**hello.envelope(greeting.version), **logging, **meta, PROTOCOL_VERSION_META_KEY: greeting.version}
+
+
+class Send(Protocol):
+    """Sends one request of the handshake. Raises MCPError."""
+
+    async def __call__(
+        self, method: str, params: Mapping[str, Any], *, timeout_s: float, version: str | None
+    ) -> dict[str, Any]: ...
+
+
+async def greet(send: Send, hello: Hello, *, modern: bool | None = None) -> Greeting:
+    """Agrees with a server on an era. `modern`: what it is known to speak. Raises MCPError, ConnectionError.
+
+    A server of both eras is spoken to in the client's. Anything that is no proof of the stateless era falls back to
+    the handshake.
+    """
+    if modern if modern is not None else hello.modern:
+        found = await _discover(send, hello, LATEST_MODERN_VERSION)
+        if found is not None:
+            return found
+    try:
+        result = await send("initialize", hello.initialize(), timeout_s=INITIALIZE_S, version=None)
+    except MCPError as error:
+        if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND):
+            raise
+        found = await _discover(send, hello, _mutual(error.data) or LATEST_MODERN_VERSION)
+        if found is None:
+            raise
+        return found
+    version = result.get("protocolVersion")
+    if not isinstance(version, str):
+        raise MCPError(code=INTERNAL_ERROR, message="The server's answer to initialize names no protocol version.")
+    return Greeting(False, version, result)
+
+
+async def _discover(send: Send, hello: Hello, version: str, *, again: bool = True) -> Greeting | None:
+    """None where the server does not speak the stateless era."""
+    params = {"_meta": hello.envelope(version)}
+    try:
+        result = await send("server/discover", params, timeout_s=DISCOVER_S, version=version)
+    except MCPError as error:
+        if error.code == CONNECTION_CLOSED:
+            raise ConnectionError("The server ended when it was asked for its versions.") from error
+        mutual = _mutual(error.data) if error.code == UNSUPPORTED_PROTOCOL_VERSION else None
+        return await _discover(send, hello, mutual, again=False) if mutual and again else None
+    supported = result.get("supportedVersions")
+    known = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(supported, list) and each in supported]
+    return Greeting(True, known[-1], result) if known else None
+
+
+def _mutual(data: object) -> str | None:
+    supported = data.get("supported") if isinstance(data, dict) else None
+    known = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(supported, list) and each in supported]
+    return known[-1] if known else None

@@ -1,0 +1,213 @@
+"""Tool calls of the stateless era over HTTP, handed straight to their session: what `call_lane` is for pipes.
+
+In front of the SDK's application, and by its own tests: its host and origin check, its classification of a request by
+headers and envelope, its status of an error. Whatever does not pass them at once, and whatever is no tool call, goes on
+to the SDK as it came, which refuses it in its own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp.server.runner import modern_error_data
+from mcp.server.streamable_http import check_accept_headers
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    InboundModernRoute,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+)
+from starlette.requests import Request
+
+from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.relay import Relay
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CALL: Final = "tools/call"
+BODY_MAX_BYTES: Final = 1 << 20
+"""Larger bodies are the SDK's to read."""
+PING_S: Final = 15.0
+"""A call that takes longer is answered as a stream, which is kept open by comments: as the SDK does."""
+_JSON: Final = (b"content-type", b"application/json")
+_STREAM: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"connection", b"keep-alive"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PostContext:
+    """What a session has to know of a call: as the SDK's `ServerRequestContext` says it."""
+
+    method: str
+    params: dict[str, Any]
+    request_id: int | str
+    session: PostSession
+
+
+class PostSession:
+    """The way back to the client while its POST is answered: as the SDK's `ServerSession` is."""
+
+    def __init__(self, send: Send, token: object) -> None:
+        self._send, self._token = send, token
+        self._lock = asyncio.Lock()
+        self._streams = self._over = False
+
+    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells a client that wants to know."""
+        if self._token is not None:
+            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+            params = {key: value for key, value in told.items() if value is not None}
+            await self._event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
+        """Tells the client on the stream of this request; there is no other."""
+        if related_request_id is None:
+            return
+        told = {"jsonrpc": "2.0", "method": notification.method}
+        if notification.params is not None:
+            told["params"] = notification.params
+        await self._event(told)
+
+    async def send_request(self, request: Any, *_: object, **__: object) -> Any:
+        """Nobody can be asked in this era."""
+        raise NoBackChannelError(request.method)
+
+    async def ping(self) -> None:
+        """Keeps the stream open."""
+        await self._part(b": ping\r\n\r\n")
+
+    async def end(self, message: dict[str, Any], status: int) -> None:
+        """The answer, as JSON or as the last event."""
+        async with self._lock:
+            self._over = True
+            if self._streams:
+                await self._send({"type": "http.response.body", "body": _framed(message), "more_body": False})
+                return
+            body = json_line(message)[:-1]
+            headers = [_JSON, (b"content-length", str(len(body)).encode("ascii"))]
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _event(self, message: dict[str, Any]) -> None:
+        await self._part(_framed(message))
+
+    async def _part(self, part: bytes) -> None:
+        async with self._lock:
+            if self._over:
+                return
+            if not self._streams:
+                self._streams = True
+                await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+class HttpLane:
+    """An ASGI application in front of the SDK's. `stateless`: the session of all clients of the stateless era."""
+
+    def __init__(
+        self, app: App, path: str, security: TransportSecuritySettings | None, stateless: Callable[[], Relay]
+    ) -> None:
+        self._app, self._path, self._stateless = app, path, stateless
+        self._security = TransportSecurityMiddleware(security)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._may_be_ours(scope):
+            await self._app(scope, receive, send)
+            return
+        first = await receive()
+        body = b"" if first.get("more_body") else first.get("body", b"")
+        found = await self._call_in(scope, body) if body else None
+        if found is None:
+            await self._app(scope, _again(first, receive), send)
+        else:
+            await self._answer(*found, receive, send)
+
+    def _may_be_ours(self, scope: Scope) -> bool:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
+            return False
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"")
+        if not length.isdigit() or len(length) > 8 or int(length) > BODY_MAX_BYTES:
+            return False
+        return headers.get(b"mcp-method") == CALL.encode("ascii")
+
+    async def _call_in(self, scope: Scope, body: bytes) -> tuple[int | str, dict[str, Any]] | None:
+        """The call that the SDK would let through; None for what it has to look at itself."""
+        request = Request(scope)
+        if await self._security.validate_request(request, is_post=True) is not None:
+            return None
+        message = plain_json(body) if all(check_accept_headers(request)) else None
+        if message is None or message.get("method") != CALL:
+            return None
+        request_id, params = message.get("id"), message.get("params")
+        if not isinstance(request_id, int | str) or isinstance(request_id, bool) or not isinstance(params, dict):
+            return None
+        headers = dict(request.headers)
+        if find_duplicated_routing_header(request.headers.items()) is not None:
+            return None
+        if not isinstance(classify_inbound_request(message, headers=headers), InboundModernRoute):
+            return None
+        return request_id, params
+
+    async def _answer(self, request_id: int | str, params: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Until it is answered, or its client has gone: that cancels it."""
+        meta = params.get("_meta")
+        session = PostSession(send, meta.get("progressToken") if isinstance(meta, dict) else None)
+        context: Any = PostContext(CALL, params, request_id, session)
+        task = asyncio.ensure_future(self._stateless().answer(context))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            while not task.done():
+                await asyncio.wait({task, gone}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    return
+                if not task.done():
+                    await session.ping()
+            await session.end(*_message(request_id, task))
+        finally:
+            gone.cancel()
+            task.cancel()
+            await asyncio.gather(task, gone, return_exceptions=True)
+
+
+def _message(request_id: int | str, task: asyncio.Future[dict[str, Any]]) -> tuple[dict[str, Any], int]:
+    """The answer to a call, and its status."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
+    try:
+        message["result"] = task.result()
+    except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
+        told = modern_error_data(error)
+        message["error"] = told.model_dump(mode="json", exclude_none=True)
+        return message, ERROR_CODE_HTTP_STATUS.get(told.code, 200)
+    return message, 200
+
+
+def _framed(message: dict[str, Any]) -> bytes:
+    return b"event: message\r\ndata: " + json_line(message)[:-1] + b"\r\n\r\n"
+
+
+def _again(first: MutableMapping[str, Any], receive: Receive) -> Receive:
+    """What has been received already, and then the rest."""
+    held = [first]
+
+    async def replayed() -> MutableMapping[str, Any]:
+        return held.pop() if held else await receive()
+
+    return replayed
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive()).get("type") != "http.disconnect":
+        pass

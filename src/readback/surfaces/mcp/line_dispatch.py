@@ -1,0 +1,252 @@
+"""Requests and answers over lines, as raw JSON: what the SDK's dispatcher does, without a model for each message.
+
+Used by connections to servers that speak over pipes, where it is most of what the gateway costs. Keeps what
+`Connection` asks of `mcp.shared.dispatcher.Dispatcher`; a line that is not plainly an answer is read by the SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import anyio
+from mcp.shared.dispatcher import CallOptions, coerce_request_id
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp_types.jsonrpc import (
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
+
+from readback.surfaces.mcp.lines import TooLong, from_server, json_line, plain_json
+
+log = logging.getLogger(__name__)
+
+FAILED: Final = 0
+"""The code of a handler's own fault, as the SDK says it."""
+OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
+
+
+class Asked:
+    """A server's request while it is answered."""
+
+    def __init__(self, dispatcher: LineDispatcher, params: Mapping[str, Any] | None) -> None:
+        meta = (params or {}).get("_meta")
+        self._token = meta.get("progressToken") if isinstance(meta, Mapping) else None
+        self._dispatcher = dispatcher
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tells the server, where it wants to know."""
+        if self._token is not None:
+            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+            params = {key: value for key, value in told.items() if value is not None}
+            await self._dispatcher.notify("notifications/progress", params)
+
+
+OnRequest = Callable[[Any, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]
+
+
+class LineDispatcher:
+    """One connection's. `take` is given each line, `end` says that there will be none."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._ids = itertools.count(1)
+        self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
+        self._answering: dict[RequestId, asyncio.Task[None]] = {}
+        self._over = asyncio.Event()
+        self._on_request: OnRequest | None = None
+        self._on_notice: OnNotice | None = None
+        self.ready = asyncio.Event()
+        self.on_end: Callable[[], None] = lambda: None
+        """Told before anybody who waits for an answer."""
+
+    # --- to the server ----------------------------------------------------------------------------------
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """The raw result. Raises MCPError: the server's own, or that the time is over or the connection closed."""
+        options = opts or {}
+        request_id = self._identity(options.get("request_id"))
+        key = coerce_request_id(request_id)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self._pending[key] = answer
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
+        if params:
+            message["params"] = params
+        timeout_s = options.get("timeout")
+        timer: asyncio.TimerHandle | None = None
+        try:
+            await self._written(message, timeout_s)
+            timer = None if timeout_s is None else loop.call_later(timeout_s, self._late, key, method)
+            return await answer
+        except asyncio.CancelledError:
+            self._abandon(request_id, "caller cancelled", options)
+            raise
+        except _TimedOutError:
+            self._abandon(request_id, f"timed out after {timeout_s}s", options)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if self._pending.get(key) is answer:
+                del self._pending[key]
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Tells the server; lost where it has gone."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = params
+        try:
+            await self._write(message)
+        except MCPError:
+            log.debug("dropped %s: the connection is closed", method)
+
+    def _identity(self, wanted: RequestId | None) -> RequestId:
+        if wanted is None:
+            return next(each for each in self._ids if each not in self._pending)
+        if coerce_request_id(wanted) in self._pending:
+            raise ValueError(f"request id {wanted!r} is already in flight")
+        return wanted
+
+    async def _write(self, message: Mapping[str, Any]) -> None:
+        """In the order of the calls; then waits for the server to read. Raises MCPError where it has gone."""
+        if self._over.is_set() or self._writer.is_closing():
+            raise MCPError(code=CONNECTION_CLOSED, message="Connection closed")
+        self._writer.write(json_line(message))
+        try:
+            await self._writer.drain()
+        except OSError:
+            self.end()
+            raise MCPError(code=CONNECTION_CLOSED, message="Connection closed") from None
+
+    async def _written(self, message: Mapping[str, Any], timeout_s: float | None) -> None:
+        """A server that reads no more leaves it in its pipe: that is waited for as an answer is."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._write(message)
+        except TimeoutError:
+            said = f"Request {message['method']!r} timed out"
+            raise _TimedOutError(code=REQUEST_TIMEOUT, message=said) from None
+
+    def _late(self, key: RequestId, method: str) -> None:
+        answer = self._pending.get(key)
+        if answer is not None and not answer.done():
+            answer.set_exception(_TimedOutError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out"))
+
+    def _abandon(self, request_id: RequestId, reason: str, options: CallOptions) -> None:
+        """Tells the server that nobody waits any more. Never waits itself."""
+        if options.get("cancel_on_abandon", True) and not (self._over.is_set() or self._writer.is_closing()):
+            params = {"requestId": request_id, "reason": reason}
+            self._writer.write(json_line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+
+    # --- from the server --------------------------------------------------------------------------------
+
+    def take(self, line: bytes | TooLong) -> None:
+        """One line of the server's."""
+        found = None if isinstance(line, TooLong) else plain_json(line)
+        if found is not None and "method" not in found and "error" not in found:
+            result, answers = found.get("result"), found.get("id")
+            if isinstance(result, dict) and type(answers) in (int, str):
+                self._resolve(answers, result)
+                return
+        self._read(line)
+
+    def _read(self, line: bytes | TooLong) -> None:
+        """Everything that is not plainly an answer, as the SDK reads it."""
+        message = from_server(line)
+        if message is None or isinstance(message, Exception):
+            log.debug("a line that is no message: %r", message)
+            return
+        match message.message:
+            case JSONRPCResponse(id=answers, result=result):
+                self._resolve(answers, result)
+            case JSONRPCError(id=answers, error=error):
+                self._resolve(answers, error)
+            case JSONRPCRequest(id=asked, method=method, params=params):
+                key = coerce_request_id(asked)
+                task = self._answering[key] = asyncio.create_task(self._answer(asked, method, params))
+                task.add_done_callback(lambda done: self._answered(key, done))
+            case JSONRPCNotification(method=method, params=params):
+                cancelled = (params or {}).get("requestId") if method == "notifications/cancelled" else None
+                if isinstance(cancelled, int | str) and (known := self._answering.get(coerce_request_id(cancelled))):
+                    known.cancel()
+                if self._on_notice is not None:
+                    self._on_notice(method, params)
+
+    def _resolve(self, answers: Any, outcome: dict[str, Any] | ErrorData) -> None:
+        waiting = None if answers is None else self._pending.get(coerce_request_id(answers))
+        if waiting is None or waiting.done():
+            log.debug("dropping an answer to %r, which nobody waits for", answers)
+        elif isinstance(outcome, ErrorData):
+            waiting.set_exception(MCPError(code=outcome.code, message=outcome.message, data=outcome.data))
+        else:
+            waiting.set_result(outcome)
+
+    async def _answer(self, asked: RequestId, method: str, params: Mapping[str, Any] | None) -> None:
+        """Answers a request of the server's; one that it cancels is not answered."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked}
+        assert self._on_request is not None
+        try:
+            message["result"] = await self._on_request(Asked(self, params), method, params)
+        except MCPError as error:
+            message["error"] = error.error.model_dump(mode="json", exclude_unset=True)
+        except Exception as error:  # tidy: boundary -- one request's fault is told to its asker, and ends nothing else
+            log.exception("a server's %s could not be answered", method)
+            message["error"] = {"code": FAILED, "message": str(error)}
+        try:
+            await self._write(message)
+        except MCPError:
+            log.debug("dropped the answer to %s: the connection is closed", method)
+
+    def _answered(self, key: RequestId, task: asyncio.Task[None]) -> None:
+        if self._answering.get(key) is task:
+            del self._answering[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("an answer to the server failed", exc_info=error)
+
+    # --- its life ---------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: object,
+        on_notice: OnNotice,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Until there are no more lines. `on_notify`: for the SDK's dispatcher; `on_notice` takes all of them."""
+        self._on_request, self._on_notice = on_request, on_notice
+        self.ready.set()
+        task_status.started()
+        try:
+            await self._over.wait()
+        finally:
+            self.end()
+            tasks = [*self._answering.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def end(self) -> None:
+        """Nothing comes any more: whoever waits is told so."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        self.on_end()
+        for waiting in self._pending.values():
+            if not waiting.done():
+                waiting.set_exception(MCPError(code=CONNECTION_CLOSED, message="Connection closed"))
+
+
+class _TimedOutError(MCPError):
+    """Our own, not the server's."""

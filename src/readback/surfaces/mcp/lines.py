@@ -1,0 +1,138 @@
+"""Messages as lines: read with a bound, and told apart from what is none. Used by both ends that speak over pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
+"""A longer message is not read: whoever waits for it is told so, and the connection goes on."""
+HEAD_BYTES: Final = 4096
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+"""What a transport gives: messages that come, and those that go."""
+
+NESTED_MAX: Final = 150
+"""What may be nested deeper is left to the slow reader, which bounds it: nobody could write it to the client."""
+
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,256}")')
+_METHOD = re.compile(rb'"method"\s*:')
+_LONG_NUMBER = re.compile(rb"\d{19}")
+"""Only the slow reader keeps a larger integer exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """What is kept of a line that is longer than the bound."""
+
+    head: bytes
+    tail: bytes
+
+    @property
+    def request_id(self) -> int | str | None:
+        """The id as far as it is to be seen in the two ends."""
+        return _identity(self.head) if _ID.search(self.head) else _identity(self.tail)
+
+    @property
+    def said(self) -> str:
+        return f"The message is larger than {MESSAGE_MAX_BYTES} bytes."
+
+
+async def next_line(stream: asyncio.StreamReader) -> bytes | TooLong:
+    """The next line; what is kept of one that is too long; b"" at the end."""
+    try:
+        return await stream.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError as error:
+        head = tail = b""
+        consumed = error.consumed
+        while True:
+            part = await stream.read(max(consumed, 1))
+            head = head or part[:HEAD_BYTES]
+            tail = (tail + part)[-HEAD_BYTES:]
+            try:
+                tail = (tail + await stream.readuntil(b"\n"))[-HEAD_BYTES:]
+            except asyncio.LimitOverrunError as again:
+                consumed = again.consumed
+                continue
+            except asyncio.IncompleteReadError:
+                return b""
+            return TooLong(head, tail)
+
+
+def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:
+    """The message of a line, None for an empty one.
+
+    Where the line is none but names what it answers, its asker is told that no answer can be had: what was asked for
+    may have been done.
+    """
+    if isinstance(line, TooLong):
+        answers = None if _METHOD.search(line.head) else line.request_id
+        return ValueError(line.said) if answers is None else _error(answers, CONNECTION_CLOSED, line.said)
+    message = from_client(line)
+    if not isinstance(message, Exception) or _METHOD.search(line):
+        return message
+    answers = _identity(line)
+    return message if answers is None else _error(answers, CONNECTION_CLOSED, "The answer is no JSON-RPC message.")
+
+
+def from_client(line: bytes) -> SessionMessage | Exception | None:
+    """The message of a line, None for an empty one; an error where it is none."""
+    if not line.strip():
+        return None
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+def refusal(line: TooLong) -> SessionMessage | None:
+    """The answer to a request that is too long. None where it cannot be told which one it is."""
+    found = line.request_id
+    return None if found is None else _error(found, INVALID_REQUEST, line.said)
+
+
+def written(message: SessionMessage) -> bytes:
+    """A message as one line."""
+    return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
+def plain_json(line: bytes) -> dict[str, Any] | None:
+    """A message as it stands in its line, unread. None where it is none, or where it takes a slower reader to say."""
+    if _LONG_NUMBER.search(line) or line.count(b"[") + line.count(b"{") > NESTED_MAX:
+        return None
+    try:
+        found = orjson.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("jsonrpc") == "2.0" else None
+
+
+def json_line(message: Mapping[str, Any]) -> bytes:
+    """A raw message as one line."""
+    try:
+        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a large integer, or half a character: only the slow one writes them
+        return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _error(request_id: int | str, code: int, said: str) -> SessionMessage:
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=said)))
+
+
+def _identity(part: bytes) -> int | str | None:
+    found = _ID.search(part)
+    if found is None:
+        return None
+    text = found[1].decode("utf-8", "replace")
+    return text[1:-1] if text.startswith('"') else int(text)

@@ -1,0 +1,99 @@
+"""Lists of several servers as one, page by page, and which server a resource belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+
+from readback.canon.fault import ReadbackError
+from readback.surfaces.mcp.attachment import Attachment
+from readback.surfaces.mcp.exchange import Exchange
+from readback.surfaces.mcp.names import Names
+
+log = logging.getLogger(__name__)
+
+OWNERS_MAX: Final = 100_000
+
+Page = tuple[int, dict[str, Any]]
+
+
+class Lists:
+    """The lists of one client's session."""
+
+    def __init__(self, attachments: Sequence[Attachment], names: Names) -> None:
+        self._attachments = attachments
+        self._names = names
+        self._owners: dict[str, int] = {}
+
+    async def prompts(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """`prompts/list`, by the names that clients use."""
+        result, pages = await self.pages("prompts/list", exchange, params)
+        found = [item for index, page in pages for item in self._names.renamed(index, page.get("prompts"))]
+        return {**result, "prompts": found}
+
+    async def resources(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """`resources/list`; remembers whose they are."""
+        return await self._items("resources/list", "resources", "uri", exchange, params)
+
+    async def templates(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """`resources/templates/list`; remembers whose they are."""
+        return await self._items("resources/templates/list", "resourceTemplates", "uriTemplate", exchange, params)
+
+    async def _items(
+        self, method: str, field: str, name: str, exchange: Exchange, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        result, pages = await self.pages(method, exchange, params)
+        found: list[Any] = []
+        for index, page in pages:
+            items = page.get(field)
+            for item in items if isinstance(items, list) else []:
+                found.append(item)
+                if self._names.several and isinstance(item, Mapping) and len(self._owners) < OWNERS_MAX:
+                    self._owners.setdefault(str(item.get(name)), index)
+        return {**result, field: found}
+
+    async def owners(self, uri: str) -> list[Attachment]:
+        """The servers that may have a resource: the one that listed it, else all in their order."""
+        index = self._owners.get(uri)
+        return list(self._attachments) if index is None else [self._attachments[index]]
+
+    async def pages(self, method: str, exchange: Exchange, params: dict[str, Any]) -> tuple[dict[str, Any], list[Page]]:
+        """The next page of each server, and what of the result is the same for all. Raises MCPError.
+
+        Of several servers one that cannot answer is left out; of one its error is the answer.
+        """
+        wanted = self._names.pages(params.get("cursor"))
+        if wanted is None:
+            raise MCPError(code=INVALID_PARAMS, message="The cursor is none that was given out here.")
+        given = exchange.context.params is not None
+        found = await asyncio.gather(
+            *(self._page(method, exchange, params if given else None, *each) for each in wanted.items()),
+            return_exceptions=True,
+        )
+        pages = [page for page in found if not isinstance(page, BaseException)]
+        faults = [fault for fault in found if isinstance(fault, BaseException)]
+        for fault in faults:
+            if not isinstance(fault, MCPError | ReadbackError) or not pages or not self._names.several:
+                raise fault
+            if not (isinstance(fault, MCPError) and fault.code == METHOD_NOT_FOUND):
+                log.warning("%s of one server: %s", method, fault)
+        left = {index: str(page["nextCursor"]) for index, page in pages if page.get("nextCursor") is not None}
+        cursor = self._names.cursor(left)
+        shared = dict(pages[0][1]) if not self._names.several else {}
+        shared.pop("nextCursor", None)
+        return {**shared, **({} if cursor is None else {"nextCursor": cursor})}, pages
+
+    async def _page(
+        self, method: str, exchange: Exchange, params: dict[str, Any] | None, index: int, cursor: str | None
+    ) -> Page:
+        if params is not None:
+            params = {key: value for key, value in params.items() if key != "cursor"}
+            if cursor is not None:
+                params["cursor"] = cursor
+        attachment = self._attachments[index]
+        return index, await attachment.request(method, params, exchange=exchange, drive=False)

@@ -1,0 +1,165 @@
+"""A server that one writes oneself, governed in its own process: what a gateway does, without a gateway.
+
+Its tools go through the same gate by a middleware. The server is its own toolserver: a call that a client waits for
+goes on to its handler with the client's own context, and whatever is gone on with later comes over a connection in
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import anyio
+from mcp.server import Server as SdkServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp.shared.exceptions import MCPError
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
+
+from readback.canon import Json
+from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment
+from readback.surfaces.mcp.call import Call, ClientLink
+from readback.surfaces.mcp.catalogue import Tool
+from readback.surfaces.mcp.gate import Gate
+from readback.surfaces.mcp.gateway import Gateway
+from readback.surfaces.mcp.own_tools import OWN_NAMES
+from readback.surfaces.mcp.target import Command, Server
+from readback.surfaces.mcp.upstream import Upstream
+
+INSIDE: ContextVar[bool] = ContextVar("readback_inside", default=False)
+"""Set on connections that come from the gate itself: what they ask is not governed again."""
+_NOT_STARTED: Final = Command(("in process",))
+
+
+@dataclass(slots=True)
+class Within(Server):
+    """A server of this process, reached over memory."""
+
+    sdk: Any = None
+
+    def streams(self) -> AbstractAsyncContextManager[Any]:
+        return _memory(self.sdk)
+
+
+class InProcess(Upstream):
+    """A server of the SDK that runs in this process, as an upstream. `server`: an MCPServer, or a lowlevel Server."""
+
+    def __init__(self, server: SdkServer[Any] | MCPServer[Any], *, key: str = "") -> None:
+        super().__init__(_NOT_STARTED, key=key)
+        self.server = Within(_NOT_STARTED, key, sdk=lowlevel(server))
+        self.own = Attachment(self.server)
+
+
+@asynccontextmanager
+async def verified_server(
+    server: SdkServer[Any] | MCPServer[Any], contracts: Sequence[Any] = (), **options: Any
+) -> AsyncIterator[Gateway]:
+    """Governs a server's own tools while it runs. `options` are those of `Gateway`; raises what that raises."""
+    sdk = lowlevel(server)
+    async with Gateway([InProcess(sdk)], contracts, **options) as gateway:
+        governing = _Governing(gateway.gate)
+        sdk.middleware.insert(0, governing)
+        try:
+            yield gateway
+        finally:
+            sdk.middleware.remove(governing)
+
+
+def lowlevel(server: SdkServer[Any] | MCPServer[Any]) -> SdkServer[Any]:
+    """The server under an MCPServer, which has no public way to it."""
+    return server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001
+
+
+class _Governing:
+    """The middleware."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if INSIDE.get() or ctx.request_id is None or ctx.method not in ("tools/call", "tools/list"):
+            return await call_next(ctx)
+        if ctx.method == "tools/list":
+            return await self._listed(_dumped(await call_next(ctx)))
+        result = await self._called(dict(ctx.params or {}), _Here(ctx, call_next))
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            result.setdefault("resultType", "complete")
+        return result
+
+    async def _listed(self, page: dict[str, Any]) -> HandlerResult:
+        shown = await self._gate.listed("", _tools_of(page))
+        if page.get("nextCursor") is None:
+            shown += self._gate.own_tools()
+        return {**page, "tools": shown}
+
+    async def _called(self, params: dict[str, Any], here: _Here) -> dict[str, Json]:
+        name, arguments = str(params.get("name", "")), params.get("arguments")
+        call = Call(name, "", name, {} if arguments is None else arguments, params)
+        if name in OWN_NAMES:
+            return await self._gate.own_call(call)
+        try:
+            return await self._gate.call(call, here)
+        except ToolRefusedError as error:
+            if isinstance(error.__cause__, MCPError):
+                raise error.__cause__ from error
+            raise
+
+
+class _Here:
+    """Keeps `Toolserver` over the handlers that come after the middleware, for one call."""
+
+    key = ""
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
+        self._ctx, self._next = ctx, call_next
+
+    async def call(
+        self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
+    ) -> dict[str, Json]:
+        try:
+            return _dumped(await self._next(replace(self._ctx, params=params)))
+        except MCPError as error:
+            said = {"code": error.code, "message": error.message, "data": error.data}
+            raise ToolRefusedError(f"The server refused the call: {error.message}", details=said) from error
+
+    async def tools(self) -> Sequence[Tool]:
+        found: list[Tool] = []
+        params: dict[str, Json] = {}
+        for _ in range(PAGES_MAX):
+            page = _dumped(await self._next(replace(self._ctx, method="tools/list", params=params)))
+            found += _tools_of(page)
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return found
+            params = {"cursor": cursor}
+        raise UpstreamLostError(f"The server lists more than {PAGES_MAX} pages of tools.")
+
+
+def _tools_of(page: Mapping[str, Any]) -> list[Tool]:
+    found = page.get("tools")
+    return [tool for tool in found if isinstance(tool, dict)] if isinstance(found, list) else []
+
+
+def _dumped(result: HandlerResult) -> dict[str, Any]:
+    """A handler's result as it would go out."""
+    if isinstance(result, BaseModel):
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
+
+
+@asynccontextmanager
+async def _memory(server: SdkServer[Any]) -> AsyncIterator[Any]:
+    INSIDE.set(True)
+    async with create_client_server_memory_streams() as (near, far), anyio.create_task_group() as tasks:
+        tasks.start_soon(server.run, far[0], far[1], server.create_initialization_options())
+        try:
+            yield near
+        finally:
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,198 @@
+"""The gateway's own tools: what a model asks when a call is pending, and why something ended as it did.
+
+Called by the gate. They answer from the ledger, in the words of `domain.reporting`; values of the system of record that
+a contract does not tell are not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from readback.canon import Json, ReadbackError
+from readback.domain.discrepancy import DISCREPANCIES
+from readback.domain.errors import ArgumentError, NotFoundError
+from readback.domain.observation import ObservationStatus
+from readback.domain.observation_signs import one_line
+from readback.domain.outcome import Outcome
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Why
+from readback.surfaces.mcp import verdict
+from readback.surfaces.mcp.attending import Attending
+from readback.surfaces.mcp.call import Call
+from readback.surfaces.mcp.recorded import content_of
+
+STATUS: Final = "readback_status"
+WAIT: Final = "readback_wait"
+EXPLAIN: Final = "readback_explain"
+OWN_NAMES: Final = frozenset({STATUS, WAIT, EXPLAIN})
+SENTENCES_MAX: Final = 40
+SENTENCE_MAX_CHARACTERS: Final = 400
+ID_MAX_CHARACTERS: Final = 256
+
+_ACTION: Final[dict[str, Json]] = {
+    "type": "string",
+    "maxLength": ID_MAX_CHARACTERS,
+    "description": "The id of the action: `action` in the outcome of the call that it is about.",
+}
+_DESCRIPTIONS: Final[Mapping[str, str]] = {
+    STATUS: (
+        "Says at once what is known now of an action that an earlier tool call began: its state, whether it is "
+        "verified, and whether repeating it is allowed. Use it to look without waiting, for instance before you plan "
+        "a step that depends on the action. To get a pending call's result use readback_wait; to learn why an action "
+        "was not verified use readback_explain. It changes nothing."
+    ),
+    WAIT: (
+        "Waits for the result of a call that was answered as pending, and returns it as that call would have. Use it "
+        "in place of repeating the call: repeating may act twice. If it is still pending when the time is over, go on "
+        "with what does not depend on it, and wait again later."
+    ),
+    EXPLAIN: (
+        "Explains in plain sentences why an action ended as it did: what the tool answered, what was read back, which "
+        "conditions did not hold, and what follows. Use it when a result says failed, unknown, partial or review, "
+        "before you decide what to do next. It changes nothing."
+    ),
+}
+
+
+class OwnTools:
+    """Those of one gateway. `hold_s`: how long one call of readback_wait lasts at most."""
+
+    def __init__(self, ledger: Attending, hold_s: float) -> None:
+        self._ledger, self._hold_s = ledger, hold_s
+
+    def listed(self) -> list[dict[str, Json]]:
+        """Their definitions."""
+        seconds: dict[str, Json] = {
+            "type": "number",
+            "minimum": 0,
+            "maximum": self._hold_s,
+            "description": f"How long to wait at most; {self._hold_s:g} where it is left away.",
+        }
+        return [
+            _tool(STATUS, {"action": _ACTION}, reads=True),
+            _tool(WAIT, {"action": _ACTION, "seconds": seconds}, reads=False),
+            _tool(EXPLAIN, {"action": _ACTION}, reads=True),
+        ]
+
+    async def call(self, call: Call) -> dict[str, Json]:
+        """The answer; what cannot be answered is an error with its code."""
+        try:
+            action_id = _action_id(call.arguments)
+            match call.name:
+                case "readback_status":
+                    return verdict.reported(await self._ledger.get(action_id))
+                case "readback_wait":
+                    outcome = await self._ledger.wait(action_id, self._seconds(call.arguments))
+                    return verdict.governed(outcome, content_of(outcome))
+                case "readback_explain":
+                    outcome = await self._ledger.get(action_id)
+                    return verdict.reported(outcome, "\n".join(explained(outcome)))
+                case _:
+                    raise NotFoundError(f"The gateway has no tool {call.name!r:.200} of its own.")
+        except ReadbackError as error:
+            return verdict.unanswerable(error)
+
+    def _seconds(self, arguments: Mapping[str, Json]) -> float:
+        given = arguments.get("seconds", self._hold_s)
+        if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
+            raise ArgumentError("`seconds` is a number, 0 or more.")
+        return float(min(given, self._hold_s))
+
+
+def _tool(name: str, properties: dict[str, Json], *, reads: bool) -> dict[str, Json]:
+    return {
+        "name": name,
+        "description": _DESCRIPTIONS[name],
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": ["action"],
+            "additionalProperties": False,
+        },
+        "annotations": {
+            "readOnlyHint": reads,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+    }
+
+
+def _action_id(arguments: object) -> str:
+    found = arguments.get("action") if isinstance(arguments, Mapping) else None
+    if not isinstance(found, str) or not found or len(found) > ID_MAX_CHARACTERS:
+        raise ArgumentError("`action` is the id of an action, as a text.")
+    unknown = sorted(set(arguments) - {"action", "seconds"}) if isinstance(arguments, Mapping) else []
+    if unknown:
+        raise ArgumentError(f"There is no argument {unknown[0]!r:.100}.")
+    return found
+
+
+# --- why -----------------------------------------------------------------------------------------------------------
+
+_OPEN: Final[Mapping[Why, str]] = {
+    Why.NONE: "",
+    Why.PROPAGATING: "It may still be on its way to where it is read.",
+    Why.TIMEOUT: "The time for which it was looked at is over.",
+    Why.UNREACHABLE: "The system of record could not be reached.",
+    Why.STALE: "What was read may be older than the action.",
+    Why.INCOMPLETE: "What was read does not show everything that has to be known.",
+    Why.VERIFIER_ERROR: "The reader or a condition is broken.",
+    Why.UNVERIFIABLE: "Nothing can be read that would confirm it.",
+    Why.OUT_OF_SCOPE: "What was read belongs to somebody else, and verifies nothing.",
+    Why.CONFLICTING: "Readings contradict each other.",
+    Why.UNATTRIBUTED: "It is not shown whose doing the state is.",
+    Why.SETTLING: "Everything holds, and it has to hold for a while yet.",
+}
+
+
+def explained(outcome: Outcome) -> list[str]:
+    """Why it stands as it does, in sentences: from tables and recorded values, nothing inferred."""
+    found = [one_line(each, SENTENCE_MAX_CHARACTERS) for each in _sentences(outcome)]
+    if len(found) > SENTENCES_MAX:
+        found = [*found[:SENTENCES_MAX], f"And {len(found) - SENTENCES_MAX} more."]
+    return ["Why:", *found]
+
+
+def _sentences(outcome: Outcome) -> Iterator[str]:
+    yield f"{outcome.contract} was asked for on {outcome.target}."
+    yield from _answered(outcome)
+    why = f" ({outcome.why.value})" if outcome.why is not Why.NONE else ""
+    yield f"The verdict is {outcome.verdict.value}{why}. {_OPEN[outcome.why]}".rstrip()
+    for each in outcome.postconditions:
+        if each.truth is not Truth.HOLDS:
+            because = f" ({each.reason})" if each.reason else ""
+            yield f"The condition {each.name!r} is {each.truth.value}{because}: {each.source}"
+    if outcome.discrepancy is not None:
+        yield f"The discrepancy is {outcome.discrepancy.value}: {DISCREPANCIES[outcome.discrepancy].definition}"
+    if outcome.code:
+        yield f"Its code is {outcome.code}."
+    if outcome.detail:
+        yield f"Detail: {outcome.detail}"
+    if outcome.row:
+        yield f"Row {outcome.row} of the recovery table decided: {outcome.recovery}."
+    if outcome.hold:
+        yield f"It waits: {outcome.hold}."
+    if outcome.review:
+        yield f"A person has to look at it: {outcome.review}."
+    if outcome.incident:
+        yield f"An incident was opened: {outcome.incident}."
+    if outcome.compensation:
+        yield f"Its reversal is action {outcome.compensation}."
+    if outcome.due_us is not None:
+        yield "It is looked at again by itself."
+
+
+def _answered(outcome: Outcome) -> Iterator[str]:
+    """The tool's part. Its words are not repeated: they are evidence, and may say anything."""
+    if outcome.attempts == 0:
+        yield "Nothing was called."
+        return
+    seen = outcome.observation
+    if seen is None or seen.status is ObservationStatus.NONE:
+        yield "It was attempted, and no answer of the tool is on record."
+    else:
+        yield f"The tool's answer was {seen.status.value} ({seen.code}); that is evidence, not truth."
+    if outcome.attempts > 1:
+        yield f"It was attempted {outcome.attempts} times under one key."

@@ -1,0 +1,68 @@
+"""Calls that no contract governs, on record as not checked: what their servers answer goes on before it is recorded.
+
+Called by the gate. The attempt is durable before the call, as always. The answer need not be: the client is told that
+the result is unknown, whatever it was, and a crash that loses the answer leaves an attempt that is unknown too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from readback.canon import Json
+from readback.domain.errors.gateway import ToolRefusedError
+from readback.domain.outcome import Outcome
+from readback.sdk.proposal import Proposal
+from readback.surfaces.mcp import verdict
+from readback.surfaces.mcp.attending import Attending
+from readback.surfaces.mcp.recorded import content_of
+from readback.surfaces.mcp.servers import IN_HAND, Flight
+
+
+class Recording:
+    """One gateway's, on its event loop."""
+
+    def __init__(self, ledger: Attending, hold_s: float, say: Callable[[str], None]) -> None:
+        self._ledger, self._hold_s, self._say = ledger, hold_s, say
+        self.under_way: set[asyncio.Task[Outcome]] = set()
+        self._told: set[asyncio.Task[Outcome]] = set()
+
+    async def call(self, flight: Flight, proposal: Proposal, operation: str | None) -> dict[str, Json]:
+        """The result for the client. Its own cancellation goes on to the server. Raises what `Attending.run` does, and
+        ToolRefusedError.
+        """
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        flight.answered = answered
+        task = asyncio.create_task(self._run(flight, proposal, operation))
+        self.under_way.add(task)
+        task.add_done_callback(self._ended)
+        task.add_done_callback(flight.land)
+        try:
+            await answered
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if flight.raw is not None and not task.done():
+            self._told.add(task)
+            return verdict.unchecked(flight.ticket.action_id, flight.raw)
+        outcome = await task
+        if isinstance(flight.raised, ToolRefusedError):
+            raise flight.raised
+        raw = flight.raw if flight.raw is not None else content_of(outcome)
+        return verdict.unanswered(outcome) if raw is None else verdict.marked(outcome, raw)
+
+    async def on_record(self) -> None:
+        """Until everything is on record that a client was told of."""
+        if self._told:
+            await asyncio.wait(set(self._told))
+
+    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
+        IN_HAND.set(flight)
+        return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+
+    def _ended(self, task: asyncio.Task[Outcome]) -> None:
+        self.under_way.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if task in self._told and error is not None:
+            self._say(f"What a tool without a contract answered could not be recorded: {error}")
+        self._told.discard(task)

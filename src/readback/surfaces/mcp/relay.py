@@ -1,0 +1,360 @@
+"""One client's session: hands its requests to the servers, and what the servers ask and tell to it.
+
+Decides nothing about tools: their calls and lists go through the gate. Whatever is not known here goes on unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+
+from readback.canon.fault import ReadbackError
+from readback.surfaces.mcp import eras, lists
+from readback.surfaces.mcp.attachment import Attachment
+from readback.surfaces.mcp.call import Call, ToolGate
+from readback.surfaces.mcp.connection import OnProgress
+from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
+from readback.surfaces.mcp.greeting import Greeting, Hello
+from readback.surfaces.mcp.listening import Listening
+from readback.surfaces.mcp.names import Names
+from readback.surfaces.mcp.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
+"""What a client tells that every server wants to know."""
+
+
+class Relay:
+    """A client's session; the `Peer` of its servers. `private`: no other client speaks through the same connections."""
+
+    def __init__(
+        self, gate: ToolGate, attachments: Sequence[Attachment], *, modern: bool, private: bool = True
+    ) -> None:
+        self._gate = gate
+        self._attachments = attachments
+        self._names = Names([each.key for each in attachments])
+        self._modern = modern
+        self._private = private
+        self._exchanges: dict[int, Exchange] = {}
+        self._context: Context | None = None
+        self._lists = lists.Lists(attachments, self._names)
+        self._listening = Listening(attachments)
+        self._waiting = Waiting()
+        self._level: str | None = None
+        self._introduced = False
+        self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
+            "initialize": self._initialize,
+            "server/discover": self._discover,
+            "ping": self._ping,
+            "tools/list": self._tools,
+            "tools/call": self._call,
+            "prompts/list": self._lists.prompts,
+            "prompts/get": self._prompt,
+            "resources/list": self._lists.resources,
+            "resources/templates/list": self._lists.templates,
+            "resources/read": self._resource,
+            "resources/subscribe": self._subscription,
+            "resources/unsubscribe": self._subscription,
+            "completion/complete": self._completion,
+            "logging/setLevel": self._set_level,
+            "subscriptions/listen": self._listen,
+        }
+
+    # --- from the client --------------------------------------------------------------------------------
+
+    async def answer(self, context: Context) -> dict[str, Any]:
+        """The raw result of a client's request. Raises MCPError."""
+        if self._context is None or not self._modern:
+            self._context = context
+        try:
+            if self._modern and context.method in eras.INPUT_METHODS:
+                return await self._interruptible(context)
+            exchange = Exchange(context, modern=self._modern)
+            with _among(self._exchanges, exchange):
+                return await self._shaped(exchange)
+        except ReadbackError as error:
+            raise _refused(error) from error
+
+    async def hear(self, context: Context) -> None:
+        """Takes a client's notification."""
+        if context.method == "notifications/initialized":
+            for attachment in self._attachments:
+                await attachment.introduced()
+        elif context.method in FORWARDED or (len(self._attachments) == 1 and not _is_ours(context.method)):
+            for attachment in self._attachments:
+                if not attachment.modern:
+                    await attachment.notify(context.method, context.params)
+
+    async def _interruptible(self, context: Context) -> dict[str, Any]:
+        """A request of the stateless era, which may be answered with what a server asks first."""
+        params = dict(context.params or {})
+        exchange = self._waiting.claimed(params.get("requestState"))
+        if exchange is not None:
+            try:
+                exchange.resume(context, params.get("inputResponses"))
+            except MCPError:
+                exchange.abandon()  # its state is used up: nobody could answer any more
+                raise
+        else:
+            exchange = Exchange(context, modern=True)
+            exchange.task = asyncio.create_task(self._shaped(exchange))
+        with _among(self._exchanges, exchange):
+            result = await exchange.outcome()
+            if result is not None:
+                return result
+            asked = self._waiting.suspended(exchange)
+            return eras.stateless(context.method, asked, eras.info(self._greetings))
+
+    async def _shaped(self, exchange: Exchange) -> dict[str, Any]:
+        context = exchange.context
+        self._introduce(exchange)
+        route = self._routes.get(context.method, self._other)
+        try:
+            result = await route(exchange, dict(context.params or {}))
+        except ReadbackError as error:
+            raise _refused(error) from error
+        if self._modern:
+            return eras.stateless(context.method, result, eras.info(self._greetings))
+        return eras.handshake(result) if any(each.modern for each in self._attachments) else result
+
+    def _introduce(self, exchange: Exchange) -> None:
+        """The first request says who the client is."""
+        if self._introduced:
+            return
+        self._introduced = True
+        hello = Hello()
+        if self._modern:
+            hello = Hello.of_envelope(exchange.meta)
+            if not self._private:  # speaks for everybody: what one client can answer is refused for another when asked
+                hello = Hello(
+                    True, hello.version, Hello().info, {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
+                )
+        elif exchange.context.method == "initialize":
+            hello = Hello.of_initialize(exchange.context.params or {})
+        for attachment in self._attachments:
+            attachment.introduce(hello, self)
+
+    @property
+    def _greetings(self) -> list[tuple[str, Greeting]]:
+        found = [(each.key, each.greeting) for each in self._attachments]
+        return [(key, greeting) for key, greeting in found if greeting is not None] or [("", Greeting(False, "", {}))]
+
+    async def _reached(self) -> list[tuple[str, Greeting]]:
+        """What all servers say that can be reached. Raises NotDispatchedError where none can."""
+        opened = await asyncio.gather(*(each.connection() for each in self._attachments), return_exceptions=True)
+        faults = [each for each in opened if isinstance(each, BaseException)]
+        for fault in faults:
+            log.warning("%s", fault)
+        if len(faults) == len(opened):
+            raise faults[0]
+        return self._greetings
+
+    async def _initialize(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        greetings = await self._reached()
+        for attachment in self._attachments:
+            if attachment.modern:
+                self._listening.follow(attachment)
+        return eras.initialized(greetings, str(params.get("protocolVersion")), bool(self._gate.own_tools()))
+
+    async def _discover(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        return eras.discovered(await self._reached(), bool(self._gate.own_tools()))
+
+    async def _ping(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    async def _tools(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        result, pages = await self._lists.pages("tools/list", exchange, params)
+        tools: list[dict[str, Any]] = []
+        for index, page in pages:
+            found = page.get("tools")
+            shown = await self._gate.listed(self._attachments[index].key, found if isinstance(found, list) else [])
+            tools += self._names.renamed(index, shown)
+        if params.get("cursor") is None:
+            tools += self._gate.own_tools()
+        return {**result, "tools": tools}
+
+    async def _call(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        tool, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(tool, str) or not (arguments is None or isinstance(arguments, dict)):
+            raise MCPError(code=INVALID_PARAMS, message="tools/call takes a name, and arguments as an object.")
+        if any(own.get("name") == tool for own in self._gate.own_tools()):
+            return await self._gate.own_call(Call(tool, "", tool, arguments or {}, params, exchange))
+        found = self._names.owner(tool)
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {tool}")
+        index, name = found
+        attachment = self._attachments[index]
+        await self._wants_logs(attachment, exchange)
+        call = Call(tool, attachment.key, name, arguments or {}, {**params, "name": name}, exchange)
+        return await self._gate.call(call, attachment)
+
+    async def _prompt(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        found = self._names.owner(str(params.get("name")))
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {params.get('name')}")
+        index, name = found
+        return await self._forward(self._attachments[index], exchange, {**params, "name": name})
+
+    async def _resource(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        owners = await self._lists.owners(str(params.get("uri")))
+        return await self._first(owners, exchange, params)
+
+    async def _subscription(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        uri, method = str(params.get("uri")), exchange.context.method
+        owners = await self._lists.owners(uri)
+        modern = [each for each in owners if each.modern]
+        for attachment in modern:
+            self._listening.follow(attachment, uri, wanted=method == "resources/subscribe")
+        rest = [each for each in owners if not each.modern]
+        return await self._first(rest, exchange, params) if rest else {}
+
+    async def _completion(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        ref = params.get("ref")
+        ref = ref if isinstance(ref, dict) else {}
+        if ref.get("type") == "ref/resource":
+            return await self._first(await self._lists.owners(str(ref.get("uri"))), exchange, params)
+        found = self._names.owner(str(ref.get("name")))
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {ref.get('name')}")
+        index, name = found
+        return await self._forward(self._attachments[index], exchange, {**params, "ref": {**ref, "name": name}})
+
+    async def _set_level(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        level = params.get("level")
+        willing = []
+        for attachment in self._attachments:
+            connection = await attachment.connection()
+            if connection.greeting.modern:
+                connection.log_level = level if isinstance(level, str) else None
+            elif not self._names.several or "logging" in connection.greeting.capabilities:
+                willing.append(attachment)
+        for attachment in willing:
+            await self._forward(attachment, exchange, params)
+        return {}
+
+    async def _wants_logs(self, attachment: Attachment, exchange: Exchange) -> None:
+        """A client of the stateless era says with each request what it wants to be told; older servers, once."""
+        level = exchange.meta.get("io.modelcontextprotocol/logLevel") if self._modern else None
+        if level is None or level == self._level:
+            return
+        connection = await attachment.connection()
+        if not connection.greeting.modern and "logging" in connection.greeting.capabilities:
+            self._level = str(level)
+            await attachment.request("logging/setLevel", {"level": level})
+
+    async def _listen(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        if not self._modern:
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data="subscriptions/listen")
+        await self._reached()
+        return await self._listening.stream(exchange, params, self._lists.owners)
+
+    async def _other(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """A method that is not known here goes on where it is clear to whom."""
+        if self._names.several:
+            raise MCPError(
+                code=METHOD_NOT_FOUND,
+                message="Several servers are behind this gateway, and the method does not say for which it is.",
+                data=exchange.context.method,
+            )
+        return await self._forward(self._attachments[0], exchange, params)
+
+    async def _first(self, owners: Sequence[Attachment], exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """The first answer that is none of the errors; the first error where all are."""
+        errors: list[Exception] = []
+        for attachment in owners:
+            try:
+                return await self._forward(attachment, exchange, params)
+            except (MCPError, ReadbackError) as error:
+                errors.append(error)
+        raise errors[0]
+
+    async def _forward(self, attachment: Attachment, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        had = exchange.context.params is not None
+        drive = not self._modern  # a client of the stateless era answers such a server itself
+        return await attachment.request(
+            exchange.context.method, params if had else None, exchange=exchange, drive=drive
+        )
+
+    # --- from the servers -------------------------------------------------------------------------------
+
+    async def asked(
+        self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        """A server's request, answered by the client; see `Peer`."""
+        exchange = self._asked_within()
+        if self._modern:
+            if exchange is None:
+                raise MCPError(code=METHOD_NOT_FOUND, message=f"No request of the client's is open to ask {method}.")
+            return await exchange.ask(method, params)
+        try:
+            if exchange is not None:
+                return await exchange.ask(method, params, on_progress)
+        except NoBackChannelError:
+            log.debug("asked on the session's own stream")
+        if self._context is None:
+            raise MCPError(code=METHOD_NOT_FOUND, message="No client is here.")
+        return await ask(self._context, method, params, on_progress, within=False)
+
+    def _asked_within(self) -> Exchange | None:
+        """The request in whose course a server most likely asks: the last that may take long."""
+        found = [each for each in self._exchanges.values() if each.context.method in eras.INPUT_METHODS]
+        if not self._private:
+            found += [each for each in self._waiting.exchanges if each not in found]
+            return found[0] if len(found) == 1 else None  # never another client's
+        found = found or self._waiting.exchanges
+        return found[-1] if found else None
+
+    async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """A server's notification; see `Peer`."""
+        if method == "notifications/tools/list_changed":
+            for attachment in self._attachments:  # whose it was is not told
+                self._gate.tools_changed(attachment.key)
+        if self._listening.take(method, params):
+            if self._modern:
+                return
+        elif self._modern and method == "notifications/message":
+            level = (params or {}).get("level")
+            takers = [each for each in self._exchanges.values() if eras.opted_in(each.meta, level)]
+            if takers and (self._private or len(self._exchanges) == 1):
+                await takers[-1].tell(method, params)
+            return
+        elif exchange := self._asked_within():
+            await exchange.tell(method, params)
+            return
+        if self._context is not None and self._private:
+            await tell(self._context, method, params, within=False)
+
+    def close(self) -> None:
+        """The client has gone. What it began goes on where it is."""
+        self._listening.close()
+        self._waiting.close()
+
+
+@contextmanager
+def _among(exchanges: dict[int, Exchange], exchange: Exchange) -> Iterator[None]:
+    """An exchange among those that are open."""
+    exchanges[id(exchange)] = exchange
+    try:
+        yield
+    finally:
+        exchanges.pop(id(exchange), None)
+
+
+def _is_ours(method: str) -> bool:
+    """Notifications that the dispatchers of both sides deal with."""
+    return method in ("notifications/cancelled", "notifications/progress")
+
+
+def _refused(error: ReadbackError) -> MCPError:
+    """What a client is told: a server's own error as it was, and ours with its code."""
+    code, message = error.details.get("code"), error.details.get("message")
+    if isinstance(code, int) and isinstance(message, str) and error.code == "gateway.tool-refused":
+        return MCPError(code=code, message=message, data=error.details.get("data"))
+    return MCPError(code=INTERNAL_ERROR, message=str(error), data={"code": error.code})

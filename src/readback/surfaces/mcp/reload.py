@@ -1,0 +1,106 @@
+"""Contract files looked at again while the gateway runs: taken over as a whole, or not at all.
+
+Asked by the gate before each call, and told by SIGHUP. Files with faults leave the contracts in force as they are; what
+is wrong with them is said once on stderr. An action in flight keeps the contract that it began with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.contracts.files.document import FILE_MAX_BYTES
+from readback.ports.runtime import Runtime
+from readback.surfaces.mcp.governed import NOTHING, Governed, Path
+
+LOOK_US: Final = 1_000_000
+"""Files are looked at so often at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file as it was looked at last. `sha256`: "" where it could not be read."""
+
+    mtime_ns: int
+    size: int
+    sha256: str
+
+
+class Reloading:
+    """The contracts in force, and the files that they come from."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        runtime: Runtime,
+        load: Callable[[], Awaitable[Governed]],
+        say: Callable[[str], None],
+    ) -> None:
+        self._paths = [os.fspath(path) for path in paths]
+        self._runtime, self._load, self._say = runtime, load, say
+        self._seen: dict[str, Seen] = {}
+        self._looked_us = 0
+        self._asked = False
+        self._busy = False
+        self.current: Governed = NOTHING
+
+    async def begin(self) -> Governed:
+        """The first load. Raises what is wrong with the files."""
+        self._looked_us = self._runtime.now_us()
+        self._look()
+        self.current = await self._load()
+        return self.current
+
+    def ask(self) -> None:
+        """At the next call the files are loaded again, whether they have changed or not."""
+        self._asked = True
+
+    async def look(self) -> Governed:
+        """The contracts in force; where a file has changed, and all are sound, the new ones."""
+        now_us = self._runtime.now_us()
+        if self._busy or not (self._asked or now_us - self._looked_us >= LOOK_US):
+            return self.current
+        self._looked_us = now_us
+        changed = self._look()
+        if changed or self._asked:
+            self._asked, self._busy = False, True
+            try:
+                await self._again(changed)
+            finally:
+                self._busy = False
+        return self.current
+
+    async def _again(self, changed: Sequence[str]) -> None:
+        named = ", ".join(changed) or "all contract files"
+        try:
+            self.current = await self._load()
+        except ReadbackError as error:
+            self._say(f"Contracts are left as they were: {error}")
+            return
+        self._say(f"Contracts were loaded again ({named}): {len(self.current.files)} in force.")
+
+    def _look(self) -> list[str]:
+        """The files whose bytes are others than at the last look."""
+        changed = []
+        for path in self._paths:
+            before = self._seen.get(path)
+            now = _seen(path, before)
+            if before is not None and before.sha256 != now.sha256:
+                changed.append(path)
+            self._seen[path] = now
+        return changed
+
+
+def _seen(path: str, before: Seen | None) -> Seen:
+    try:
+        stat = os.stat(path)
+        if before is not None and (before.mtime_ns, before.size) == (stat.st_mtime_ns, stat.st_size):
+            return before
+        with open(path, "rb") as file:
+            return Seen(stat.st_mtime_ns, stat.st_size, sha256(file.read(FILE_MAX_BYTES + 1)).hexdigest())
+    except OSError:
+        return Seen(0, 0, "")

@@ -1,0 +1,187 @@
+"""Serving the gateway to clients, over stdio and streamable HTTP, in both eras of the protocol.
+
+The SDK's server does the transports, the sessions and the choice of era; one middleware takes every request before it
+is looked into, so that what passes is never read into models and written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import uvicorn
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.lowlevel import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from readback.surfaces.mcp.attachment import Attachment
+from readback.surfaces.mcp.call import ToolGate
+from readback.surfaces.mcp.call_lane import Admitted, CallLane, envelope_of
+from readback.surfaces.mcp.exchange import Context
+from readback.surfaces.mcp.http_lane import HttpLane
+from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
+from readback.surfaces.mcp.names import Names
+from readback.surfaces.mcp.relay import Relay
+from readback.surfaces.mcp.stdio import own_streams
+from readback.surfaces.mcp.upstream import Upstream
+
+SHUTDOWN_S: Final = 2
+"""How long HTTP clients may finish when the gateway ends."""
+HTTP_PORT: Final = 8765
+
+
+class Door:
+    """The middleware: finds the session that a request belongs to. `one_client`: all that comes is one client's."""
+
+    def __init__(
+        self, gate: ToolGate, upstreams: Sequence[Upstream], *, one_client: bool, lane: CallLane | None = None
+    ) -> None:
+        Names([each.key for each in upstreams])  # refuses those that would not tell them apart
+        self._gate = gate
+        self._upstreams = tuple(upstreams)
+        self._one_client = one_client
+        self._stateless: Relay | None = None
+        self._lane = lane
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        relay = self._relay(ctx)
+        if self._lane is not None:
+            self._admit(self._lane, relay, ctx)
+        if ctx.request_id is not None:
+            return await relay.answer(ctx)
+        await relay.hear(ctx)
+        if ctx.method == "notifications/initialized":
+            return await call_next(ctx)
+        return None
+
+    def _admit(self, lane: CallLane, relay: Relay, context: Context) -> None:
+        """Calls may go straight to a session that is open: one of the handshake era is when its client says so."""
+        modern = context.session.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if context.method == "notifications/initialized" or (modern and context.request_id is not None):
+            meta = (context.params or {}).get("_meta")
+            lane.admitted = Admitted(relay, context.session, envelope_of(meta if modern and meta else {}))
+
+    def _relay(self, context: Context) -> Relay:
+        if context.session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return self.stateless()
+        # The SDK gives a session's own state to middleware by no public name.
+        connection = context.session._connection  # noqa: SLF001
+        relay = connection.state.get("readback")
+        if not isinstance(relay, Relay):
+            attachments = self._own() if self._one_client else [each.attach() for each in self._upstreams]
+            relay = connection.state["readback"] = self._made(attachments, modern=False, private=True)
+            connection.exit_stack.callback(self._left, relay, attachments)
+        return relay
+
+    def stateless(self) -> Relay:
+        """The session of all clients of the stateless era."""
+        if self._stateless is None:
+            self._stateless = self._made(self._own(), modern=True, private=self._one_client)
+        return self._stateless
+
+    def _own(self) -> list[Attachment]:
+        return [each.own for each in self._upstreams]
+
+    def _made(self, attachments: Sequence[Attachment], *, modern: bool, private: bool) -> Relay:
+        return Relay(self._gate, attachments, modern=modern, private=private)
+
+    def _left(self, relay: Relay, attachments: Sequence[Attachment]) -> None:
+        relay.close()
+        for upstream, attachment in zip(self._upstreams, attachments, strict=True):
+            upstream.detach(attachment)
+
+
+def sdk_server(
+    gate: ToolGate,
+    upstreams: Sequence[Upstream],
+    *,
+    name: str = "readback",
+    one_client: bool = False,
+    lane: CallLane | None = None,
+) -> Server[Any]:
+    """The gateway as an `mcp.server.lowlevel.Server`: to be run over any transport, or in memory by tests.
+
+    `one_client`: nobody else will come, so that the client may use the gateway's own connections. Whoever built the
+    upstreams closes them (`Upstream.aclose`) after serving. `lane`: takes this client's calls past the SDK.
+    """
+    return _served(name, Door(gate, upstreams, one_client=one_client, lane=lane))
+
+
+def _served(name: str, door: Door) -> Server[Any]:
+    server: Server[Any] = Server(name)
+    server.middleware[:] = [door]
+    return server
+
+
+async def serve_stdio(
+    gate: ToolGate, upstreams: Sequence[Upstream], *, name: str = "readback", stop: asyncio.Event | None = None
+) -> None:
+    """Serves one client on this process's stdin and stdout, until it closes stdin or `stop` is set.
+
+    Does not close the upstreams, so that what is in flight can still be ended in order.
+    """
+    lane = CallLane()
+    server = sdk_server(gate, upstreams, name=name, one_client=True, lane=lane)
+    async with own_streams(stop, lane) as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+async def serve_http(
+    gate: ToolGate,
+    upstreams: Sequence[Upstream],
+    *,
+    host: str = "127.0.0.1",
+    port: int = HTTP_PORT,
+    path: str = "/mcp",
+    name: str = "readback",
+    stop: asyncio.Event | None = None,
+    on_listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serves any number of clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
+
+    `port` 0 takes a free one. Raises OSError where it cannot be had. Does not close the upstreams.
+    """
+    door = Door(gate, upstreams, one_client=False)
+    sdk = _served(name, door)
+    behind = sdk.streamable_http_app(streamable_http_path=path, host=host, max_request_body_size=MESSAGE_MAX_BYTES)
+    app = HttpLane(behind, path, sdk.session_manager.security_settings, door.stateless)
+    with _listening(host, port) as listener:
+        config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=SHUTDOWN_S)
+        server = _Uvicorn(config)
+        stopping = asyncio.ensure_future(_stopped(server, stop)) if stop is not None else None
+        if on_listening is not None:
+            shown = f"[{host}]" if ":" in host else host
+            on_listening(f"http://{shown}:{listener.getsockname()[1]}{path}")
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            if stopping is not None:
+                stopping.cancel()
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named, since asyncio sends without delay only where it is: else each answer waits 40 ms.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+        yield listener
+
+
+async def _stopped(server: uvicorn.Server, stop: asyncio.Event | None) -> None:
+    if stop is not None:
+        await stop.wait()
+        server.should_exit = True
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to whoever runs the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,173 @@
+"""The servers that tools are called on, and the call that is in hand: what contract files name as `tool`.
+
+Made by the gateway, asked by the hands of contracts. A call that a client waits for goes over that client's own
+connection, with its own parameters; whatever is gone on with later goes over the gateway's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from readback.canon import Json
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError
+from readback.domain.errors.gateway import NoSuchToolError
+from readback.ports.fittings import ExecutorFitting, Fixed, SourceFitting
+from readback.ports.runtime import Runtime
+from readback.sdk.fittings import BuiltInFittings
+from readback.sdk.group_commit import holding
+from readback.surfaces.mcp.attending import Ticket
+from readback.surfaces.mcp.call import OPERATION_KEY, Call, Toolserver
+from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
+
+
+@dataclass(slots=True)
+class Flight:
+    """One call of a client on its way. `raw`: what the tool answered, whole, for whoever still waits."""
+
+    call: Call
+    server: Toolserver
+    ticket: Ticket = field(default_factory=Ticket)
+    raw: dict[str, Json] | None = None
+    raised: Exception | None = None
+    answered: asyncio.Future[None] | None = None
+    """Done when the tool has answered, for whoever does not wait for the record of that."""
+
+    @property
+    def key(self) -> ToolKey:
+        """The tool that the client calls."""
+        return self.call.server, self.call.name
+
+    async def send(self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False) -> dict[str, Json]:
+        """The client's own request, with these arguments. `to_end`: its end is waited for, whatever the client wants:
+        a server that answered at once, and acted later, would be read back too early.
+        """
+        params = self._params(arguments)
+        if to_end:
+            params.pop("task", None)
+        with holding(runtime):
+            try:
+                self.raw = await self.server.call(params, timeout_s=None, link=self.call.link)
+            except Exception as error:
+                self.raised = error
+                raise
+        self.land()
+        return self.raw
+
+    def land(self, _: object = None) -> None:
+        """The tool has answered, or never will."""
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_result(None)
+
+    def _params(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
+        params = {**self.call.params, "name": self.call.name, "arguments": dict(arguments)}
+        if OPERATION_KEY in self.call.meta:
+            params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
+        return params
+
+
+IN_HAND: ContextVar[Flight | None] = ContextVar("readback_in_hand", default=None)
+"""The call that this task drives. Nothing where an action is gone on with that nobody waits for."""
+
+
+class Servers:
+    """The servers behind one gateway by their keys, and others that contracts only read from."""
+
+    def __init__(self, catalogue: Catalogue, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._catalogue = catalogue
+        self._front: dict[str, Toolserver] = {}
+        self._behind: dict[str, Toolserver] = {}
+
+    def front(self, server: Toolserver) -> None:
+        """One whose tools clients are shown."""
+        self._front[server.key] = server
+
+    def behind(self, name: str, server: Toolserver) -> None:
+        """One that only contracts know, by its name among a file's `servers`."""
+        self._behind[name] = server
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a server of this name."""
+        return name in self._front or name in self._behind
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Those whose tools clients are shown."""
+        return tuple(self._front)
+
+    def key_of(self, server: str, tool: str) -> ToolKey:
+        """Which tool is meant. `server`: "" for whichever has one of this name. Raises NoSuchToolError."""
+        if server:
+            return server, tool
+        having = [key for key in self._front if tool in self._catalogue.tools(key)]
+        if len(having) > 1:
+            raise NoSuchToolError(f"Several servers have a tool {tool!r:.200}: {', '.join(having)}.")
+        if not having and len(self._front) > 1:
+            raise NoSuchToolError(f"No server has a tool {tool!r:.200}.")
+        return (having[0] if having else next(iter(self._front), ""), tool)
+
+    async def list_tools(self, server: Toolserver) -> list[Mapping[str, Json]]:
+        """All tools of a server, as it lists them now. Raises UpstreamLostError."""
+        with holding(self.runtime):
+            return [*await server.tools()]
+
+    async def list_front(self) -> None:
+        """Lists the tools of every server in front anew. Raises UpstreamLostError."""
+        for server in [*self._front.values()]:
+            self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us())
+
+    async def list_behind(self) -> dict[str, dict[str, Mapping[str, Json]]]:
+        """The tools of the servers that contracts only read from, by server and name. Raises UpstreamLostError."""
+        found: dict[str, dict[str, Mapping[str, Json]]] = {}
+        for name, server in self._behind.items():
+            found[name] = {str(tool.get("name", "")): tool for tool in await self.list_tools(server)}
+        return found
+
+    async def call(self, key: ToolKey, arguments: Mapping[str, Json], timeout_s: float) -> dict[str, Json]:
+        """Over the gateway's own connection."""
+        server = self._front.get(key[0]) or self._behind.get(key[0])
+        if server is None:
+            raise NotDispatchedError(f"There is no server {key[0]!r:.200} here.")
+        with holding(self.runtime):
+            return await server.call({"name": key[1], "arguments": dict(arguments)}, timeout_s=timeout_s)
+
+
+@dataclass(frozen=True, slots=True)
+class CalledTool:
+    """Keeps `ToolFitting`: one tool of one server."""
+
+    servers: Servers
+    server: str
+    name: str
+    timeout_us: int
+
+    async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
+        try:
+            key = self.servers.key_of(self.server, self.name)
+        except NoSuchToolError as error:
+            raise NotDispatchedError(f"{self.name!r:.200} was not called: {error.message}") from error
+        flight = IN_HAND.get()
+        if flight is not None and flight.key == key and flight.ticket.action_id == ctx.action_id:
+            return await flight.send(arguments, self.servers.runtime, to_end=True)
+        return await self.servers.call(key, arguments, self.timeout_us / 1_000_000)
+
+
+class GatewayFittings:
+    """Keeps `Fittings`: the built-in systems, and the tools of the gateway's servers."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._built_in = BuiltInFittings()
+
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
+        return self._built_in.source(kind, name, fixed, folder, timeout_us)
+
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
+        return self._built_in.executor(kind, name, fixed, folder, timeout_us)
+
+    def tool(self, server: str, name: str, timeout_us: int) -> CalledTool:
+        return CalledTool(self._servers, server, name, timeout_us)

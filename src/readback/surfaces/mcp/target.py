@@ -1,0 +1,93 @@
+"""How a server is reached, and what all connections to it know of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
+from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
+from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
+from readback.surfaces.mcp.posts import Posts
+from readback.surfaces.mcp.process import process_lines
+
+CALL_TIMEOUT_S: Final = 600.0
+"""How long a request waits for its answer where nobody says a shorter time."""
+HTTP_TIMEOUT: Final = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT, pool=None)
+"""The SDK's own, but that a request waits for a connection without an end: giving up ends all that are in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A server started as a process that speaks over stdin and stdout."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] | None = None
+    """Added to the gateway's own environment, without its READBACK_ variables."""
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks streamable HTTP."""
+
+    url: str
+    headers: Mapping[str, str] | None = None
+
+
+@dataclass(slots=True)
+class Server:
+    """A server, and what was learnt of it. `modern`: the era that it speaks, where only one is known to work."""
+
+    target: Command | Endpoint
+    key: str = ""
+    timeout_s: float = CALL_TIMEOUT_S
+    modern: bool | None = None
+    header_maps: dict[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
+    """By tool: which arguments its calls repeat in HTTP headers."""
+
+    @property
+    def said(self) -> str:
+        """What it is called in messages."""
+        if self.key:
+            return f"server {self.key!r}"
+        target = self.target
+        return f"server {_public(target.url)!r}" if isinstance(target, Endpoint) else f"server {target.argv[0]!r}"
+
+    def streams(self) -> AbstractAsyncContextManager[Any]:
+        """A new transport to it: a dispatcher over lines, or the SDK's streams."""
+        if isinstance(self.target, Command):
+            return process_lines(self.target.argv, env=self.target.env, cwd=self.target.cwd)
+        return _http_streams(self.target)
+
+    def posts(self) -> Posts | None:
+        """What takes calls to it past the SDK's transport. None for a process, and where that knows more."""
+        return Posts.to(self.target.url, self.target.headers) if isinstance(self.target, Endpoint) else None
+
+    def learn(self, tools: object) -> None:
+        """Remembers what listed tools want in the headers of their calls."""
+        for tool in tools if isinstance(tools, list) else ():
+            schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+            if schema is not None and find_invalid_x_mcp_header(schema) is None:
+                self.header_maps[str(tool.get("name"))] = x_mcp_header_map(schema)
+
+
+def _public(url: str) -> str:
+    """An address without what may be secret in it: messages go to clients, and into the ledger."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+@asynccontextmanager
+async def _http_streams(target: Endpoint) -> AsyncIterator[Any]:
+    async with (
+        create_mcp_http_client(headers=dict(target.headers or {}), timeout=HTTP_TIMEOUT) as client,
+        streamable_http_client(target.url, http_client=client, max_sse_event_size=MESSAGE_MAX_BYTES) as streams,
+    ):
+        yield streams

@@ -1,0 +1,84 @@
+"""Tools that no contract governs: passed on, passed on and recorded as not checked, or denied.
+
+Called by the gate. Recorded calls are actions like others, of one contract that says that nothing can be read back.
+What they asked and were answered is kept where it is small; of more its size and its SHA-256.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from readback.canon import CanonError, Json, json_value, payload_bytes, sha256_hex
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError
+from readback.sdk.action import ActionDefinition
+from readback.sdk.group_commit import MAY_WAIT_S
+from readback.sdk.proposal import Proposal
+from readback.surfaces.mcp.call import Call
+from readback.surfaces.mcp.servers import IN_HAND, Servers
+from readback.surfaces.mcp.verdict import UNGOVERNED
+
+KEPT_MAX_BYTES: Final = 65_536
+"""Of what a call without a contract asked, and of what it was answered."""
+TIMEOUT: Final = "10m"
+SHARES_S: Final = 0.01
+"""So long the record of an answer waits for another commit to go along with: its client has been answered."""
+WHY: Final = "no contract governs this tool"
+
+
+class Policy(StrEnum):
+    """What becomes of a call that no contract governs."""
+
+    PASS = "pass"
+    UNVERIFIED = "unverified"
+    DENY = "deny"
+
+
+def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
+    """The contract of whatever has none."""
+
+    async def call(ctx: Context, server: str, tool: str, arguments: Any) -> object:
+        flight = IN_HAND.get()
+        if flight is None:
+            raise NotDispatchedError("Nobody waits for it any more, and nothing allows that it is called again.")
+        answer = await flight.send(flight.call.arguments, servers.runtime)
+        MAY_WAIT_S.set(SHARES_S)
+        return kept(answer)
+
+    return ActionDefinition(
+        call,
+        {
+            "name": UNGOVERNED,
+            "version": "1",
+            "kind": "set",
+            "side_effect": "low_risk_internal",
+            "target": "tool/{requested.server}/{requested.tool}",
+            "ensure": {"it was read back": "authoritative != null"},
+            "unverifiable": WHY,
+            "execute": {"timeout": TIMEOUT},
+        },
+    )
+
+
+def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
+    """A call as an action of that contract."""
+    return contract(call.server or "-", call.name or "-", kept(call.arguments))
+
+
+def kept(value: Mapping[str, Json]) -> dict[str, Json]:
+    """A value as the ledger keeps it: whole, or its size and hash."""
+    try:
+        plain = json_value(dict(value))
+        size = len(payload_bytes(plain))
+    except CanonError:
+        plain, size = None, KEPT_MAX_BYTES + 1
+    if isinstance(plain, dict) and size <= KEPT_MAX_BYTES:
+        return plain
+    whole = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode("ascii")
+    short: dict[str, Json] = {"bytes": len(whole), "sha256": sha256_hex(whole)}
+    if value.get("isError") is True:
+        short["isError"] = True
+    return short

@@ -1,0 +1,77 @@
+"""A server behind the gateway: how it is reached, and the gateway's own connection to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from readback.canon import Json
+from readback.surfaces.mcp.attachment import Attachment
+from readback.surfaces.mcp.call import ClientLink
+from readback.surfaces.mcp.target import CALL_TIMEOUT_S, Command, Endpoint, Server
+
+__all__ = ["CALL_TIMEOUT_S", "Command", "Endpoint", "Upstream"]
+
+
+class Upstream:
+    """One server behind the gateway. Itself a `Toolserver`: over the gateway's own connection, opened at first need.
+
+    Client sessions get connections of their own from it. Usable in one event loop; `aclose` ends everything.
+    """
+
+    def __init__(self, target: Command | Endpoint, *, key: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
+        self.target = target
+        self.key = key
+        self.server = Server(target, key, timeout_s)
+        self.own = Attachment(self.server)
+        self._attached: set[Attachment] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def command(
+        cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Upstream:
+        """A server started as a process."""
+        return cls(Command(tuple(argv), env, cwd), key=key)
+
+    @classmethod
+    def url(cls, url: str, *, key: str = "", headers: Mapping[str, str] | None = None) -> Upstream:
+        """A server behind streamable HTTP."""
+        return cls(Endpoint(url, headers), key=key)
+
+    def attach(self) -> Attachment:
+        """Connections for one client session."""
+        attachment = Attachment(self.server)
+        attachment.fallback = self.own
+        self._attached.add(attachment)
+        return attachment
+
+    def detach(self, attachment: Attachment) -> None:
+        """The client session has ended; what it began may end first."""
+        if attachment is self.own or attachment not in self._attached:
+            return
+        attachment.retire()
+
+        async def leave() -> None:
+            await attachment.settled()
+            self._attached.discard(attachment)
+
+        task = asyncio.create_task(leave())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def call(
+        self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
+    ) -> dict[str, Json]:
+        """`tools/call`; see `Toolserver`."""
+        return await self.own.call(params, timeout_s=timeout_s, link=link)
+
+    async def tools(self) -> Sequence[Mapping[str, Json]]:
+        """All its tools; see `Toolserver`."""
+        return await self.own.tools()
+
+    async def aclose(self) -> None:
+        """Ends every connection and process, in bounded time."""
+        for task in tuple(self._leaving):
+            task.cancel()
+        await asyncio.gather(self.own.aclose(), *(each.aclose() for each in tuple(self._attached)))

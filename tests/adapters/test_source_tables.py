@@ -1,0 +1,117 @@
+"""A database by its tables: what there is, and what a statement would make of it, on a copy that nobody else sees."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readback.adapters.source_tables import TablesSource
+from readback.domain.reading import Presence
+
+MADE = (
+    "create table o (r real default (random()), id integer primary key autoincrement, n text, "
+    "at text default current_timestamp)",
+    "create table p (x, d text check (date(d) is not null))",
+    "create trigger t after delete on o begin insert into p values (old.n, '2001-01-01'); end",
+    "insert into o (n) values ('a'), ('b')",
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    run(tmp_path / "data.db", *MADE)
+    return tmp_path / "data.db"
+
+
+def run(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for each in statements:
+            connection.execute(each)
+        connection.commit()
+
+
+def value(path: Path, statement: str = "") -> dict[str, Any]:
+    found = TablesSource("shop", path).state(statement).value
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.requirement("PACK-foreseen")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into o (n) values ('c')",
+        "insert into o (n, at) values ('c', datetime('now', '+1 day'))",
+        "insert into p values (strftime('%s', 'now'), '2002-01-01')",
+        "insert into p values (hex(randomblob(4)), date('now'))",
+        "update o set n = n || 'x' where id > 1",
+        "delete from o where id = 1",
+        "drop table p",
+        "create table q (a)",
+        "create index i on p (x)",
+        "alter table p add column k",
+    ],
+)
+def test_what_a_statement_makes_is_foreseen_and_neither_nothing_nor_twice_is_taken_for_it(
+    statement: str, database: Path
+) -> None:
+    before = value(database, statement)
+    assert before["error"] == ""
+    assert before["foreseen"]
+    assert not set(before["foreseen"]) <= set(before["facts"])
+    run(database, statement)
+    once = set(value(database)["facts"])
+    assert set(before["foreseen"]) <= once
+    if statement.startswith(("insert", "update")):
+        run(database, statement)
+        assert not set(before["foreseen"]) <= set(value(database)["facts"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("nonsense", "syntax error"),
+        ("insert into nowhere values (1)", "no such table"),
+        ("insert into p values (1, 'no date')", "CHECK"),
+        ("attach 'other.db' as other", "not authorized"),
+        ("pragma user_version = 3", "not authorized"),
+        ("select 1; select 2", "one statement"),
+    ],
+)
+def test_what_a_statement_cannot_do_is_an_error_beforehand(statement: str, said: str, database: Path) -> None:
+    found = value(database, statement)
+    assert said in found["error"]
+    assert found["foreseen"] == []
+
+
+@pytest.mark.slow
+def test_a_statement_without_an_end_is_given_up(database: Path) -> None:
+    endless = "with recursive a (n) as (select 1 union all select n + 1 from a) select count(*) from a"
+    assert "interrupted" in value(database, endless)["error"]
+
+
+def test_nothing_is_written_by_looking(database: Path) -> None:
+    bytes_before = database.read_bytes()
+    value(database, "delete from o")
+    assert database.read_bytes() == bytes_before
+    assert sorted(each.name for each in database.parent.iterdir()) == ["data.db"]
+
+
+def test_equal_versions_are_equal_facts(database: Path) -> None:
+    source = TablesSource("shop", database)
+    first = source.state("insert into o (n) values ('c')").version
+    run(database, "update o set n = n")
+    assert source.state().version == first
+    run(database, "update o set n = 'z' where id = 1")
+    assert source.state().version != first
+
+
+def test_a_file_that_is_not_there_is_absent_and_one_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("no database at all, " * 100)
+    assert TablesSource("shop", tmp_path / "none.db").state().presence is Presence.ABSENT
+    assert TablesSource("shop", tmp_path / "text.db").state().presence is Presence.UNAVAILABLE
+    assert not (tmp_path / "none.db").exists()

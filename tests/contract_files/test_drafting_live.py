@@ -1,0 +1,119 @@
+"""`readback contracts draft` of real servers: one of the official SDK over both transports, and bad ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from readback.canon import sha256_hex
+from tests.architecture.tree import ROOT
+from tests.contract_files.conftest import Office
+from tests.contract_files.drafted_tools import taken
+from tests.contract_files.writing import loaded
+
+pytest.importorskip("mcp")
+STOCK = (sys.executable, "-m", "tests.contract_files.live.stock_server")
+
+
+@pytest.fixture(autouse=True)
+def _found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.fixture(scope="module")
+def stock_url() -> Iterator[str]:
+    process = subprocess.Popen([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _gone(mark: str) -> bool:
+    """Whether no process is left that has this in its command line."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() in each.read_bytes():
+                return False
+        except OSError:
+            continue
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FILE-draft-live")
+def test_a_live_server_is_drafted_and_what_a_person_decides_passes_the_check(office: Office) -> None:
+    mark = str(office.folder)
+    told = office("contracts", "draft", "--out", "stock.yaml", "--", *STOCK, mark, code=0)
+    assert "readback contracts check stock.yaml" in told.err
+    text = (office.folder / "stock.yaml").read_text(encoding="utf-8")
+    assert "made from what stock 3.0 says" in text
+    assert "get_stock, list_stock (by its name)" in text
+    undecided = office("contracts", "check", "stock.yaml", "--offline", "--json", code=5).json["faults"]
+    assert {each["code"] for each in undecided} == {"contract.undecided"}
+    assert {each["path"] for each in undecided} >= {"contracts.set_stock.kind", "contracts.set_stock.ensure.count"}
+
+    decided = taken(text)
+    office.write("stock.yaml", decided)
+    sound = office("contracts", "check", "stock.yaml", "--offline", code=0)
+    assert sha256_hex(decided.encode()) in sound.out
+    [contract] = loaded(decided).contracts.values()
+    assert contract.plan.contract.kind == "set"
+    assert _gone(mark)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FILE-draft-live")
+def test_the_same_server_over_http_gives_the_same_contracts(office: Office, stock_url: str) -> None:
+    over_http = office("contracts", "draft", "--url", stock_url, code=0).out
+    over_stdio = office("contracts", "draft", "--", *STOCK, code=0).out
+    assert over_http.partition("\ncontracts:")[2] == over_stdio.partition("\ncontracts:")[2]
+    assert f'url: "{stock_url}"' in over_http
+
+
+BAD = {
+    "dies": "raise SystemExit(3)",
+    "says nothing": "import sys; sys.stdin.read()",
+    "never reads": "import signal; signal.pause()",
+    "answers garbage": "import sys\nfor line in sys.stdin: print('{]', flush=True)",
+    "answers what is no answer": 'import sys\nfor line in sys.stdin: print(\'{"jsonrpc": "2.0"}\', flush=True)',
+    "answers with a flood": "import sys\nwhile True: sys.stdout.write('x' * 65536)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FILE-draft-live")
+@pytest.mark.parametrize("case", BAD)
+def test_a_server_that_misbehaves_is_an_error_within_its_time_and_nothing_is_left(office: Office, case: str) -> None:
+    mark = str(office.folder)
+    server = (sys.executable, "-c", BAD[case], mark)
+    told = office("contracts", "draft", "--timeout", "1s", "--out", "x.yaml", "--", *server, code=3)
+    assert "Nothing was called or written." in told.err
+    assert not (office.folder / "x.yaml").exists()
+    assert _gone(mark)
+
+
+def test_a_process_that_is_left_would_be_seen(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", BAD["never reads"], str(tmp_path)]) as left:
+        assert not _gone(str(tmp_path))
+        left.kill()
+
+
+def test_a_program_that_is_not_there_and_an_address_where_nobody_is_are_errors(office: Office) -> None:
+    assert office("contracts", "draft", "--", "no-such-program-7f3a", code=3).out == ""
+    assert office("contracts", "draft", "--timeout", "5s", "--url", "http://127.0.0.1:9/mcp", code=3).out == ""
+
+
+def test_a_draft_takes_no_file_s_place_and_needs_one_server(office: Office) -> None:
+    office.write("there.yaml", "mine")
+    assert "there already" in office("contracts", "draft", "--out", "there.yaml", "--", *STOCK, code=2).err
+    assert (office.folder / "there.yaml").read_text(encoding="utf-8") == "mine"
+    assert "one server" in office("contracts", "draft", code=2).err
+    assert "one server" in office("contracts", "draft", "--url", "http://x/mcp", "--", "srv", code=2).err
+    assert "--timeout" in office("contracts", "draft", "--timeout", "5", "--", *STOCK, code=2).err

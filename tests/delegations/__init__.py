@@ -1,0 +1,1 @@
+"""Delegations: agents' work that is read back, and their verifiers."""

@@ -1,0 +1,1 @@
+"""The gateway, between real clients and real servers."""

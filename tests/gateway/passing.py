@@ -1,0 +1,68 @@
+"""A gate that lets everything through, and the gateway around it as a process of its own: what the wire alone does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from readback.surfaces.mcp.call import Call, Toolserver
+from readback.surfaces.mcp.serve import serve_http, serve_stdio
+from readback.surfaces.mcp.upstream import Upstream
+
+
+class Passing:
+    """Lets everything through. `own`: a tool of its own, where it is given a name."""
+
+    def __init__(self, own: str = "", timeout_s: float | None = None) -> None:
+        self.own, self.timeout_s = own, timeout_s
+
+    async def listed(self, server: str, tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [dict(tool) for tool in tools]
+
+    def tools_changed(self, server: str) -> None:
+        """It remembers none."""
+
+    def own_tools(self) -> list[dict[str, Any]]:
+        return [{"name": self.own, "inputSchema": {"type": "object"}}] if self.own else []
+
+    async def call(self, call: Call, server: Toolserver) -> dict[str, Any]:
+        return await server.call(call.params, timeout_s=self.timeout_s, link=call.link)
+
+    async def own_call(self, call: Call) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": f"own {call.tool}"}]}
+
+
+def upstream(told: Mapping[str, Any]) -> Upstream:
+    """As a test says it: `command` or `url`, with `key` and `env`."""
+    if "url" in told:
+        return Upstream.url(told["url"], key=told.get("key", ""))
+    return Upstream.command(told["command"], key=told.get("key", ""), env=told.get("env"))
+
+
+def _say(url: str) -> None:
+    sys.stdout.write(f"{url}\n")
+    sys.stdout.flush()
+
+
+async def main(told: Mapping[str, Any]) -> None:
+    """Serves until stdin ends, or a signal says so."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    upstreams = [upstream(each) for each in told["upstreams"]]
+    gate = Passing(told.get("own", ""), told.get("timeout_s"))
+    try:
+        if told.get("serve") == "http":
+            await serve_http(gate, upstreams, port=0, stop=stop, on_listening=_say)
+        else:
+            await serve_stdio(gate, upstreams, stop=stop)
+    finally:
+        await asyncio.gather(*(each.aclose() for each in upstreams))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(sys.argv[1])))

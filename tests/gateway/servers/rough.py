@@ -1,0 +1,99 @@
+"""A server without the SDK that answers as its tools are named: in pieces, twice, with garbage, or not at all.
+
+Only the standard library, and little of it, so that it starts at once.
+"""
+
+import json
+import os
+import sys
+
+PROPERTIES = {"name": {"type": "string"}, "text": {"type": "string"}}
+TOOLS = [{"name": "write", "inputSchema": {"type": "object", "properties": PROPERTIES, "required": [*PROPERTIES]}}]
+
+
+def say(message: object) -> None:
+    sys.stdout.write(message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0", **message}))  # type: ignore[dict-item]
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def text(request_id: object, said: str) -> dict:  # type: ignore[type-arg]
+    return {"id": request_id, "result": {"content": [{"type": "text", "text": said}]}}
+
+
+def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignore[type-arg]
+    if name == "garbage":
+        say("this is a debugging line {")
+        say(f'{{"jsonrpc": "2.0", "id": {json.dumps(request_id)}, "result": no}}')
+    elif name == "chatty":
+        say("this is a debugging line {")
+        say(text(request_id, "said"))
+    elif name == "twice":
+        say(text(request_id, "first"))
+        say(text(request_id, "second"))
+    elif name == "deep":
+        levels = arguments["levels"]
+        nested = "[" * levels + "]" * levels
+        say(f'{{"jsonrpc": "2.0", "id": {json.dumps(request_id)}, "result": {{"content": [], "deep": {nested}}}}}')
+    elif name == "deaf":
+        import signal
+
+        signal.pause()
+    elif name == "exit":
+        sys.exit(3)
+    elif name == "large":
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {json.dumps(request_id)}, "result": {{"content": "')
+        for _ in range(arguments["mebibytes"]):
+            sys.stdout.write("x" * 1024 * 1024)
+        say('"}}')
+    elif name == "closed":
+        say({"id": request_id, "error": {"code": -32000, "message": "Connection closed"}})
+    elif name == "timeout":
+        say({"id": request_id, "error": {"code": -32001, "message": "Request timed out"}})
+    elif name == "refuse":
+        say({"id": request_id, "error": {"code": -32050, "message": "no", "data": {"why": 1}}})
+    elif name == "write":
+        with open(arguments["name"], "w") as file:
+            file.write(arguments["text"])
+        say(text(request_id, "written"))
+    elif name == "who":
+        say(text(request_id, str(os.getpid())))
+    elif name != "silent":
+        say(text(request_id, name))
+
+
+def main() -> None:
+    mode = sys.argv[1] if len(sys.argv) > 1 else ""
+    if mode == "gone":
+        sys.exit(1)
+    hung = False
+    for line in sys.stdin:
+        message = json.loads(line)
+        request_id, method = message.get("id"), message.get("method")
+        if hung or request_id is None or method is None:
+            continue
+        if method == "initialize":
+            about = {"name": "rough", "version": "1"}
+            version = message["params"]["protocolVersion"]
+            able = {} if mode == "toolless" else {"tools": {}}
+            say({"id": request_id, "result": {"protocolVersion": version, "capabilities": able, "serverInfo": about}})
+        elif method == "tools/call":
+            params = message["params"]
+            hung = params["name"] == "hang"
+            if not hung:
+                call(request_id, params["name"], params.get("arguments") or {})
+        elif method == "tools/list" and mode not in ("unlisted", "toolless"):
+            say({"id": request_id, "result": {"tools": TOOLS}})
+        elif method == "ping":
+            say({"id": request_id, "result": {}})
+        else:
+            say({"id": request_id, "error": {"code": -32601, "message": "Method not found"}})
+    if mode == "stubborn":
+        while True:
+            import signal
+
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pause()
+
+
+main()

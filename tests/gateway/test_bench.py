@@ -1,0 +1,31 @@
+"""`readback bench --gateway`, in small: every figure is there, and of calls in flight none is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("GATEWAY-measured")
+def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from readback.commands.bench import gateway
+    from readback.commands.bench.main import GATEWAY_MARKS, table
+
+    monkeypatch.chdir(tmp_path)
+    sizes = {"SLICES": 1, "CALLS": 4, "IN_FLIGHT": 30, "LONG_WARM": 8, "LONG_CALLS": 24, "LONG_WIDTH": 4}
+    for name, size in sizes.items():
+        monkeypatch.setattr(gateway, name, size)
+    found: Any = gateway.gateway_measures(lambda what: None)
+    assert found["stdio_lost"] == found["http_lost"] == 0, found["raw"]
+    assert all(found[key]["p50"] > 0 for key, _, mark in GATEWAY_MARKS if mark.startswith("at most") and "_" in key
+               and isinstance(found[key], dict))  # fmt: skip
+    drawn = table(found, GATEWAY_MARKS)
+    assert all(what in drawn and mark in drawn for _, what, mark in GATEWAY_MARKS)
+    assert [*tmp_path.iterdir()] == []

@@ -1,0 +1,160 @@
+"""The ways past the SDK that a tool call takes: they give up nothing that the SDK's way keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
+
+from readback.surfaces.mcp.call_lane import Admitted, CallLane
+from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.posts import NotOursError, Posts
+
+RESULT = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":1}}'
+REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such name"}}'
+NOTICE = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}'
+
+
+def answer(body: bytes, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
+    return f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{more}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+@asynccontextmanager
+async def a_server(said: bytes, *, hangs: bool = False) -> Any:
+    """Answers every POST with these bytes; says how many connections it had."""
+    opened: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(length)
+            writer.write(said)
+            if b"content-length" not in said and not hangs:
+                writer.close()
+                return
+
+    async def quietly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        except (asyncio.IncompleteReadError, OSError):
+            writer.close()
+
+    server = await asyncio.start_server(quietly, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp", opened
+    finally:
+        server.close()
+        for writer in opened:
+            writer.close()
+
+
+def posted(said: bytes, work: Callable[[Callable[..., Awaitable[Any]], list[Any], list[Any]], Awaitable[None]]) -> None:
+    async def main() -> None:
+        heard: list[tuple[str, Mapping[str, Any] | None]] = []
+
+        def hear(method: str, params: Mapping[str, Any] | None) -> bool:
+            heard.append((method, params))
+            return True
+
+        async with a_server(said, hangs=said == b"") as (url, opened):
+            posts = Posts.to(url, {"X-Key": "k"})
+            assert posts is not None
+            try:
+                await work(lambda wait_s=5.0: posts.call({"name": "put"}, {}, wait_s, hear), heard, opened)
+            finally:
+                posts.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_calls_one_after_another_share_a_connection() -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        assert [await call(), await call()] == [{"content": [], "big": 1}] * 2
+        assert len(opened) == 1
+
+    posted(answer(RESULT), work)
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_what_is_told_on_a_stream_is_handed_on_before_its_answer() -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        assert await call() == {"content": [], "big": 1}
+        assert heard == [("notifications/progress", {"progressToken": "t", "progress": 1})]
+
+    events = b": ping\r\n\r\nevent: message\r\ndata: " + NOTICE + b"\r\n\r\ndata: " + RESULT + b"\n\n"
+    posted(answer(events, kind="text/event-stream"), work)
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (answer(REFUSED, "400 Bad Request"), INVALID_PARAMS),  # the server's own word
+        (answer(b"oops", "500 Internal Server Error", "text/plain"), INTERNAL_ERROR),
+        (answer(RESULT)[:-9], REQUEST_TIMEOUT),  # the rest never comes
+        (b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {", CONNECTION_CLOSED),
+        (b"garbage\r\n\r\n", CONNECTION_CLOSED),
+        (b"", REQUEST_TIMEOUT),
+    ],
+)
+def test_a_call_without_an_answer_is_told_as_such(said: bytes, code: int) -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        with pytest.raises(MCPError) as caught:
+            await call(0.2)
+        assert caught.value.code == code
+
+    posted(said, work)
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
+def test_what_was_not_taken_is_left_to_the_sdk() -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        with pytest.raises(NotOursError):
+            await call()
+
+    posted(answer(b"", "307 Temporary Redirect", more="location: /mcp/\r\n"), work)
+    assert Posts.to("https://127.0.0.1/mcp", None) is None
+    assert Posts.to("http://me:secret@127.0.0.1/mcp", None) is None
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_only_a_call_like_one_that_was_let_through_goes_past_the_sdk() -> None:
+    class Session:
+        def __init__(self) -> None:
+            self.calls: list[Any] = []
+
+        async def answer(self, context: Any) -> dict[str, Any]:
+            self.calls.append(context.params)
+            return {}
+
+    async def main() -> None:
+        lane, session = CallLane(), Session()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "put"}}
+        assert not lane.take(json_line(call))  # nothing was let through yet
+        relay: Any = session
+        version = "io.modelcontextprotocol/protocolVersion"
+        lane.admitted = Admitted(relay, None, {version: "2026-07-28"})
+        assert not lane.take(json_line(call))  # has no envelope
+        enveloped = {**call, "params": {"name": "put", "_meta": {version: "2026-07-28", "progressToken": 7}}}
+        other = {**call, "params": {"name": "put", "_meta": {version: "2031-01-01"}}}
+        for line in (json_line(other), json_line({**enveloped, "id": None}), json_line({**enveloped, "jsonrpc": "1"})):
+            assert not lane.take(line)
+        assert lane.take(json_line(enveloped))
+        await lane.close()
+        assert not lane.take(json_line(enveloped))
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_a_number_that_the_quick_reader_would_round_is_left_to_the_exact_one() -> None:
+    assert plain_json(b'{"jsonrpc":"2.0","id":1,"result":{"n":12345678901234567890123}}') is None
+    assert plain_json(json_line({"jsonrpc": "2.0", "id": 1, "result": {"n": 2**53}})) is not None
+    assert json_line({"n": 2**70}) == b'{"n":1180591620717411303424}\n'

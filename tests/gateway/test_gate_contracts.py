@@ -1,0 +1,263 @@
+"""The contracts in force: tools that change, files that change, and what is refused when a gateway starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server.mcpserver import Context
+from mcp_types import ToolAnnotations
+
+from readback.domain.errors import SettingsError, UsageError
+from readback.domain.errors.files import ContractFileError
+from readback.domain.errors.gateway import OwnToolError
+from readback.mcp import Gateway, InProcess
+from readback.ports.store import Projection
+from readback.surfaces.mcp.catalogue import Catalogue, print_of
+from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, write_contracts
+from tests.gateway.servers.book import Book, server_of
+
+
+def _redescribe(desk: Desk, text: str) -> None:
+    """The server's tool is another one from now on."""
+    desk.server._tool_manager._tools["enter"].description = text
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_tool_that_changed_is_held_until_the_contracts_are_loaded_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert not (await desk.enter("rent")).failed
+        _redescribe(desk, "Enters an amount, and sends the book to somebody.")
+        desk.runtime.advance(31)  # the server is asked again, although it said nothing
+        told = await desk.enter("food")
+        assert told.failed
+        assert told.outcome["code"] == "gateway.tool-changed"
+        assert "is held" in told.text
+        assert desk.book.rows("food") == []
+        desk.gateway.reload()
+        assert not (await desk.enter("food")).failed
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_many_calls_ask_a_server_for_its_tools_once(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        asked: list[str] = []
+
+        async def counting(ctx: Any, call_next: Any) -> Any:
+            asked.append(ctx.method)
+            return await call_next(ctx)
+
+        await desk.tools()  # else the client itself asks, for the results' schemas
+        desk.server.middleware.append(counting)
+        desk.runtime.advance(31)
+        told = await asyncio.gather(*(desk.enter(f"n{number}", number) for number in range(20)))
+        assert not any(each.failed for each in told)
+        assert asked.count("tools/list") == 1
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_client_that_lists_a_changed_tool_has_it_held_at_once(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        _redescribe(desk, "Another one.")
+        await desk.client.session.list_tools()
+        assert (await desk.enter()).outcome["code"] == "gateway.tool-changed"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_server_that_says_that_its_tools_changed_is_asked_before_the_next_call(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        @desk.server.tool()
+        async def turn(ctx: Context) -> str:
+            _redescribe(desk, "Another one.")
+            await ctx.session.send_tool_list_changed()
+            return "turned"
+
+        await desk.call("turn")
+        assert (await desk.enter()).outcome["code"] == "gateway.tool-changed"
+
+    at_a_desk(tmp_path, work, mode="legacy")
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_tool_that_is_gone_is_held(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        desk.server.remove_tool("enter")
+        desk.gateway.gate.tools_changed("")
+        told = await desk.enter()
+        assert told.outcome["code"] == "gateway.tool-changed"
+        assert "not listed any more" in told.text
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("tool", "same"),
+    [
+        ({"name": "t", "inputSchema": {"a": 1, "b": 2}, "description": "d"}, True),
+        ({"description": "d", "inputSchema": {"b": 2, "a": 1}, "name": "t", "title": "another title"}, True),
+        ({"name": "t", "inputSchema": {"a": 1, "b": 3}, "description": "d"}, False),
+        ({"name": "t", "inputSchema": {"a": 1, "b": 2}, "description": "d "}, False),
+        ({"name": "t", "inputSchema": {"a": 1, "b": 2}, "description": "d", "annotations": {}}, False),
+        ({"name": "t", "inputSchema": {"a": 1, "b": 2**80}, "description": "d"}, False),
+    ],
+)
+def test_a_tool_is_known_by_what_a_contract_relies_on(tool: dict[str, object], same: bool) -> None:
+    first = {"name": "t", "description": "d", "inputSchema": {"b": 2, "a": 1}}
+    assert (print_of(tool) == print_of(first)) is same  # type: ignore[arg-type]
+
+
+def test_a_page_of_a_list_says_nothing_of_the_tools_that_are_not_on_it() -> None:
+    catalogue = Catalogue()
+    catalogue.see("", [{"name": "a"}, {"name": "b"}], 0)
+    catalogue.agree([("", "a"), ("", "b")])
+    catalogue.glimpse("", [{"name": "b"}])
+    catalogue.check(("", "a"))
+    catalogue.check(("", "b"))
+
+
+def _projected(desk: Desk, told: Told) -> Projection:
+    """What the ledger says of a call."""
+    stored = desk.store.projection(told.outcome["action"])
+    assert stored is not None
+    return stored.projection
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_contract_file_that_changed_is_taken_over_at_the_next_call(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+        assert not (await desk.enter("rent")).failed  # files are looked at once a second
+        desk.runtime.advance(1)
+        assert (await desk.enter("food")).outcome["verdict"] == "refuted"
+        assert any("loaded again" in line for line in desk.said)
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_file_with_faults_leaves_the_contracts_as_they_are_and_says_so_once(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        write_contracts(desk.folder, {"kind: set": "kind: nonsense"})
+        for name in ("rent", "food"):
+            desk.runtime.advance(1)
+            assert not (await desk.enter(name)).failed
+        assert len([line for line in desk.said if "left as they were" in line and "kind" in line]) == 1
+        (desk.folder / "book.yaml").unlink()
+        desk.runtime.advance(1)
+        assert not (await desk.enter("heat")).failed
+        write_contracts(desk.folder, {})
+        desk.runtime.advance(1)
+        assert not (await desk.enter("light")).failed
+        assert "loaded again" in desk.said[-1]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_an_action_in_flight_keeps_the_contract_that_it_began_with(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        desk.book.lie = "hang before"
+        asked = asyncio.create_task(desk.enter("rent", operation="op-1"))
+        await desk.book.begun.wait()
+        desk.book.lie = ""
+        write_contracts(desk.folder, {"version: 1.0.0": "version: 2.0.0"})
+        desk.runtime.advance(1)
+        after = await desk.enter("food")
+        joined = asyncio.create_task(desk.enter("rent", operation="op-1"))
+        desk.book.opened.set()
+        before = await asked
+        assert [told.outcome["verdict"] for told in (before, await joined, after)] == ["verified"] * 3
+        assert [_projected(desk, told).contract_version for told in (before, after)] == ["1.0.0", "2.0.0"]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_hangup_loads_the_contracts_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        desk.gateway.reload_on_hangup()
+        try:
+            os.kill(os.getpid(), signal.SIGHUP)
+            while not any("loaded again" in line for line in desk.said):
+                assert not (await desk.enter("rent")).failed
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+
+    at_a_desk(tmp_path, work)
+
+
+# --- the start -----------------------------------------------------------------------------------------------------
+
+
+async def _start(folder: Path, **options: object) -> None:
+    async with a_desk(folder, **options):
+        pass
+
+
+@pytest.mark.requirement("GATEWAY-start")
+def test_a_contract_of_a_tool_that_no_server_has_is_refused_with_the_name_that_was_meant(tmp_path: Path) -> None:
+    with pytest.raises(ContractFileError, match=r"book\.yaml:11:14: .*'entre'.*'enter'"):
+        asyncio.run(_start(tmp_path, changes={"  enter:": "  entre:"}))
+
+
+@pytest.mark.requirement("GATEWAY-start")
+def test_every_fault_of_the_files_is_told_when_the_gateway_starts(tmp_path: Path) -> None:
+    changes = {"kind: set": "kind: nonsense", "authoritative.n == 1": "authoritative.n =="}
+    with pytest.raises(ContractFileError, match="2 faults"):
+        asyncio.run(_start(tmp_path, changes=changes))
+
+
+@pytest.mark.requirement("GATEWAY-hints")
+@pytest.mark.parametrize(("idempotent", "honoured"), [(None, True), (True, True), (False, False)])
+def test_a_tool_that_says_that_it_acts_twice_is_not_believed_to_honour_a_key(
+    tmp_path: Path, idempotent: bool | None, honoured: bool
+) -> None:
+    async def work(desk: Desk) -> None:
+        action = desk.gateway.gate.contracts.action(("", "enter"))
+        assert action is not None
+        assert action.contract.execution.honours_key is honoured
+
+    hints = ToolAnnotations(idempotent_hint=idempotent)
+    at_a_desk(tmp_path, work, annotations=hints, changes={"{timeout: 20s}": "{timeout: 20s, honours_key: true}"})
+
+
+@pytest.mark.requirement("GATEWAY-start")
+def test_a_server_with_a_tool_of_a_name_of_ours_is_refused_unless_it_has_a_key(tmp_path: Path) -> None:
+    server = server_of(Book(tmp_path))
+    server.tool(name="readback_wait")(lambda: "mine")
+    with pytest.raises(OwnToolError, match="readback_wait"):
+        asyncio.run(_start(tmp_path, server=server))
+
+
+@pytest.mark.requirement("GATEWAY-start")
+@pytest.mark.parametrize("options", [{"hold": -1}, {"hold": "soon"}, {"ungoverned": "maybe"}])
+def test_settings_that_are_none_are_refused(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(SettingsError):
+        asyncio.run(_start(tmp_path, **options))
+
+
+def test_of_several_servers_each_has_a_key_of_its_own(tmp_path: Path) -> None:
+    server = server_of(Book(tmp_path))
+    for keys in ((), ("", "b"), ("a", "a")):
+        with pytest.raises(SettingsError):
+            Gateway([InProcess(server, key=key) for key in keys])
+
+
+def test_a_gateway_that_does_not_run_has_no_gate(tmp_path: Path) -> None:
+    gateway = Gateway([InProcess(server_of(Book(tmp_path)))])
+    with pytest.raises(UsageError):
+        _ = gateway.gate
+    assert os.listdir(tmp_path) == ["book.db"]

@@ -1,0 +1,144 @@
+"""Tools without a contract: passed on, passed on and marked, or denied; nothing of it is ever called verified."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from readback.surfaces.mcp.call import OUTCOME_KEY
+from readback.surfaces.mcp.ungoverned import KEPT_MAX_BYTES, kept
+from tests.gateway.desk import Desk, Told, at_a_desk
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_by_default_a_call_is_passed_on_marked_and_recorded(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.enter("rent", 3)
+        told = await desk.call("total", name="rent")
+        assert not told.failed
+        assert told.result.structured_content == {"total": 3}  # as it was, for whoever validates it
+        assert told.outcome["verdict"] == "not_checked"
+        assert told.outcome["claim"] is None
+        assert not told.outcome["pending"]
+        status = await desk.call("readback_status", action=told.outcome["action"])
+        assert status.outcome == told.outcome
+        assert "It cannot be verified" in status.text
+        stored = desk.store.projection(told.outcome["action"])
+        assert stored is not None
+        assert (stored.projection.contract, stored.projection.target) == ("ungoverned-tool", "tool/-/total")
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_an_error_of_such_a_tool_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        told = await desk.call("shred", name="nobody")
+        assert told.failed
+        assert "nobody is not there" in told.text
+        assert told.outcome["verdict"] == "not_checked"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_passed_on_means_untouched_and_not_recorded(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        told = await desk.call("total", name="rent")
+        assert OUTCOME_KEY not in (told.result.meta or {})
+        assert told.result.structured_content == {"total": 0}
+        assert desk.store.due(2**62, 10) == []
+        assert [*desk.store.counts("acme")] == []
+
+    at_a_desk(tmp_path, work, ungoverned="pass")
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_denied_means_not_shown_and_refused_with_a_code(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert (await desk.tools()).keys() == {"enter", "readback_status", "readback_wait", "readback_explain"}
+        desk.book.write("rent", 3)
+        told = Told(await desk.client.session.call_tool("shred", {"name": "rent"}))
+        assert told.failed
+        assert told.outcome["code"] == "gateway.tool-denied"
+        assert desk.book.rows("rent") == [3]
+
+    at_a_desk(tmp_path, work, ungoverned="deny")
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+@pytest.mark.parametrize("policy", ["pass", "unverified"])
+def test_a_protocol_error_of_such_a_tool_goes_on_as_one(tmp_path: Path, policy: str) -> None:
+    async def work(desk: Desk) -> None:
+        @desk.server.tool()
+        def odd() -> str:
+            raise MCPError(code=-32042, message="ask elsewhere", data={"where": "there"})
+
+        with pytest.raises(MCPError) as caught:
+            await desk.call("odd")
+        assert (caught.value.code, caught.value.message) == (-32042, "ask elsewhere")
+
+    at_a_desk(tmp_path, work, ungoverned=policy)
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_the_same_operation_is_not_called_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        desk.book.write("rent", 3)
+        first = await desk.call("total", "op-1", name="rent")
+        desk.book.write("rent", 4)
+        again = await desk.call("total", "op-1", name="rent")
+        assert again.outcome["replayed"]
+        assert again.result.structured_content == first.result.structured_content == {"total": 3}
+        other = await desk.call("shred", "op-1", name="rent")
+        assert other.outcome["code"] == "input.payload-conflict"
+        assert desk.book.rows("rent") == [3, 4]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+def test_a_cancellation_goes_on_to_a_server_whose_tool_no_contract_governs(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        ended = asyncio.Event()
+
+        @desk.server.tool()
+        async def sit() -> str:
+            desk.book.begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return ""
+
+        asked = asyncio.create_task(desk.call("sit"))
+        await desk.book.begun.wait()
+        asked.cancel()
+        await ended.wait()
+
+    at_a_desk(tmp_path, work)
+
+
+def test_what_is_large_is_recorded_by_its_size_and_hash_and_still_passed_on_whole(tmp_path: Path) -> None:
+    large = "x" * (2 * KEPT_MAX_BYTES)
+
+    async def work(desk: Desk) -> None:
+        @desk.server.tool()
+        def echo(text: str) -> str:
+            return text
+
+        told = await desk.call("echo", "op-1", text=large)
+        assert told.texts == [large]
+        assert told.outcome["verdict"] == "not_checked"
+        again = await desk.call("echo", "op-1", text=large)
+        assert again.failed  # it was not kept whole, and is not called again
+        assert large not in again.text
+
+    at_a_desk(tmp_path, work)
+    short = kept({"text": large})
+    assert short["bytes"] == len('{"text":""}') + len(large)
+    assert kept({"n": 1.5, "s": "ü"}) == {"n": 1.5, "s": "ü"}
+    assert kept({"n": 2**200, "isError": True})["isError"] is True

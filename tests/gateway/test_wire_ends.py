@@ -1,0 +1,197 @@
+"""Clients that cancel or go, and gateways that are told to end: the rest goes on, and no process is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from readback.domain.errors.gateway import UpstreamLostError
+from readback.surfaces.mcp.call import Call, Toolserver
+from readback.surfaces.mcp.serve import sdk_server, serve_http
+from readback.surfaces.mcp.upstream import Upstream
+from tests.architecture.tree import ROOT
+from tests.gateway.passing import Passing
+from tests.gateway.processes import END_S, EVERYTHING, ROUGH, gateway, none_left, running, stdio
+from tests.gateway.transcript import SOON_S
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("WIRE-ends")]
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+
+
+async def _written(path: Path) -> str:
+    def look() -> str:
+        pause = threading.Event()
+        while not (path.exists() and path.read_text()):
+            pause.wait(0.02)
+        return path.read_text()
+
+    async with asyncio.timeout(SOON_S):
+        return await asyncio.to_thread(look)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_s_cancellation_reaches_the_server_and_the_session_goes_on(tmp_path: Path, mode: str) -> None:
+    seen = tmp_path / "seen"
+
+    async def run() -> None:
+        async with asyncio.timeout(2 * SOON_S), Client(stdio(gateway([{"command": EVERYTHING}])), mode=mode) as client:
+            begun = asyncio.Event()
+
+            async def step(progress: float, total: float | None, message: str | None) -> None:
+                begun.set()
+
+            call = client.call_tool("wait", {"file": str(seen)}, progress_callback=step)
+            waiting = asyncio.ensure_future(call)
+            await begun.wait()
+            waiting.cancel()
+            assert await _written(seen) == "cancelled"
+            said = await client.call_tool("echo", {})
+            assert not said.is_error
+
+    asyncio.run(run())
+
+
+class _GoingOn(Passing):
+    """A gate whose calls go on when nobody waits for them any more, as the real one's do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[asyncio.Task[dict[str, Any]]] = []
+
+    async def call(self, call: Call, server: Toolserver) -> dict[str, Any]:
+        self.calls.append(asyncio.ensure_future(super().call(call, server)))
+        return await asyncio.shield(self.calls[-1])
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_client_that_goes_in_the_middle_of_a_call_ends_neither_the_call_nor_the_gateway(mode: str) -> None:
+    gate = _GoingOn()
+
+    async def run() -> None:
+        upstream = Upstream.command(ROUGH)
+        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+        serving = asyncio.ensure_future(
+            serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
+        )
+        try:
+            url = await listening
+            async with asyncio.timeout(SOON_S), Client(url, mode=mode) as client:
+                waiting = asyncio.ensure_future(client.call_tool("silent", {}))
+                while not gate.calls:
+                    await asyncio.to_thread(lambda: None)
+                waiting.cancel()
+            async with asyncio.timeout(SOON_S), Client(url, mode=mode) as another:
+                assert (await another.call_tool("next", {})).content
+            assert not gate.calls[0].done()
+        finally:
+            stop.set()
+            async with asyncio.timeout(SOON_S):
+                await serving
+                await upstream.aclose()
+            with pytest.raises(UpstreamLostError):
+                await gate.calls[0]  # it ended with its server
+
+    asyncio.run(run())
+
+
+def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+
+    async def run() -> None:
+        upstream = Upstream.command(ROUGH, env={"MARK": mark})
+        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+        serving = asyncio.ensure_future(
+            serve_http(Passing(), [upstream], port=0, stop=stop, on_listening=listening.set_result)
+        )
+        url = await listening
+        async with asyncio.timeout(SOON_S):
+            async with Client(url, mode="legacy") as one, Client(url, mode="legacy") as other:
+                whose = [(await each.call_tool("who", {})).content for each in (one, other)]
+                assert whose[0] != whose[1]
+                assert len(running(mark)) == 2
+            async with Client(url, mode="auto") as one, Client(url, mode="auto") as other:
+                whose = [(await each.call_tool("who", {})).content for each in (one, other)]
+                assert whose[0] == whose[1]  # stateless clients have no session that could be theirs
+            while len(running(mark)) > 1:
+                await asyncio.to_thread(lambda: None)
+            stop.set()
+            await serving
+            await upstream.aclose()
+        assert none_left(mark)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGINT])
+def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, how: object) -> None:
+    mark = str(tmp_path)
+    told = {"command": ROUGH, "env": {"MARK": mark}}
+    process = subprocess.Popen(gateway([told]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _say(process, {"id": 1, "method": "initialize", "params": HELLO})
+        assert json.loads(process.stdout.readline())["id"] == 1
+        _say(process, {"method": "notifications/initialized"})
+        _say(process, {"id": 2, "method": "tools/call", "params": {"name": "silent"}})
+        _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
+        assert json.loads(process.stdout.readline())["id"] == 3
+        assert len(running(mark)) == 1
+        if isinstance(how, signal.Signals):
+            process.send_signal(how)
+        else:
+            process.stdin.close()
+        assert process.wait(END_S) == 0
+        assert none_left(mark)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def test_a_request_that_is_too_long_is_refused_by_its_id_and_the_session_goes_on() -> None:
+    process = subprocess.Popen(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _say(process, {"id": 1, "method": "initialize", "params": HELLO})
+        assert json.loads(process.stdout.readline())["id"] == 1
+        call = {"name": "next", "arguments": {"x": "y" * 1024 * 1024 * 65}}
+        _say(process, {"id": 2, "method": "tools/call", "params": call})
+        refused = json.loads(process.stdout.readline())
+        assert (refused["id"], refused["error"]["code"]) == (2, -32600)
+        process.stdin.write(b"no message at all\n")
+        _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
+        assert json.loads(process.stdout.readline())["id"] == 3
+    finally:
+        process.stdin.close()
+        process.wait(END_S)
+        process.stdout.close()
+
+
+def _say(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def test_the_wire_in_memory_ends_with_its_client() -> None:
+    async def run() -> None:
+        upstream = Upstream.command(ROUGH)
+        async with asyncio.timeout(SOON_S):
+            async with Client(sdk_server(Passing(), [upstream]), mode="legacy") as client:
+                assert (await client.call_tool("next", {})).content
+            await upstream.aclose()
+
+    asyncio.run(run())

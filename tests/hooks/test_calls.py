@@ -1,0 +1,227 @@
+"""Before and after a call: what is handed out, what is denied, what is read back and told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readback import ApproverKey, Readback
+from tests.hooks.conftest import BASH, Agent
+
+
+def pre(agent: Agent, tool: str = "Write", given: dict[str, Any] | None = None, call: str = "toolu_x") -> Any:
+    chosen = {"file_path": str(agent.folder / "a.txt"), "content": "a"} if given is None else given
+    return agent.tell("PreToolUse", tool_name=tool, tool_input=chosen, tool_use_id=call)
+
+
+def rewrite(agent: Agent, name: str, change: Callable[[str], str]) -> None:
+    path = agent.folder / ".claude" / name
+    changed = change(path.read_text(encoding="utf-8"))
+    assert changed != path.read_text(encoding="utf-8")
+    path.write_text(changed, encoding="utf-8")
+
+
+def outcomes(agent: Agent) -> list[dict[str, Any]]:
+    """Every action on record, the newest first."""
+    listed = json.loads(agent.readback("list", "--json").out)
+    found = listed["actions"] if isinstance(listed, dict) else listed
+    return [json.loads(agent.readback("show", each["id"], "--json").out)["outcome"] for each in found]
+
+
+@pytest.mark.requirement("HOOK-no-permission")
+def test_nothing_is_permitted_only_nothing_stands_against_it(agent: Agent) -> None:
+    told = pre(agent)
+    assert (told.code, told.out, told.err) == (0, "", "")  # the agent's own rules decide, and its user
+
+
+def test_the_action_is_found_again_by_session_and_call(agent: Agent) -> None:
+    pre(agent)
+    (action,) = outcomes(agent)
+    assert action["operation"] == f"{agent.session}/toolu_x"
+    assert (action["state"], action["attempts"]) == ("executing", 1)
+
+
+def test_a_write_that_says_so_and_did_it_is_verified(agent: Agent) -> None:
+    assert "Verified" in agent.write("a.txt", "hello").context
+
+
+@pytest.mark.requirement("L29", "L32", "HOOK-told")
+def test_a_file_that_holds_something_else_than_was_asked_for_is_refuted_whatever_the_tool_says(agent: Agent) -> None:
+    told = agent.write("a.txt", "hello", really="hell")
+    assert "value_mismatch" in told.blocks
+    assert "do not repeat this action" in told.context
+
+
+def test_a_tool_that_failed_is_read_too_and_a_failure_is_not_blocked_over_but_told(agent: Agent) -> None:
+    path = agent.folder / "a.txt"
+    given = {"file_path": str(path), "content": "hello"}
+    failed = agent.use("Write", given, lambda: None, "EACCES: permission denied")
+    assert failed.json["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
+    assert "Verified" not in failed.context
+    landed = agent.use("Write", given, lambda: path.write_text("hello"), "The connection was closed")
+    assert "Verified" in landed.context
+
+
+def test_a_command_that_was_interrupted_is_read_like_any_other(agent: Agent) -> None:
+    (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    agent.git("add", "a.txt")
+    bash = {"command": "git commit -m x"}
+    told = agent.use("Bash", bash, lambda: agent.git("commit", "-m", "x"), {**BASH, "interrupted": True})
+    assert "Verified" in told.context
+
+
+def test_arguments_that_a_contract_does_not_name_are_not_what_it_is_about(agent: Agent) -> None:
+    told = pre(agent, "Bash", {"command": "git commit -m x", "timeout": 5, "run_in_background": False})
+    assert told.denied == ""
+
+
+@pytest.mark.requirement("HOOK-denied")
+def test_a_call_whose_arguments_do_not_fit_is_denied_with_what_is_wrong(agent: Agent) -> None:
+    told = pre(agent, given={"file_path": 7, "content": "a"})
+    assert "file_path" in told.denied
+    assert "It takes string" in told.denied
+    assert outcomes(agent) == []
+
+
+@pytest.mark.requirement("HOOK-denied")
+def test_a_precondition_that_does_not_hold_denies_the_call(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "    ensure:\n      there: authoritative != null\n      same bytes",
+        "    require:\n      new: before == null\n    ensure:\n      there: authoritative != null\n      same bytes",
+    ))  # fmt: skip
+    (agent.folder / "a.txt").write_text("mine", encoding="utf-8")
+    assert "Write was not called" in pre(agent).denied
+    (action,) = outcomes(agent)
+    assert (action["state"], action["attempts"]) == ("failed", 0)
+
+
+def test_one_call_is_handed_out_once(agent: Agent) -> None:
+    assert pre(agent).denied == ""
+    assert "do not repeat" in pre(agent).denied
+
+
+def test_a_call_is_reported_once_and_answered_from_the_record_then(agent: Agent) -> None:
+    agent.write("a.txt", "hello")
+    (action,) = outcomes(agent)
+    given = {"file_path": str(agent.folder / "a.txt"), "content": "hello"}
+    again = agent.tell(
+        "PostToolUseFailure",
+        tool_name="Write",
+        tool_input=given,
+        tool_use_id="toolu_0001",
+        error="no",
+        is_interrupt=False,
+    )
+    assert "Verified" in again.context
+    assert outcomes(agent) == [action]
+
+
+def test_a_contract_may_govern_a_tool_of_an_mcp_server_or_a_notebook(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text + (
+        "\n  mcp__files__write_file:\n    kind: set\n    side_effect: ephemeral_write\n"
+        "    target: file/{requested.path}\n    arguments: {path: string, content: string}\n"
+        "    execute: {agent: {}}\n    readers:\n      - file: {root: /, path: \"{requested.path}\"}\n"
+        "    ensure: {same bytes: authoritative.sha256 == sha256(requested.content)}\n    within: 1s\n"
+    ))  # fmt: skip
+    rewrite(agent, "readback.yaml", lambda text: text.replace("tools: ", "tools:  ").replace(
+        "  - tool: Bash", "  - tool: mcp__*__put\n    contract: mcp__files__write_file\n  - tool: Bash"
+    ))  # fmt: skip
+    path = agent.folder / "m.txt"
+    for tool in ("mcp__files__write_file", "mcp__other__put"):
+        given = {"path": str(path), "content": tool}
+        told = agent.use(tool, given, lambda: path.write_text(tool), [{"type": "text", "text": "ok"}])  # noqa: B023
+        assert "Verified" in told.context
+    lied = agent.use("mcp__files__write_file", {"path": str(path), "content": "new"}, lambda: None, [])
+    assert lied.blocks
+
+
+@pytest.mark.requirement("HOOK-denied")
+def test_a_call_that_waits_for_an_approval_is_denied_and_says_who_has_to_do_what(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n"
+    ))  # fmt: skip
+    bash = {"command": "git commit -m x"}
+    first = pre(agent, "Bash", bash)
+    (action,) = outcomes(agent)
+    assert f"readback approve {action['id']}" in first.denied
+    again = pre(agent, "Bash", bash, "toolu_y")
+    assert f"readback approve {action['id']}" in again.denied, "the same request waits, and no second one is asked for"
+    other = pre(agent, "Bash", {"command": "git commit -m y"}, "toolu_z")
+    assert action["id"] not in other.denied
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HOOK-denied")
+def test_an_approved_call_is_let_through_once_when_the_agent_makes_it_again_and_is_read_back(agent: Agent) -> None:
+    ledger = f"sqlite:///{agent.folder / '.claude' / 'readback.db'}"
+    alice = ApproverKey.create(agent.folder.parent / "alice.pem", passphrase="correct horse battery")
+    config = agent.folder.parent / "config" / "readback"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(
+        f'[approvers.alice]\nkey = "{alice.public_key}"\ntenants = ["default"]\n', encoding="utf-8"
+    )
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n"
+    ))  # fmt: skip
+    bash = {"command": "git commit -m x"}
+    assert pre(agent, "Bash", bash, "toolu_a").denied
+    (action,) = outcomes(agent)
+    with Readback.open(ledger, tenant="default", principal="agent:local", runtime=agent.runtime) as rb:
+        rb.approve(action["id"], alice.approve(rb.approval(action["id"]), "alice"))
+    (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    agent.git("add", "a.txt")
+    agent.calls = 0
+    told = agent.use("Bash", bash, lambda: agent.git("commit", "-m", "x"), BASH)
+    assert "Verified" in told.context
+    (action,) = outcomes(agent)
+    assert action["approved_by"] == ["alice"]
+    assert "approval" in pre(agent, "Bash", bash, "toolu_b").denied
+
+
+# --- what no contract governs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+def test_a_tool_that_only_reads_is_neither_recorded_nor_spoken_of(agent: Agent) -> None:
+    assert pre(agent, "Read", {"file_path": "a.txt"}).out == ""
+    told = agent.tell(
+        "PostToolUse", tool_name="Read", tool_input={"file_path": "a"}, tool_use_id="toolu_x", tool_response={}
+    )
+    assert (told.code, told.out) == (0, "")
+    assert not (agent.folder / ".claude" / "readback.db").exists()
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+def test_another_ungoverned_tool_is_recorded_and_said_to_be_unverified(agent: Agent) -> None:
+    told = agent.use("Bash", {"command": "rm -rf build"}, lambda: None, BASH)
+    assert told.blocks == ""
+    assert "nothing of it was verified" in told.context
+    (action,) = outcomes(agent)
+    assert (action["verified"], action["target"], action["why"]) == (False, "tool/Bash", "unverifiable")
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+def test_where_the_file_says_deny_an_ungoverned_tool_is_not_called(agent: Agent) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text.replace("policy: unverified", "policy: deny"))
+    assert "No contract governs Bash" in pre(agent, "Bash", {"command": "ls"}).denied
+    assert pre(agent, "Read", {"file_path": "a"}).denied == ""
+    assert pre(agent).denied == ""
+
+
+def test_single_tools_may_pass_or_be_denied_by_name(agent: Agent) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text + "  pass: [mcp__docs__*]\n  deny: [mcp__shell__*]\n")
+    assert pre(agent, "mcp__docs__find", {}).out == ""
+    assert "No contract governs" in pre(agent, "mcp__shell__run", {}).denied
+    assert not [each for each in outcomes(agent) if "docs" in each["target"]]
+
+
+def test_the_ledger_and_the_hook_file_may_be_named(agent: Agent, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    said = json.dumps(agent.said("PreToolUse", tool_name="Bash", tool_input={"command": "x"}, tool_use_id="t")).encode()
+    file = str(agent.folder / ".claude" / "readback.yaml")
+    assert agent.raw("pre", said, "--hooks", file, "--url", f"sqlite:///{other}").code == 0
+    assert other.exists()

@@ -1,0 +1,52 @@
+"""Reports that are crossed, replayed or made up: each attempt is closed by its own call, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readback.surfaces.hooks.protocol import ToolCall
+from tests.hooks.conftest import BASH, Agent, Told
+from tests.hooks.test_calls import outcomes, pre
+
+WROTE = {"type": "create"}
+
+
+def written(agent: Agent, name: str) -> dict[str, Any]:
+    return {"file_path": str(agent.folder / name), "content": name}
+
+
+def post(agent: Agent, name: str, call: str, tool: str = "Write") -> Told:
+    given, answer = (written(agent, name), WROTE) if tool != "Bash" else ({"command": "ls"}, BASH)
+    return agent.tell("PostToolUse", tool_name=tool, tool_input=given, tool_use_id=call, tool_response=answer)
+
+
+@pytest.mark.requirement("HOOK-reported")
+@pytest.mark.parametrize(("tool", "call"), [("Bash", "toolu_1"), ("Write", "toolu_2"), ("mcp__x__y", "toolu_2")])
+def test_an_open_attempt_is_not_closed_by_the_report_of_another_call(agent: Agent, tool: str, call: str) -> None:
+    assert not pre(agent, given=written(agent, "a"), call="toolu_1").denied
+    told = post(agent, "a", call, tool)
+    assert (told.code, told.out) == (2, "")
+    assert "no attempt of it is on record" in told.err
+    assert [each["state"] for each in outcomes(agent)] == ["executing"]
+    Path(agent.folder, "a").write_text("a", encoding="utf-8")
+    assert "Verified" in post(agent, "a", "toolu_1").context
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+def test_an_ungoverned_call_is_not_closed_by_another_tool_s_report(agent: Agent) -> None:
+    assert not pre(agent, "mcp__x__y", written(agent, "a"), "toolu_1").denied
+    assert post(agent, "a", "toolu_1").code == 2
+    assert "nothing of it was verified" in post(agent, "a", "toolu_1", "mcp__x__y").context
+
+
+@pytest.mark.requirement("HOOK-reported")
+def test_no_two_calls_have_the_same_operation() -> None:
+    def operation(session: str, call: str) -> str:
+        return ToolCall("PreToolUse", session, call, "Write", {}).operation
+
+    named = [("a/b", "c"), ("a", "b/c"), ("a%2Fb", "c"), ("a%252Fb", "c")]
+    assert len({operation(*each) for each in named}) == len(named)
+    assert operation("s", "toolu_1") == "s/toolu_1"

@@ -1,0 +1,115 @@
+"""`readback init --claude-code`: what is there loses nothing, what is broken is left alone, what is new is sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from readback.commands.cli import main
+from readback.commands.init_claude_code import HOOKS
+
+
+def init(*more: str) -> Any:
+    return CliRunner().invoke(main, ["init", "--claude-code", *more])
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def settings(project: Path) -> Any:
+    return json.loads((project / ".claude" / "settings.json").read_text(encoding="utf-8"))
+
+
+def test_it_says_what_it_wrote_and_what_it_wrote_is_sound(project: Path) -> None:
+    told = init()
+    assert told.exit_code == 0, told.output
+    names = ["readback.yaml", "readback-contracts.yaml", "settings.json"]
+    assert told.stdout.splitlines() == [f"written: .claude/{name}" for name in names]
+    assert set(settings(project)["hooks"]) == set(HOOKS)
+    checked = CliRunner().invoke(main, ["contracts", "check", ".claude/readback-contracts.yaml", "--offline"])
+    assert checked.exit_code == 0, checked.output
+
+
+def test_a_second_time_changes_nothing_and_says_so(project: Path) -> None:
+    init()
+    before = {path.name: path.read_bytes() for path in (project / ".claude").iterdir()}
+    told = init("--json")
+    assert json.loads(told.stdout)["written"] == []
+    assert len(json.loads(told.stdout)["kept"]) == 3
+    assert {path.name: path.read_bytes() for path in (project / ".claude").iterdir()} == before
+
+
+@pytest.mark.requirement("HOOK-settings")
+def test_settings_that_are_there_are_added_to_and_lose_nothing(project: Path) -> None:
+    mine = {
+        "permissions": {"allow": ["Bash(ls:*)"], "deny": []},
+        "model": "größer",
+        "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}],
+            "Notification": [{"hooks": [{"type": "command", "command": "beep"}]}],
+        },
+        "later": {"unknown": [1, 2.5, None]},
+    }
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(json.dumps(mine), encoding="utf-8")
+    (project / ".claude" / "settings.json").chmod(0o600)
+    assert init().exit_code == 0
+    found = settings(project)
+    assert found["hooks"]["PreToolUse"][0] == mine["hooks"]["PreToolUse"][0]  # type: ignore[index]
+    assert len(found["hooks"]["PreToolUse"]) == 2
+    assert found["hooks"]["Notification"] == mine["hooks"]["Notification"]  # type: ignore[index]
+    assert {key: found[key] for key in mine if key != "hooks"} == {k: v for k, v in mine.items() if k != "hooks"}
+    assert [*found] == [*mine]
+    assert (project / ".claude" / "settings.json").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in (project / ".claude").iterdir()) == [
+        "readback-contracts.yaml", "readback.yaml", "settings.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("HOOK-settings")
+@pytest.mark.parametrize(
+    "broken",
+    ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": ["x"]}}',
+     '{"a": 1, "a": 2}', '{"hooks": {"Stop": [{"hooks": "x"}]}}', "\udcff"],
+    ids=repr,
+)  # fmt: skip
+def test_settings_that_cannot_be_understood_are_left_as_they_are_and_nothing_is_written(
+    project: Path, broken: str
+) -> None:
+    (project / ".claude").mkdir()
+    path = project / ".claude" / "settings.json"
+    path.write_bytes(broken.encode(errors="surrogateescape"))
+    told = init()
+    assert told.exit_code == 2
+    assert "nothing was written" in told.stderr
+    assert path.read_bytes() == broken.encode(errors="surrogateescape")
+    assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_files_of_ones_own_are_never_written_over_and_a_link_is_followed(project: Path) -> None:
+    home = project / ".claude"
+    home.mkdir()
+    (home / "readback.yaml").write_text("mine", encoding="utf-8")
+    (project / "real.json").write_text("{}", encoding="utf-8")
+    (home / "settings.json").symlink_to(project / "real.json")
+    told = init()
+    assert "left as it is: .claude/readback.yaml" in told.stdout
+    assert (home / "readback.yaml").read_text(encoding="utf-8") == "mine"
+    assert (home / "settings.json").is_symlink()
+    assert "readback hook pre" in (project / "real.json").read_text(encoding="utf-8")
+
+
+def test_a_hook_that_is_set_up_already_is_not_set_up_twice(project: Path) -> None:
+    (project / ".claude").mkdir()
+    own = {"hooks": [{"type": "command", "command": "/opt/bin/readback hook pre --hooks x.yaml"}]}
+    (project / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [own]}}), encoding="utf-8")
+    init()
+    assert settings(project)["hooks"]["PreToolUse"] == [own]
+    assert len(settings(project)["hooks"]["Stop"]) == 1

@@ -1,0 +1,132 @@
+"""Reports that never come, and the end of a turn: what is open is read once more, and said once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.hooks.conftest import BASH, Agent
+from tests.hooks.test_calls import outcomes, pre, rewrite
+
+
+def stop(agent: Agent, event: str = "Stop", *, again: bool = False) -> Any:
+    return agent.tell(event, stop_hook_active=again)
+
+
+@pytest.mark.requirement("HS-14", "L07")
+@pytest.mark.parametrize("acted", [True, False])
+def test_a_report_that_never_comes_is_read_by_whoever_comes_and_the_call_is_never_repeated(
+    agent: Agent, acted: bool
+) -> None:
+    assert pre(agent).denied == ""
+    if acted:
+        (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    contracts = str(agent.folder / ".claude" / "readback-contracts.yaml")
+    assert agent.readback("resume", "--contracts", contracts, "--json").code == 0
+    (waiting,) = outcomes(agent)
+    assert waiting["state"] == "executing", "the agent may still be at it, or ask its user"
+    agent.runtime.advance(611)
+    agent.readback("resume", "--contracts", contracts, "--json")
+    (ended,) = outcomes(agent)
+    assert ended["verified"] is acted
+    assert ended["attempts"] == 1
+    assert ended["observation"] is None or ended["observation"]["status"] == "none"
+
+
+@pytest.mark.requirement("HOOK-stop-once")
+@pytest.mark.parametrize("acted", [True, False])
+def test_the_end_of_a_turn_reads_what_was_not_reported_without_waiting_for_its_time(agent: Agent, acted: bool) -> None:
+    assert pre(agent).denied == ""
+    if acted:
+        (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    told = stop(agent)
+    assert bool(told.blocks) is not acted
+    (ended,) = outcomes(agent)
+    assert ended["verified"] is acted
+    assert ended["state"] != "executing"
+
+
+def test_the_end_of_an_agent_within_leaves_alone_what_others_may_be_at(agent: Agent) -> None:
+    pre(agent)
+    told = stop(agent, "SubagentStop")
+    assert "a.txt" in told.blocks
+    (waiting,) = outcomes(agent)
+    assert waiting["state"] == "executing"
+
+
+def test_a_turn_in_which_all_is_verified_ends_without_a_word(agent: Agent) -> None:
+    agent.write("a.txt", "hello")
+    told = stop(agent)
+    assert (told.code, told.out) == (0, "")
+
+
+def test_a_turn_in_which_nothing_was_done_ends_without_a_word(agent: Agent) -> None:
+    assert (stop(agent).code, stop(agent).out) == (0, "")
+
+
+@pytest.mark.requirement("L29", "L32", "HOOK-stop-once")
+def test_a_turn_with_something_unverified_is_kept_on_once_and_its_person_is_told_then(agent: Agent) -> None:
+    agent.write("a.txt", "hello", really="")
+    agent.write("b.txt", "hello")
+    first = stop(agent)
+    assert "a.txt" in first.blocks
+    assert "b.txt" not in first.blocks
+    second = stop(agent, again=True)
+    assert second.blocks == ""
+    assert "a.txt" in second.json["systemMessage"]
+
+
+def test_another_session_is_not_answerable_for_it(agent: Agent) -> None:
+    agent.write("a.txt", "hello", really="")
+    agent.session = "another"
+    assert stop(agent).out == ""
+
+
+def test_what_was_refuted_and_put_right_since_is_not_held_against_the_turn(agent: Agent) -> None:
+    path = agent.folder / "a.txt"
+    given = {"file_path": str(path), "content": "hello"}
+    write = "    arguments: {file_path: string, content: string}\n"
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(write, f"{write}    late_window: 0s\n"))
+    agent.use("Write", given, lambda: None, "EACCES: permission denied")
+    assert "a.txt" in stop(agent).blocks
+    agent.write("a.txt", "hello")
+    assert stop(agent).out == ""
+
+
+def test_ungoverned_calls_are_counted_for_the_person_and_keep_nobody_on(agent: Agent) -> None:
+    for _ in range(3):
+        agent.use("Bash", {"command": "make test"}, lambda: None, BASH)
+    told = stop(agent)
+    assert told.blocks == ""
+    assert "Bash (3)" in told.json["systemMessage"]
+
+
+def test_where_the_file_says_so_ungoverned_calls_keep_a_turn_on_once(agent: Agent) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text.replace("at_stop: tell", "at_stop: block"))
+    agent.use("Bash", {"command": "make test"}, lambda: None, BASH)
+    assert "Bash (1)" in stop(agent).blocks
+    assert stop(agent, again=True).blocks == ""
+
+
+def test_what_takes_longer_than_the_hook_may_wait_is_pending_and_looked_at_when_the_turn_ends(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace("    within: 1s", "    within: 2m", 1))
+    path = agent.folder / "a.txt"
+    told = agent.write("a.txt", "hello", really="")
+    assert "Pending" in told.blocks or "pending" in told.blocks
+    path.write_text("hello", encoding="utf-8")
+    agent.runtime.advance(130)
+    assert stop(agent).out == ""
+    (ended,) = outcomes(agent)
+    assert ended["verified"]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HOOK-stop-once")
+def test_a_long_list_is_bounded(agent: Agent) -> None:
+    for number in range(25):
+        pre(agent, call=f"toolu_{number}")
+    told = stop(agent, "SubagentStop")
+    assert "and 5 older ones" in told.blocks
+    assert len(json.dumps(told.json)) < 10_000

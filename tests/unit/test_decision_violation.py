@@ -1,0 +1,21 @@
+"""A broken rule of an envelope, as episodes hold it."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.domain.decision.violation import Violation
+from readback.domain.decision.words import Gate
+
+
+@pytest.mark.parametrize(("hard", "severity"), [(True, "hard"), (False, "soft")])
+def test_a_violation_is_written_with_what_was_allowed_and_what_there_was(hard: bool, severity: str) -> None:
+    gate = next(iter(Gate))
+    assert Violation(gate, "maxHops", 3, 4, hard, "Too many.").as_json() == {
+        "gate": gate.value,
+        "field": "maxHops",
+        "limitValue": 3,
+        "actualValue": 4,
+        "severity": severity,
+        "message": "Too many.",
+    }

@@ -1,0 +1,32 @@
+"""What follows an attempt of a delegate, and the words that it is told, to the last character."""
+
+from __future__ import annotations
+
+import pytest
+
+from readback.domain.delegation.loop import Move, after
+from readback.domain.delegation.words import NO_REASON, REASON_MAX_CHARACTERS, bounded
+from readback.domain.state import State
+from readback.domain.verdict import Verdict
+from tests.unit.test_belief import outcome
+
+REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED, attempts=1)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "retries", "move"),
+    [(0, 2, Move.AGAIN), (1, 2, Move.AGAIN), (2, 2, Move.EXHAUSTED), (0, 0, Move.EXHAUSTED)],
+)
+def test_a_refuted_attempt_is_followed_by_as_many_as_are_allowed(attempt: int, retries: int, move: Move) -> None:
+    assert after(REFUTED, attempt, retries) is move
+
+
+def test_what_is_not_refuted_is_not_sent_again() -> None:
+    assert after(outcome(1, State.UNKNOWN, attempts=1), 0, 2) is Move.OPEN
+
+
+def test_a_reason_is_cut_only_where_it_is_too_long() -> None:
+    whole = "x" * REASON_MAX_CHARACTERS
+    assert bounded(whole) == whole
+    assert bounded(whole + "y") == whole[:-1] + "…"
+    assert (bounded(" why "), bounded("  ")) == ("why", NO_REASON)
