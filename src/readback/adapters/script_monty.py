@@ -6,6 +6,7 @@ functions. A worker that dies takes one verification with it, and is replaced.
 
 from __future__ import annotations
 
+import ast
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,17 @@ def block(reason=""):
     return {"action": "block", "reason": reason}
 def modify(payload):
     return {"action": "modify", "payload": payload}
+def _rb_step():
+    _rb_left[0] -= 1
+    if _rb_left[0] < 0:
+        raise RuntimeError("more steps than allowed")
+    return True
 """
+_OURS: Final = "_rb_"
+"""How names begin that a script may not use: it would count its own steps."""
+_UNCOUNTED: Final = frozenset({"eval", "exec", "compile", "locals", "globals", "vars", "builtins", "__builtins__"})
+"""Names that reach code or variables that were not looked at."""
+_OVER: Final = "more steps than allowed"
 _TAKES: Final = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but")
 _LIMITS: Final = ("TimeoutError", "MemoryError", "RecursionError")
 Hosts = Callable[[Allowance, ScriptLimits], ScriptHost]
@@ -143,7 +154,8 @@ class MontyScript:
         self, engine: MontyEngine, source: str, name: str, entry: str, host: ScriptHost, limits: ScriptLimits
     ) -> None:
         self.name, self.digest = name, sha256_hex(source.encode("utf-8", "replace"))
-        self._engine, self._source, self._entry, self._host, self._limits = engine, source, entry, host, limits
+        self._engine, self._entry, self._host, self._limits = engine, entry, host, limits
+        self._source = _counting(source, name, expression=not entry)
 
     def check(self, takes: int) -> None:
         """It compiles, loads, and has its function. Raises ScriptCompileError."""
@@ -184,11 +196,14 @@ class MontyScript:
                     shown = ", ".join(f"_argument_{number}" for number in range(len(arguments)))
                     value = self._feed(session, f"{self._entry}({shown})", inputs)
                 else:
-                    value = self._feed(session, f"(\n{self._source}\n)", inputs)
+                    value = self._feed(session, self._source, inputs)
+                left = self._feed(session, "_rb_left[0]")
         except monty.MontyError as error:
             raise self._broken(error, calls, monty) from error
         if calls.over:
             raise self._limit(f"more than {calls.most} host calls", calls)
+        if not isinstance(left, int) or left < 0:  # also where it caught what told it so
+            raise self._limit(f"more than {self._limits.steps} steps", calls)
         try:
             return Ran(json_value(value), tuple(calls.made))
         except (ReadbackError, RecursionError) as error:
@@ -201,14 +216,15 @@ class MontyScript:
             f"rb_{module}": monty.ExternalModule({name: calls.counted(each) for name, each in named.items()})
             for module, named in functions.items()
         }
-        return _Prepared(self, self._engine.session(self._limits, modules))
+        return _Prepared(self._engine.session(self._limits, modules), self._limits.steps)
 
     def _feed(self, session: Any, code: str, inputs: dict[str, Json] | None = None) -> object:
         return session.feed_run(code, inputs=inputs, print_callback=_monty().CollectString(PRINTED_MAX_BYTES))
 
     def _broken(self, error: Exception, calls: _Calls, monty: ModuleType) -> ScriptError:
         said = _said(error)
-        stopped = isinstance(error, monty.MontyCrashedError) or said.startswith(_LIMITS) or "suspension limit" in said
+        stopped = isinstance(error, monty.MontyCrashedError) or said.startswith(_LIMITS)
+        stopped = stopped or "suspension limit" in said or _OVER in said
         if stopped or calls.over:
             return self._limit(said, calls)
         details = {"calls": [each.as_json() for each in calls.made]}
@@ -222,13 +238,13 @@ class MontyScript:
 class _Prepared:
     """A session in which the prelude has run."""
 
-    def __init__(self, script: MontyScript, session: Any) -> None:
-        self._script, self._session = script, session
+    def __init__(self, session: Any, steps: int) -> None:
+        self._session, self._steps = session, steps
 
     def __enter__(self) -> Any:
         session = self._session.__enter__()
         try:
-            session.feed_run(PRELUDE)
+            session.feed_run(f"{PRELUDE}_rb_left = [{self._steps}]\n")
         except BaseException as error:
             self._session.__exit__(type(error), error, error.__traceback__)
             raise
@@ -236,6 +252,52 @@ class _Prepared:
 
     def __exit__(self, *given: Any) -> None:
         self._session.__exit__(*given)
+
+
+class _Steps(ast.NodeTransformer):
+    """Puts the counting into each loop, comprehension and function."""
+
+    def _block(self, node: Any) -> Any:
+        self.generic_visit(node)
+        begins = 1 if not isinstance(node, ast.For | ast.AsyncFor) and ast.get_docstring(node, clean=False) else 0
+        node.body.insert(begins, ast.Expr(_step()))
+        return node
+
+    visit_For = visit_AsyncFor = visit_FunctionDef = visit_AsyncFunctionDef = _block  # noqa: N815 - ast's names
+
+    def visit_While(self, node: ast.While) -> ast.While:
+        self.generic_visit(node)
+        node.test = ast.BoolOp(ast.And(), [_step(), node.test])
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        self.generic_visit(node)
+        node.body = ast.BoolOp(ast.And(), [_step(), node.body])
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.ifs.insert(0, _step())
+        return node
+
+
+def _step() -> ast.Call:
+    return ast.Call(ast.Name("_rb_step", ast.Load()), [], [])
+
+
+def _counting(source: str, name: str, *, expression: bool) -> str:
+    """The same script, which counts its steps. Raises ScriptCompileError."""
+    try:
+        tree = ast.parse(f"(\n{source}\n)" if expression else source, mode="eval" if expression else "exec")
+        for node in ast.walk(tree):
+            named = [value for key, value in ast.iter_fields(node) if key != "value" and isinstance(value, str)]
+            named += getattr(node, "names", []) if isinstance(node, ast.Global | ast.Nonlocal) else []
+            refused = [each for each in named if each.startswith(_OURS) or each in _UNCOUNTED]
+            if refused:
+                raise ScriptCompileError(f"{name}: the name {refused[0]} is not a script's to use.")
+        return ast.unparse(ast.fix_missing_locations(_Steps().visit(tree)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ScriptCompileError(f"{name}: {str(error) or type(error).__name__:.300}") from error
 
 
 def _said(error: Exception) -> str:

@@ -27,9 +27,14 @@ STEPS_MAX: Final = 20
 _Facts: TypeAlias = dict[tuple[str, str], str]
 _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
 _OTHER_TIMES: Final = ("2001-01-01", "2002-02-02")
 _TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
 _NOW: Final = ("current_date", "current_time", "current_timestamp")
+
+
+class _OverBoundError(Exception):
+    """The statement was stopped by a bound of the trial."""
 
 
 class TablesSource:
@@ -45,7 +50,8 @@ class TablesSource:
     def state(self, statement: str = "") -> Reading:
         """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
         digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, but for
-        those that depend on time or chance; and `error`, where it fails. Equal versions are equal facts.
+        those that depend on time or chance; and `error`, where it fails. Where it went over a bound of the trial there
+        is only `bounded`, which says so: what it does elsewhere is not known. Equal versions are equal facts.
         """
         try:
             with closing(self._copy()) as copy:
@@ -83,7 +89,10 @@ class TablesSource:
         for run, other in enumerate(_OTHER_TIMES):
             with closing(_in_memory()) as tried:
                 copy.backup(tried)
-                error = _tried(tried, statement, run, other)
+                try:
+                    error = _tried(tried, statement, run, other)
+                except _OverBoundError as over:
+                    return {"bounded": str(over)}
                 if error:
                     return {"foreseen": [], "error": error}
                 made.append(_facts(tried))
@@ -102,12 +111,18 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str) -> str:
-    """Runs the statement on a copy; what went wrong, in the library's words."""
+    """Runs the statement on a copy; what went wrong, in the library's words. Raises _OverBoundError where it is stopped
+    by a bound that is the trial's own: the same statement may well succeed where nothing bounds it.
+    """
     with _bounded(tried, run, other):
         try:
-            tried.execute(statement).fetchall()
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            return str(error) or type(error).__name__
+            for _ in tried.execute(statement):
+                pass
+        except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
+            said = str(error) or type(error).__name__
+            if isinstance(error, MemoryError) or getattr(error, "sqlite_errorname", "") in _OUR_BOUNDS:
+                raise _OverBoundError(said) from error
+            return said
     return ""
 
 
@@ -125,6 +140,7 @@ def _bounded(tried: sqlite3.Connection, run: int, other: str) -> Iterator[None]:
         tried.create_function(name, 0, lambda: f"{other} 01:02:03", deterministic=True)
     tried.create_function("random", 0, lambda: 1 + run)
     tried.create_function("randomblob", 1, lambda size: bytes([1 + run]) * min(max(int(size), 1), 1_000_000))
+    tried.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DATABASE_MAX_BYTES)  # what is longer makes the file too large to read
     tried.set_progress_handler(lambda: next(left, None) is None, _INSTRUCTIONS)
     tried.set_authorizer(allowed)
     try:

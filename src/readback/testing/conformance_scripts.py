@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from readback.domain.delegation.allowance import Allowance, ScriptLimits
 from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError
 from readback.ports.scripts import Functions, HostCall, Ran, ScriptEngine, ScriptHost
 
-LIMITS = ScriptLimits(seconds=0.3, memory_bytes=16_777_216, host_calls=5)
+LIMITS = ScriptLimits(seconds=0.3, steps=20_000, memory_bytes=16_777_216, host_calls=5)
 
 _SWALLOWED = "        try:\n            time.now_us()\n        except Exception:\n            pass"
 HOSTILE = {
@@ -33,6 +34,34 @@ HOSTILE = {
     "printing without end": "    while True: print('x' * 1000)",
 }  # fmt: skip
 """Each is stopped by a limit."""
+
+_ENDLESS = "for i in range(20001): pass"
+STEPS = {
+    "rounds of a loop": f"    {_ENDLESS}",
+    "rounds of a loop with a condition": "    i = 0\n    while i < 20001: i = i + 1",
+    "rounds of a loop that ends in another branch": f"    {_ENDLESS}\n    else: return True",
+    "rounds of a comprehension": "    return len([i for i in range(20001)])",
+    "rounds that a comprehension leaves out": "    return [i for i in range(20001) if False]",
+    "rounds of a generator": "    return any(False for i in range(20001))",
+    "rounds of two loops": "    for i in range(200):\n        for j in range(200): pass",
+    "calls of a function": "    def f(): return 1\n    return [f(), *map(lambda x: f(), range(10001))][0]",
+    "steps whose refusal it swallows": f"    try:\n        {_ENDLESS}\n    except Exception: pass\n    return True",
+    "steps whose refusal it swallows whole": f"    try:\n        {_ENDLESS}\n    except: pass\n    return True",
+}
+"""Each takes more steps than it may, and little time."""
+UNCOUNTED = [
+    "_rb_left = [10 ** 9]\ndef run(r): return True",
+    "def run(r):\n    _rb_left[0] = 10 ** 9\n    return True",
+    "def _rb_step(): return True\ndef run(r): return True",
+    "def run(_rb_step): return True",
+    "def run(r):\n    global _rb_left\n    return True",
+    "def run(r):\n    \uff3frb_left[0] = 10 ** 9\n    return True",
+    "def run(r):\n    eval('_rb_left')[0] = 10 ** 9\n    return True",
+    "def run(r):\n    do = exec\n    do('while True: pass')\n    return True",
+    "seen = locals()\ndef run(r): return True",
+    "from builtins import exec as do\ndef run(r): return True",
+    "from json import dumps as _rb_step\ndef run(r): return True",
+]
 
 WALKS = {
     "an import of sockets": "    import socket",
@@ -135,9 +164,26 @@ class ScriptsConformance:
             self.ran(f"def run(result):\n{HOSTILE[what]}\n", {})
         assert self.ran("def run(result):\n    return True\n", {}).value is True
 
+    @pytest.mark.parametrize("what", STEPS)
+    def test_a_script_that_takes_too_many_steps_is_stopped_also_where_it_has_the_time(self, what: str) -> None:
+        limits = replace(LIMITS, seconds=20.0)
+        source = f"def run(result):\n{STEPS[what]}\n"
+        script = self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=limits)
+        with pytest.raises(ScriptLimitError, match="steps"):
+            script.run([{}])
+
+    def test_a_script_within_its_steps_is_let_be(self) -> None:
+        body = "'Doc.'\n    return sum([1 for i in range(9000)]) + (lambda: 0)()"
+        assert self.ran(f"def run(result):\n    {body}\n", {}).value == 9000
+
+    @pytest.mark.parametrize("source", UNCOUNTED)
+    def test_a_script_cannot_count_its_own_steps(self, source: str) -> None:
+        with pytest.raises(ScriptCompileError):
+            self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=LIMITS)
+
     @pytest.mark.parametrize("what", WALKS)
     def test_a_script_that_looks_for_a_way_out_finds_none(self, what: str) -> None:
-        with pytest.raises(ScriptError):
+        with pytest.raises((ScriptError, ScriptCompileError)):
             self.ran(f"def run(result):\n{WALKS[what]}\n", {})
 
     def test_it_begins_again_after_it_was_closed(self) -> None:

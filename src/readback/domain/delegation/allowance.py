@@ -57,6 +57,10 @@ class ScriptLimits:
 
     seconds: float = 1.0
     """Of its own work. A host call's time counts apart."""
+    steps: int = 1_000_000
+    """Rounds of its loops and comprehensions, and calls of functions that are its own, loading included. Between two
+    of them nothing runs but what is written there once, or one builtin, which time and memory bound.
+    """
     memory_bytes: int = 33_554_432
     depth: int = 200
     host_calls: int = 32
