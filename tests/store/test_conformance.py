@@ -24,6 +24,15 @@ class TestMemoryStore(StoreConformance):
         return store.reopened()
 
 
+class TestMemoryStoreThatPlacesLater(TestMemoryStore):
+    """The fake as it stands for a store that many processes append to."""
+
+    places_later = True
+
+    def make_store(self) -> LedgerStore:
+        return conforms(MemoryStore(places_later=True))
+
+
 class TestSqliteStore(StoreConformance):
     """The real one, on a real file."""
 

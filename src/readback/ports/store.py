@@ -29,7 +29,10 @@ class SealedEvent:
 @swift
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action."""
+    """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action.
+
+    `seq` 0: it is durable, and its place in the log is given later (see `LedgerStore.take_places`).
+    """
 
     seq: int
     action_id: str
@@ -120,7 +123,7 @@ class Erasure:
     """Evidence whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
 
     `as_of_seq`: up to this entry the caller knows that no other action refers to it. Where a later entry of another
-    action does (its own `erased` entries apart), the bytes stay.
+    action does (its own `erased` entries apart), the bytes stay. An entry without a place yet is a later one.
     """
 
     digests: tuple[str, ...]
@@ -209,7 +212,7 @@ class Append:
 @swift
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Durable. `version` is the action's version now; `seq` the place of the last event."""
+    """Durable. `version` is the action's version now; `seq` the place of the last event, 0 where it is given later."""
 
     version: int
     seq: int
@@ -283,7 +286,30 @@ class LedgerStore(SealedLog, Outbox, Protocol):
     Every method may raise `StoreError` (a typed child says which: locked, read-only, full, corrupt,
     of another version) and then has changed nothing. Methods may be called from any thread. Several
     processes may use one store; each append is one transaction that is on disk when it returns.
+
+    `places_later`: an append is durable before its entries have their places in the log, which `take_places` gives.
+    Until then they belong to their action like any others, and are no part of the log: what asks for the log (`scan`,
+    `pick`, `entries`, `last_seq`) does not see them. Elsewhere the places come with the append.
     """
+
+    @property
+    def places_later(self) -> bool:
+        """Whether places in the log are given by `take_places` only."""
+        ...
+
+    def take_places(self, limit: int) -> int:
+        """Give places to up to `limit` entries that have none, and say how many got one.
+
+        Dense, unique, in the order of arrival, so that the entries of an action keep theirs, and that what is visible
+        of the log never changes; all of the call's or none. Any process may call it at any time, and one at a time
+        does it: 0 says that somebody else does, or that nothing can be placed now. Always 0 where places come with the
+        append. May be repeated after an error.
+        """
+        ...
+
+    def unplaced(self, limit: int) -> list[StoredEvent]:
+        """Up to `limit` of the entries that have no place yet, in the order of arrival; empty where there are none."""
+        ...
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         """Make each append durable, each whole or not at all, all in one transaction.

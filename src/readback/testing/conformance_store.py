@@ -8,8 +8,9 @@ class. Only the port is used, and no particular store is known here.
             return MyStore(...)
 
 Leases, due times and lists are in `conformance_store_work`, freezes, incidents and limits in
-`conformance_store_control`, erased evidence in `conformance_store_erasure`, subscribers in `conformance_store_outbox`;
-this class inherits all of them.
+`conformance_store_control`, erased evidence in `conformance_store_erasure`, subscribers in `conformance_store_outbox`,
+places in the log in `conformance_store_places`; this class inherits all of them. A store that gives places later says
+so by `places_later = True`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
 
     def test_what_was_appended_is_read_as_it_was(self) -> None:
         item = sample_creation("a1", events=3)
-        assert self.store.append([item]) == [Appended(version=3, seq=3)]
+        assert self.store.append([item]) == [self.kept(3, 3)]
+        self.place()
         events = self.store.events("a1")
         assert [(e.seq, e.version, e.action_id) for e in events] == [(1, 1, "a1"), (2, 2, "a1"), (3, 3, "a1")]
         assert [SealedEvent(e.kind, e.at_us, e.envelope, e.leaf) for e in events] == list(item.events)
@@ -104,6 +106,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
     def test_places_in_the_log_have_no_gaps(self) -> None:
         self.store.append([sample_creation("a1", events=2), sample_creation("a2")])
         self.store.append([sample_append("a9", 7), sample_creation("a3", events=2)])
+        self.place()
         assert [(e.seq, e.action_id) for e in self.store.scan()] == [
             (1, "a1"), (2, "a1"), (3, "a2"), (4, "a3"), (5, "a3"),
         ]  # fmt: skip
@@ -129,7 +132,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         fence = self.store.lease("a1", "worker/1", NOON_US, NOON_US + 10)
         assert fence == 1
         self._refused(sample_append("a1", 1, **self._parts("a1")), VersionConflict(version=1, fence=1))
-        assert self.store.append([sample_append("a1", 1, fence=1)]) == [Appended(version=2, seq=2)]
+        assert self.store.append([sample_append("a1", 1, fence=1)]) == [self.kept(2, 2)]
 
     def test_repeating_an_append_that_was_kept_is_refused_by_its_version(self) -> None:
         item = sample_creation("a1")
@@ -143,20 +146,21 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         found = self.store.append(
             [sample_creation("a2"), sample_append("a1", 5, **self._parts("a1")), sample_creation("a3")]
         )
-        assert found == [Appended(1, 2), VersionConflict(version=1, fence=0), Appended(1, 3)]
+        assert found == [self.kept(1, 2), VersionConflict(version=1, fence=0), self.kept(1, 3)]
+        self.place()
         assert [e.action_id for e in self.store.scan()] == ["a1", "a2", "a3"]
 
     def test_one_action_may_stand_in_a_batch_twice_in_order(self) -> None:
         second = sample_append("a1", 2, events=2, projection=sample_projection("a1", state="VERIFYING"))
         found = self.store.append([sample_creation("a1", events=2), second, sample_append("a1", 2)])
-        assert found == [Appended(2, 2), Appended(4, 4), VersionConflict(version=4, fence=0)]
+        assert found == [self.kept(2, 2), self.kept(4, 4), VersionConflict(version=4, fence=0)]
         stored = self.store.projection("a1")
         assert stored is not None
         assert (stored.projection.state, stored.version) == ("VERIFYING", 4)
 
     def test_a_batch_out_of_order_conflicts(self) -> None:
         found = self.store.append([sample_append("a1", 1), sample_creation("a1")])
-        assert found == [VersionConflict(version=0, fence=0), Appended(1, 1)]
+        assert found == [VersionConflict(version=0, fence=0), self.kept(1, 1)]
 
     def test_an_empty_batch_does_nothing(self) -> None:
         assert self.store.append([]) == []
@@ -197,17 +201,17 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
     def test_two_reservations_of_one_key_in_a_batch_have_one_winner(self) -> None:
         held = [sample_projection(name, key_hash="k") for name in ("a1", "a2")]
         items = [sample_append(p.action_id, projection=p, reserve=sample_reservation(p)) for p in held]
-        assert self.store.append(items) == [Appended(1, 1), KeyTaken(sample_reservation(held[0]))]
+        assert self.store.append(items) == [self.kept(1, 1), KeyTaken(sample_reservation(held[0]))]
         assert self.store.projection("a2") is None
 
     def test_the_same_key_of_another_tenant_is_another_key(self) -> None:
         self.store.append([sample_creation("a1", key_hash="k")])
-        assert self.store.append([sample_creation("a2", key_hash="k", tenant="other")]) == [Appended(1, 2)]
+        assert self.store.append([sample_creation("a2", key_hash="k", tenant="other")]) == [self.kept(1, 2)]
 
     def test_a_named_record_is_replaced(self) -> None:
         self.store.append([sample_creation("a1", key_hash="k")])
         later = sample_creation("a2", key_hash="k")
-        assert self.store.append([replace(later, replaces="a1")]) == [Appended(1, 2)]
+        assert self.store.append([replace(later, replaces="a1")]) == [self.kept(1, 2)]
         assert self.store.key(TENANT, "k") == later.reserve
 
     def test_a_record_that_was_replaced_meanwhile_is_not_replaced_again(self) -> None:
@@ -325,6 +329,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
 
         _in_threads(work)
         assert sorted(wins) == sorted(f"k{number}" for number in range(ROUNDS))
+        self.place()
         assert [event.seq for event in self.store.scan()] == list(range(1, ROUNDS + 1))
 
     def test_what_was_acknowledged_is_there_after_reopening(self) -> None:
@@ -360,6 +365,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
             lambda: store.opening(TENANT, "k", ()),
             lambda: list(store.scan()),
             lambda: list(store.projections()),
+            lambda: store.take_places(1) if self.places_later else store.events("a1"),
         ]
         assert [type(raised_by(call)) for call in calls] == [StoreError] * len(calls)
 

@@ -9,15 +9,14 @@ from dataclasses import replace
 
 from readback.ports.store import (
     ActionFilter,
-    Appended,
     Count,
     Crowded,
     Freeze,
     Frozen,
     Incident,
-    LedgerStore,
     Opened,
 )
+from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,
@@ -38,10 +37,8 @@ def _incident(action_id: str, name: str, cause: str = "source:orders-db", opened
     return Incident(TENANT, name, cause, "high", action_id, opened_us)
 
 
-class ControlConformance:
+class ControlConformance(PlacesConformance):
     """Freezes, incidents, limits, and the lists of what is in review or belongs to a saga."""
-
-    store: LedgerStore
 
     def test_nothing_new_is_kept_on_a_frozen_subject_until_it_is_lifted(self) -> None:
         self.store.append([sample_append("a1", freezes=(_freeze("a1"),))])
@@ -50,7 +47,7 @@ class ControlConformance:
         assert self.store.projection("a2") is None
         assert self.store.events("a2") == []
         self.store.append([sample_append("a1", 1, lifts=(ORDER,))])
-        assert self.store.append([refused]) == [Appended(version=1, seq=3)]
+        assert self.store.append([refused]) == [self.kept(1, 3)]
 
     def test_a_freeze_counts_within_the_batch_that_makes_it(self) -> None:
         freezing, refused = sample_append("a1", freezes=(_freeze("a1"),)), sample_append("a2", unless_frozen=(ORDER,))
@@ -72,7 +69,7 @@ class ControlConformance:
         assert self.store.frozen("globex", (ORDER,)) is None
         assert self.store.frozen(TENANT, ()) is None
         other = sample_append("b1", projection=sample_projection("b1", tenant="globex"), unless_frozen=(ORDER,))
-        assert self.store.append([other]) == [Appended(version=1, seq=2)]
+        assert self.store.append([other]) == [self.kept(1, 2)]
 
     def test_one_look_answers_what_a_new_action_meets(self) -> None:
         store, both = self.store, ("tool:ship_order", ORDER)
@@ -122,7 +119,7 @@ class ControlConformance:
         self.store.append([sample_creation("a3")])
         assert self.store.in_flight(TENANT) == 2
         assert self.store.append([sample_append("a4", in_flight_max=2)]) == [Crowded(2)]
-        assert self.store.append([sample_append("a2", 1, in_flight_max=2)]) == [Appended(version=2, seq=4)]
+        assert self.store.append([sample_append("a2", 1, in_flight_max=2)]) == [self.kept(2, 4)]
         batch = [
             sample_append(n, projection=sample_projection(n, due_us=NOON_US), in_flight_max=2) for n in ("a5", "a6")
         ]

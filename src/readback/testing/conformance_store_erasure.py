@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ports.store import Append, Erasure, Evidence, LedgerStore
+from readback.ports.store import Append, Erasure, Evidence
+from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import TENANT, sample_append, sample_event, sample_evidence
 
 ITEM = sample_evidence(b'{"name":"Ana"}')
@@ -20,13 +21,12 @@ def _mention(action_id: str, version: int, kind: str, item: Evidence = ITEM) -> 
     return replace(plain, events=(event,))
 
 
-class ErasureConformance:
+class ErasureConformance(PlacesConformance):
     """Bytes that go, digests that stay, and bytes that are recorded again."""
-
-    store: LedgerStore
 
     def test_erased_evidence_is_known_and_has_no_bytes(self) -> None:
         self.store.append([sample_append("a1", evidence=(ITEM,))])
+        self.place()
         assert self.store.last_seq() == 1
         assert not self.store.erased(TENANT, ITEM.digest)
         self.store.append([sample_append("a1", 1, erases=Erasure((ITEM.digest,), 1))])
@@ -58,8 +58,17 @@ class ErasureConformance:
         self.store.append([_mention("a2", 0, "observed")])
         self.store.append([sample_append("a1", 1, erases=Erasure((ITEM.digest,), 1))])
         assert self.store.evidence(TENANT, ITEM.digest) == ITEM
+        self.place()
         self.store.append([sample_append("a1", 2, erases=Erasure((ITEM.digest,), self.store.last_seq()))])
         assert self.store.erased(TENANT, ITEM.digest)
+
+    def test_bytes_that_an_entry_without_a_place_refers_to_are_kept(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,))])
+        self.place()
+        self.store.append([_mention("a2", 0, "observed")])
+        as_of = 1
+        self.store.append([sample_append("a1", 1, erases=Erasure((ITEM.digest,), as_of))])
+        assert self.store.evidence(TENANT, ITEM.digest) == ITEM
 
     def test_what_another_action_said_when_it_was_erased_keeps_nothing(self) -> None:
         self.store.append([sample_append("a1", evidence=(ITEM,))])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import LedgerStore
+from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import NOON_US, TENANT, sample_append, sample_creation, sample_evidence
 
 
@@ -14,13 +14,8 @@ def _head(size: int, note: bytes = b"note") -> SealedHead:
     return SealedHead(size, NOON_US, note)
 
 
-class LogConformance:
+class LogConformance(PlacesConformance):
     """Tiles, checkpoints, marks of anchors, and the entries as the sealer takes them."""
-
-    store: LedgerStore
-
-    def reopen(self, store: LedgerStore) -> LedgerStore:
-        raise NotImplementedError
 
     def test_a_log_that_was_never_sealed_has_nothing(self) -> None:
         assert self.store.checkpoint() is None
@@ -68,6 +63,7 @@ class LogConformance:
 
     def test_entries_come_as_they_were_appended_in_pieces(self) -> None:
         self.store.append([sample_append("a1"), sample_append("a2"), sample_append("a3")])
+        self.place()
         whole = [(each.seq, each.envelope, each.leaf) for each in self.store.scan()]
         assert self.store.entries(0, 2) == whole[:2]
         assert self.store.entries(2, 9) == whole[2:]

@@ -8,25 +8,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from readback.ports.outbox import Cursor, DeadLetter
-from readback.ports.store import LedgerStore
+from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import NOON_US, sample_append, sample_event
 
 LATER_US = NOON_US + 60_000_000
 
 
-class OutboxConformance:
+class OutboxConformance(PlacesConformance):
     """What every store keeps about who was told what."""
-
-    store: LedgerStore
-
-    def reopen(self, store: LedgerStore) -> LedgerStore:
-        raise NotImplementedError
 
     def test_entries_of_some_kinds_are_picked_in_the_order_of_the_log(self) -> None:
         kinds = ["proposed", "judged", "read", "judged", "held"]
         for number, kind in enumerate(kinds):
             event = sample_event(f"entry {number}", kind)
             self.store.append([replace(sample_append(f"a{number}"), events=(event,))])
+        self.place()
         assert [e.seq for e in self.store.pick(0, ("judged", "held"), 10)] == [2, 4, 5]
         assert [e.seq for e in self.store.pick(2, ("judged", "held"), 1)] == [4]
         assert self.store.pick(5, ("judged",), 10) == []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from readback.domain.errors import ReadbackError
 from readback.ports.store import ActionFilter, Appended, LedgerStore, VersionConflict
+from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,
@@ -23,10 +24,8 @@ MANY = 1_100
 """More than the rows that a store is likely to fetch at once."""
 
 
-class WorkConformance:
+class WorkConformance(PlacesConformance):
     """Makes a store for each test, and closes it afterwards."""
-
-    store: LedgerStore
 
     def make_store(self) -> LedgerStore:
         """A new and empty store; asked for once or twice in each test."""
@@ -136,7 +135,7 @@ class WorkConformance:
         assert self.store.lease("a1", "w1", 10, 20) == 1
         assert self.store.lease("a1", "w2", 20, 40) == 2
         assert self.store.append([sample_append("a1", 1, fence=1)]) == [VersionConflict(version=1, fence=2)]
-        assert self.store.append([sample_append("a1", 1, fence=2)]) == [Appended(2, 2)]
+        assert self.store.append([sample_append("a1", 1, fence=2)]) == [self.kept(2, 2)]
 
     def test_an_append_takes_prolongs_and_releases_a_lease_by_its_projection(self) -> None:
         self.store.append([sample_creation("a1", lease_owner="w1", lease_until_us=20)])
@@ -252,14 +251,17 @@ class WorkConformance:
         names = [f"a{n:05}" for n in range(MANY)]
         self.store.append([sample_creation(name) for name in reversed(names)])
         assert [stored.projection.action_id for stored in self.store.projections()] == names
+        self.place()
         assert [event.seq for event in self.store.scan()] == list(range(1, MANY + 1))
         assert [event.action_id for event in self.store.scan()] == names[::-1]
 
     def test_the_log_may_grow_while_it_is_read(self) -> None:
         self.store.append([sample_creation("a1", events=2)])
+        self.place()
         log = self.store.scan()
         assert next(log).seq == 1
         self.store.append([sample_creation("a2")])
+        self.place()
         assert [event.seq for event in log][:1] == [2]
 
     def _page(self, **fields: str | int) -> list[str]:
@@ -273,6 +275,7 @@ def everything(store: LedgerStore) -> dict[str, object]:
     tenants = sorted({stored.projection.tenant for stored in held} | {TENANT})
     return {
         "log": list(store.scan()),
+        "unplaced": store.unplaced(len(held) * 1_000),
         "actions": held,
         "keys": [store.key(s.projection.tenant, s.projection.key_hash) for s in held],
         "counts": [store.counts(tenant) for tenant in tenants],

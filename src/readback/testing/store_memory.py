@@ -53,6 +53,9 @@ class _Content:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: list[StoredEvent] = field(default_factory=list)
+    unplaced: deque[StoredEvent] = field(default_factory=deque)
+    """Entries that have no place in the log yet, in the order of arrival."""
+    places_later: bool = False
     events: dict[str, list[StoredEvent]] = field(default_factory=dict)
     actions: dict[str, StoredProjection] = field(default_factory=dict)
     keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
@@ -69,8 +72,9 @@ class _Content:
 class MemoryStore(MemoryLog, MemoryOutbox):
     """Keeps the promises of `LedgerStore`, from any thread of this process."""
 
-    def __init__(self, content: _Content | None = None) -> None:
-        self._content = content or _Content()
+    def __init__(self, content: _Content | None = None, *, places_later: bool = False) -> None:
+        """`places_later`: entries get their places in the log from `take_places`, as where many processes append."""
+        self._content = content or _Content(places_later=places_later)
         self._faults: deque[bool] = deque()
         self._closed = False
 
@@ -109,10 +113,11 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             return refusal
         present = self._content.actions.get(item.action_id)
         version, fence = (present.version, present.fence) if present else (0, 0)
+        later = self._content.places_later
         for event in item.events:
             version += 1
             stored = StoredEvent(
-                seq=len(self._content.log) + 1,
+                seq=0 if later else len(self._content.log) + 1,
                 action_id=item.action_id,
                 version=version,
                 kind=event.kind,
@@ -120,11 +125,11 @@ class MemoryStore(MemoryLog, MemoryOutbox):
                 envelope=event.envelope,
                 leaf=event.leaf,
             )
-            self._content.log.append(stored)
+            (self._content.unplaced if later else self._content.log).append(stored)
             self._content.events.setdefault(item.action_id, []).append(stored)
         self._put(StoredProjection(item.projection, version, fence))
         self._append_beside(item)
-        return Appended(version=version, seq=len(self._content.log))
+        return Appended(version=version, seq=0 if later else len(self._content.log))
 
     def _refusal(self, item: Append) -> VersionConflict | KeyTaken | Frozen | Crowded | None:
         present = self._content.actions.get(item.action_id)
@@ -171,7 +176,8 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             self._erase(item, item.erases)
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        later = [e for e in self._content.log[erases.as_of_seq :] if e.action_id != item.action_id]
+        since = [*self._content.log[erases.as_of_seq :], *self._content.unplaced]
+        later = [e for e in since if e.action_id != item.action_id]
         for digest in erases.digests:
             name = (item.tenant, digest)
             shared = any(e.kind != "erased" and digest.encode() in e.envelope for e in later)
@@ -406,8 +412,15 @@ class MemoryStore(MemoryLog, MemoryOutbox):
     def _entries(self) -> list[StoredEvent]:
         return self._content.log
 
+    def _unplaced(self) -> deque[StoredEvent]:
+        return self._content.unplaced
+
     def _kept(self) -> Kept:
         return Kept(self._content.actions, self._content.events, self._content.evidence, self._content.keys)
+
+    @property
+    def places_later(self) -> bool:
+        return self._content.places_later
 
     def _outbox(self) -> OutboxContent:
         return self._content.outbox

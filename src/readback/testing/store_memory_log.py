@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
@@ -39,6 +41,9 @@ class MemoryLog:
     def _entries(self) -> list[StoredEvent]:
         raise NotImplementedError
 
+    def _unplaced(self) -> deque[StoredEvent]:
+        raise NotImplementedError
+
     def _kept(self) -> Kept:
         raise NotImplementedError
 
@@ -60,6 +65,20 @@ class MemoryLog:
 
     def _open(self) -> threading.Lock:
         raise NotImplementedError
+
+    def take_places(self, limit: int) -> int:
+        with self._open():
+            log, waiting = self._entries(), self._unplaced()
+            taken = min(max(limit, 0), len(waiting))
+            for _ in range(taken):
+                placed = replace(waiting.popleft(), seq=len(log) + 1)
+                log.append(placed)
+                self._kept().events[placed.action_id][placed.version - 1] = placed
+            return taken
+
+    def unplaced(self, limit: int) -> list[StoredEvent]:
+        with self._open():
+            return list(islice(self._unplaced(), max(limit, 0)))
 
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         with self._open():

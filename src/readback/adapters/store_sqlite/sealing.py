@@ -114,6 +114,15 @@ class SealedQueries:
     def _submit(self, work: SealWork | CosignWork | MarkWork, weight: int = 1) -> object:
         raise NotImplementedError
 
+    places_later = False
+    """Each append is one transaction of one writer: its entries have their places with it."""
+
+    def take_places(self, limit: int) -> int:
+        return 0
+
+    def unplaced(self, limit: int) -> list[StoredEvent]:
+        return []
+
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         return cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
 

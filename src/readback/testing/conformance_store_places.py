@@ -1,0 +1,125 @@
+"""What every ledger store must do with places in the log. Called by nobody: `StoreConformance` inherits these tests.
+
+A store gives a place with the append, or later (`places_later`); a test class of the second kind says so. Whatever asks
+for the log has to call `place` first.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from readback.domain.errors import StoreError
+from readback.ports.store import Appended, LedgerStore
+from readback.testing.store_samples import sample_append, sample_creation, sample_event
+
+TRIES_MAX: Final = 100_000
+"""So often places are asked for; whoever else writes to the same server holds them up for a moment."""
+WRITERS: Final = 4
+ENTRIES_A_WRITER: Final = 40
+SOME: Final = 7
+
+
+class PlacesConformance:
+    """Dense, unique, in order, and given to each entry once."""
+
+    store: LedgerStore
+    places_later: bool = False
+    """Whether the store under test gives places by `take_places`."""
+
+    def reopen(self, store: LedgerStore) -> LedgerStore:
+        raise NotImplementedError
+
+    def place(self, store: LedgerStore | None = None) -> None:
+        """Every entry has its place afterwards."""
+        placing = store or self.store
+        for _ in range(TRIES_MAX):
+            if not placing.take_places(1_000) and not placing.unplaced(1):
+                return
+        raise AssertionError("entries stay without a place")
+
+    def kept(self, version: int, seq: int) -> Appended:
+        """What an append is answered whose last entry has, or will have, this place."""
+        return Appended(version, 0 if self.places_later else seq)
+
+    def test_it_says_when_places_are_given(self) -> None:
+        self.store.append([sample_append("a1")])
+        assert self.store.places_later is self.places_later
+        assert bool(self.store.unplaced(1)) is self.places_later
+        assert (self.store.last_seq() == 0) is self.places_later
+
+    def test_an_entry_without_a_place_is_its_actions_and_no_part_of_the_log(self) -> None:
+        self.store.append([sample_creation("a1", events=2)])
+        if not self.places_later:
+            assert self.store.take_places(10) == 0
+            assert self.store.unplaced(10) == []
+            return
+        entries = self.store.events("a1")
+        assert [(each.seq, each.version) for each in entries] == [(0, 1), (0, 2)]
+        assert self.store.unplaced(10) == entries
+        assert self.store.unplaced(1) == entries[:1]
+        assert self.store.unplaced(0) == []
+        assert list(self.store.scan()) == self.store.pick(0, (entries[0].kind,), 9) == []
+        assert self.store.entries(0, 9) == []
+        assert [events for _, events in self.store.histories()] == [entries]
+        self.place()
+        assert [each.seq for each in self.store.events("a1")] == [1, 2]
+        assert list(self.store.scan()) == self.store.events("a1")
+        assert [events for _, events in self.store.histories()] == [self.store.events("a1")]
+        assert self.store.unplaced(10) == []
+        assert self.store.take_places(10) == 0
+
+    def test_places_are_given_in_pieces_and_outlive_the_process(self) -> None:
+        self.store.append([sample_creation(f"a{number}", events=2) for number in range(SOME)])
+        if self.places_later:
+            while self.store.last_seq() < SOME:
+                assert self.store.take_places(1) in (0, 1)
+        self.store = self.reopen(self.store)
+        self.place()
+        assert [(each.seq, each.action_id, each.version) for each in self.store.scan()] == [
+            (2 * number + version, f"a{number}", version) for number in range(SOME) for version in (1, 2)
+        ]
+        assert self.store.take_places(0) == 0
+
+    def test_what_many_write_and_many_place_stands_once_and_in_the_order_of_each_action(self) -> None:
+        store, done, faults = self.store, threading.Event(), list[BaseException]()
+
+        def write(name: str) -> None:
+            for version in range(ENTRIES_A_WRITER):
+                store.append([sample_append(name, version)])
+
+        def place() -> None:
+            try:
+                while not done.is_set():
+                    store.take_places(SOME)
+            except StoreError as error:
+                faults.append(error)
+
+        writers = [threading.Thread(target=write, args=(f"a{number}",)) for number in range(WRITERS)]
+        placing = [threading.Thread(target=place) for _ in range(2)]
+        for thread in (*writers, *placing):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        done.set()
+        for thread in placing:
+            thread.join()
+        assert faults == []
+        self.place()
+        log = list(store.scan())
+        assert [each.seq for each in log] == list(range(1, WRITERS * ENTRIES_A_WRITER + 1))
+        for number in range(WRITERS):
+            of_action = [each.version for each in log if each.action_id == f"a{number}"]
+            assert of_action == list(range(1, ENTRIES_A_WRITER + 1))
+
+    def test_the_log_as_it_was_read_stays_as_it_is(self) -> None:
+        self.store.append([sample_append("a1")])
+        self.place()
+        before = list(self.store.scan())
+        self.store.append([sample_append("a0"), sample_append("a1", 1)])
+        self.place()
+        assert list(self.store.scan())[: len(before)] == before
+        assert [each.envelope for each in self.store.scan()][1:] == [
+            sample_event('{"action":"a0","version":1}').envelope,
+            sample_event('{"action":"a1","version":2}').envelope,
+        ]
