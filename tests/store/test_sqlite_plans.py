@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, rows
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, ready, rows
+from readback.adapters.store_sqlite.ready import Ready
 from readback.ports.store import ActionFilter
 from readback.testing.store_samples import sample_append, sample_creation
 
@@ -107,3 +108,15 @@ def test_polling_again_and_again_touches_four_indexes_less(tmp_path: Path) -> No
     assert rows.UPDATE_ACTION in said
     assert rows.UPDATE_ACTION_SELDOM not in said
     assert rows.SELECT_HEAD not in said, "who wrote it last knows where it stands"
+
+
+@pytest.mark.parametrize(
+    "question", [f"{kind}.{field.name}" for kind in ("OPEN", "WATCHED") for field in fields(Ready)]
+)
+def test_what_is_due_is_found_without_a_look_at_what_only_waits(tmp_path: Path, question: str) -> None:
+    kind, _, name = question.partition(".")
+    sql: str = getattr(getattr(ready, kind), name)
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        steps = _plan(store, sql, (None,) * sql.count("?"))
+    assert any(step.startswith("SEARCH ") for step in steps)
+    assert not [step for step in steps if "TEMP B-TREE" in step or (step.startswith("SCAN ") and step != "SCAN each")]

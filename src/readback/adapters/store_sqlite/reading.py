@@ -13,7 +13,7 @@ from typing import Final, cast
 
 import apsw
 
-from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite import ready, rows
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
@@ -42,13 +42,6 @@ _PROJECTIONS: Final = rows.statement(
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
-_OPEN: Final = "state <> 'reconciled_success'"
-_WATCHED: Final = "state = 'reconciled_success'"
-"""Each with an index of its own, so that looks after success are found last, however many are due."""
-
-
-def _next_ready(which: str) -> str:
-    return rows.statement("SELECT min(tenant) FROM action WHERE tenant > ? AND ready_us IS NOT NULL AND", which)
 
 
 class Readers:
@@ -222,28 +215,35 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
-        found = self._due(now_us, max(limit, 0), tenant, _OPEN)
-        return found + self._due(now_us, max(limit, 0) - len(found), tenant, _WATCHED)
+        found = self._due(now_us, max(limit, 0), tenant, ready.OPEN)
+        return found + self._due(now_us, max(limit, 0) - len(found), tenant, ready.WATCHED)
 
-    def _due(self, now_us: int, limit: int, tenant: str, which: str) -> list[str]:
+    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready) -> list[str]:
         if not limit:
             return []
-        sql = rows.statement(
-            "SELECT ready_us, action_id FROM action",
-            "WHERE tenant = ? AND ready_us <= ? AND",
-            which,
-            "ORDER BY ready_us, action_id LIMIT ?",
-        )
-        found = [self._rows(sql, (name, now_us, limit)) for name in self._tenants(tenant, _next_ready(which))]
-        return fairly(cast("list[list[tuple[int, str]]]", found), limit)
+        if tenant:
+            return [cast("str", row[2]) for row in self._rows(which.of_tenant, (tenant, now_us, limit))]
+        looked_at = limit + ready.LOOKED_BEYOND
+        found = self._rows(which.soonest, (now_us, looked_at))
+        if len(found) == looked_at:
+            found = self._firsts(now_us, limit, which)
+        by_tenant: dict[object, list[tuple[int, str]]] = {}
+        for ready_us, name, action_id in found:
+            by_tenant.setdefault(name, []).append(cast("tuple[int, str]", (ready_us, action_id)))
+        return fairly(by_tenant.values(), limit)
+
+    def _firsts(self, now_us: int, limit: int, which: ready.Ready) -> list[rows.Row]:
+        """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
+        heads = self._many_rows(which.heads, (now_us,))
+        if len(heads) >= limit:
+            return heads
+        return [row for head in heads for row in self._rows(which.of_tenant, (head[1], now_us, limit))]
 
     def next_due_us(self, tenant: str = "") -> int | None:
-        found: list[object] = []
-        for which in (_OPEN, _WATCHED):
-            sql = rows.statement(
-                "SELECT min(ready_us) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND", which
-            )
-            found += [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _next_ready(which))]
+        if tenant:
+            found = [self._rows(which.next_of_tenant, (tenant,))[0][0] for which in ready.EACH]
+        else:
+            found = [self._rows(which.next, ())[0][0] for which in ready.EACH]
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:

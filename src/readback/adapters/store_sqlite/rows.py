@@ -124,6 +124,11 @@ EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHE
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
 )
+IN_FLIGHT_UP_TO: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
+    " AND state <> 'reconciled_success' LIMIT ?)"
+)
+"""As far as it matters: whoever has a million waiting is not counted to the end with each attempt."""
 
 TAKE_LEASE: Final = (
     "UPDATE action SET lease_owner = :owner, lease_until_us = :until, fence = fence + 1,"

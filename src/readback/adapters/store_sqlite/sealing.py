@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.writing import Transaction
+from readback.domain.errors import StoreCorruptError
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
 from readback.ports.store import KeyRecord, StoredEvent, StoredProjection
@@ -124,7 +125,11 @@ class SealedQueries:
         return []
 
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
-        return cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
+        found = cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
+        for seq, envelope, leaf in found:
+            if type(envelope) is not bytes or type(leaf) is not bytes:  # pages of a file that was cut
+                raise StoreCorruptError(f"Entry {seq} of the ledger has no bytes, or no leaf hash.")
+        return found
 
     def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
         after = ""

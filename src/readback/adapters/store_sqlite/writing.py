@@ -284,7 +284,7 @@ class Transaction:
             return Frozen(freeze)
         if item.in_flight_max:
             self.flush()
-            [(waiting,)] = self._all(rows.IN_FLIGHT, (item.tenant,))
+            [(waiting,)] = self._all(rows.IN_FLIGHT_UP_TO, (item.tenant, item.in_flight_max + 1))
             head = self._heads[item.action_id]
             own = head.version > 0 and self.one(
                 "SELECT 1 FROM action WHERE action_id = ? AND ready_us IS NOT NULL", (item.action_id,)

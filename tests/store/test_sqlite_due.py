@@ -1,0 +1,62 @@
+"""Who is due, out of more than is looked at by time alone: nobody waits behind another's backlog."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, ready
+from readback.ports.store_rules import fairly
+from readback.testing.store_samples import sample_creation
+
+NOW_US = 1_000
+
+
+def _filled(store: SqliteStore, due: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:
+    """Actions that become due at these moments, by tenant."""
+    made = [(tenant, at_us, f"a{number:05d}") for number, (tenant, at_us) in enumerate(due)]
+    store.append([sample_creation(name, tenant=tenant, due_us=at_us) for tenant, at_us, name in made])
+    return made
+
+
+def _expected(made: Sequence[tuple[str, int, str]], limit: int) -> list[str]:
+    """The port's text, word for word, over everything there is."""
+    by_tenant: dict[str, list[tuple[int, str]]] = {}
+    for tenant, at_us, name in made:
+        if at_us <= NOW_US:
+            by_tenant.setdefault(tenant, []).append((at_us, name))
+    return fairly([sorted(each) for each in by_tenant.values()], limit)
+
+
+def test_a_tenant_with_one_that_is_due_is_not_behind_another_with_very_many(tmp_path: Path) -> None:
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        many = 2 * ready.LOOKED_BEYOND
+        made = _filled(store, [("many", 1 + n) for n in range(many)] + [("one", NOW_US), ("later", NOW_US + 1)])
+        assert store.due(NOW_US, 3) == ["a00000", f"a{many:05d}", "a00001"]
+        assert store.due(NOW_US, 1) == ["a00000"]
+        assert store.due(NOW_US, many + 9) == _expected(made, many + 9)
+        assert len(store.due(NOW_US, many + 9)) == many + 1
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 7, ready.LOOKED_BEYOND])
+def test_the_backlog_is_taken_in_turn_however_far_one_looks(
+    tmp_path: Path, beyond: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ready, "LOOKED_BEYOND", beyond)
+    chance = random.Random(beyond)
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        tenants = [f"t{n}" for n in range(9)]
+        weights = [40, 20, 1, 1, 1, 5, 5, 1, 1]
+        made = _filled(
+            store, [(name, chance.randint(1, NOW_US + 200)) for name in chance.choices(tenants, weights, k=120)]
+        )
+        for limit in (1, 2, 5, 8, 9, 10, 30, 119, 500):
+            assert store.due(NOW_US, limit) == _expected(made, limit), limit
+        for tenant in tenants:
+            mine = [one for one in made if one[0] == tenant]
+            assert store.due(NOW_US, 500, tenant) == _expected(mine, 500)
+            assert store.next_due_us(tenant) == min((at_us for _, at_us, _ in mine), default=None)
+        assert store.next_due_us() == min(at_us for _, at_us, _ in made)
