@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import ledger_server, ledger_url
+
+__all__ = ["ledger_server", "ledger_url"]
+
 # Derandomised: the same commit gives the same run. `--hypothesis-profile=search` looks further, by hand.
 settings.register_profile("suite", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile(

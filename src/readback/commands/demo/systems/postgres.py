@@ -42,7 +42,10 @@ log_min_messages = warning
 class PostgresPair:
     """Both servers, from `__enter__` to `__exit__`; nothing is left behind."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, standby: bool = True, settings: str = "") -> None:
+        """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, which win over ours."""
+        self._with_standby = standby
+        self._more = settings
         self.root = Path(tempfile.mkdtemp(prefix="readback-postgres-"))
         self.home = self.root / "home"
         self._running: list[subprocess.Popen[bytes]] = []
@@ -94,6 +97,20 @@ class PostgresPair:
         self.run("select case when pg_is_wal_replay_paused() then pg_wal_replay_resume() end", STANDBY)
         self._until(f"select pg_last_wal_replay_lsn() >= '{place}'::pg_lsn")
 
+    def kill(self) -> None:
+        """The primary ends as if the power had gone; what it was asked to sync stays, if it does sync."""
+        process = self._running[0]
+        process.kill()
+        process.wait()
+
+    def start_again(self) -> None:
+        """The primary, after `kill`."""
+        process = self._running.pop(0)
+        assert process.poll() is not None
+        (self.home / "first" / "postmaster.pid").unlink(missing_ok=True)
+        self._serve(self._programs(), self.home / "first", PRIMARY)
+        self._running.insert(0, self._running.pop())
+
     # --- starting and stopping ---
 
     def _start(self) -> None:
@@ -106,8 +123,10 @@ class PostgresPair:
         make = ["--auth=trust", "--encoding=utf8", "--no-locale", "--no-sync", "-U", "postgres", "-D", str(first)]
         self._do(programs / "initdb", *make)
         with (first / "postgresql.conf").open("a", encoding="utf-8") as settings:
-            settings.write(_SETTINGS + f"unix_socket_directories = '{self.home}'\n")
+            settings.write(_SETTINGS + f"unix_socket_directories = '{self.home}'\n{self._more}\n")
         self._serve(programs, first, PRIMARY)
+        if not self._with_standby:
+            return
         where = ["-h", str(self.home), "-p", PRIMARY, "-U", "postgres"]
         copy = ["-D", str(second), "-R", "--no-sync", "-c", "fast", "-X", "stream"]
         self._do(programs / "pg_basebackup", *where, *copy)

@@ -1,0 +1,124 @@
+"""What PostgreSQL says went wrong, in the words of `readback.domain.errors`.
+
+Called wherever this adapter touches the database. It decides no retry.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from readback.domain.errors import (
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreLockedError,
+    StoreReadOnlyError,
+)
+
+OVERTAKEN: Final = "RB001"
+"""The SQLSTATE of our own function `hold`."""
+
+_MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+_BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
+_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
+"""The server ends, or is not there yet."""
+
+
+def was_missed(error: BaseException) -> bool:
+    """Whether the transaction failed by others' doing alone: nothing was kept, and the same may be tried again."""
+    return isinstance(error, _MISSED) or getattr(error, "sqlstate", None) == OVERTAKEN
+
+
+def was_cut(error: BaseException) -> bool:
+    """Whether the connection is gone, so that nobody told what became of the transaction."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+        error.sqlstate is None or error.sqlstate in _AWAY or error.sqlstate.startswith("08")
+    )
+
+
+def is_bad_value(error: BaseException) -> bool:
+    """What one append's values may cause, and what therefore must not fail the others of its group."""
+    return isinstance(error, (*_BAD_VALUES, errors.ProgramLimitExceeded, errors.StatementTooComplex))
+
+
+def as_store_error(error: BaseException, shown: str) -> StoreError:
+    """The typed error for what was raised; the text names the ledger and what to do about it."""
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if isinstance(error, StoreError):
+        return error
+    if is_bad_value(error):
+        return unstorable(said)
+    match error:
+        case errors.LockNotAvailable() | errors.QueryCanceled() | errors.DeadlockDetected():
+            return StoreLockedError(
+                f"The ledger at {shown} is locked by another session ({said}).",
+                remedy="Find it in pg_stat_activity and let it end; then run `readback resume`. Nothing was changed.",
+                details={"path": shown, "holders": ()},
+            )
+        case errors.ReadOnlySqlTransaction() | errors.InsufficientPrivilege():
+            return StoreReadOnlyError(
+                f"The ledger at {shown} cannot be written ({said}).",
+                remedy="Connect to the primary, with a role that may write the ledger's schema.",
+            )
+        case errors.DiskFull() | errors.OutOfMemory():
+            return StoreFullError(f"There is no space left for the ledger at {shown} ({said}).")
+        case errors.TooManyConnections():
+            return StoreError(
+                f"The server of {shown} takes no more connections ({said}).",
+                remedy="Raise max_connections, or let fewer processes use it.",
+                code="store.cannot-open",
+            )
+        case errors.DataCorrupted() | errors.IndexCorrupted():
+            return StoreCorruptError(
+                f"The database {shown} is damaged ({said}).",
+                remedy="Keep it as it is, restore the last backup, and run `readback ledger verify`.",
+            )
+        case errors.IoError():
+            return StoreError(
+                f"The disk under {shown} failed ({said}).",
+                remedy="Check the volume and the server's log; then run `readback ledger verify`.",
+                code="store.io",
+            )
+        case _ if was_cut(error):
+            return unreachable(shown, said)
+        case _:
+            return StoreError(f"The ledger at {shown} could not be used ({said}).")
+
+
+def unreachable(shown: str, said: str) -> StoreError:
+    """Nobody answers there, or nobody any more."""
+    return StoreError(
+        f"The ledger at {shown} cannot be reached ({said}).",
+        remedy="Check the address, the network and that the server runs; then run `readback resume`.",
+        code="store.unreachable",
+    )
+
+
+def unstorable(said: str) -> StoreError:
+    """For a value that the database does not take: the fault of this one append, not of the store."""
+    return StoreError(
+        f"A value of this append cannot be stored ({said}); nothing of it was kept.",
+        remedy="Report this: values are to be bounded before they reach the store.",
+        code="store.value",
+    )
+
+
+def undetermined(shown: str, said: str) -> StoreError:
+    """The reply to a COMMIT was lost, and what became of it cannot be told."""
+    return StoreError(
+        f"The connection to {shown} broke during a commit, and whether it was kept cannot be told ({said}).",
+        remedy="Run `readback resume`: a change that was kept is found by its version, and not made twice.",
+        code="store.undetermined",
+    )
+
+
+def forked_error(shown: str) -> StoreError:
+    """Two processes that speak over one connection understand neither's answers."""
+    return StoreError(
+        f"The ledger at {shown} was opened before this process was forked and cannot be used in the child.",
+        remedy="Open the store again in the child process.",
+        code="store.forked",
+    )

@@ -1,0 +1,155 @@
+"""Group commit: whoever comes first commits for all who came meanwhile, and nobody starts a thread.
+
+Called by the store for each change. With nobody else in flight the caller does its own work at once; with
+many, one of them (the leader) takes what has queued up, and hands the lead on when it is done. It knows no
+SQL: what a group of jobs means is the `run` it was given.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from readback.domain.errors import StoreError
+
+GROUP_WEIGHT_MAX: Final = 2048
+"""Appends in one transaction, unless a single job is larger by itself: keeps the wait of each bounded."""
+
+PENDING: Final = object()
+"""The result of a job that has none yet; None is a result like any other."""
+
+W = TypeVar("W")
+
+
+class Job(Generic[W]):
+    """One caller's change on its way. `run` sets `result` or `error`, and touches nothing else of it."""
+
+    __slots__ = ("error", "gate", "result", "weight", "work")
+
+    def __init__(self, work: W, weight: int = 1) -> None:
+        self.work = work
+        self.weight = weight
+        self.result: object = PENDING
+        self.error: BaseException | None = None
+        self.gate: threading.Lock | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.error is not None or self.result is not PENDING
+
+
+class Run(Protocol[W]):
+    """Carries out a group in one transaction, and answers each job by its result or its error."""
+
+    def __call__(self, group: Sequence[Job[W]]) -> None: ...
+
+
+class GroupCommit(Generic[W]):
+    """The queue and its leader. `run` is only ever inside one thread at a time."""
+
+    def __init__(self, run: Run[W]) -> None:
+        self._run = run
+        self._mutex = threading.Lock()
+        self._waiting: deque[Job[W]] = deque()
+        self._leader: Job[W] | None = None
+        self._closed: Callable[[], StoreError] | None = None
+
+    def submit(self, job: Job[W]) -> object:
+        """Returns the job's result once its group is durable, or raises its error."""
+        try:
+            with self._mutex:
+                if self._closed is not None:
+                    raise self._closed()
+                if self._leader is None:  # then nobody waits either
+                    self._leader = job
+                else:
+                    job.gate = threading.Lock()
+                    job.gate.acquire()
+                    self._waiting.append(job)
+            if job.gate is None:
+                try:
+                    self._run((job,))
+                finally:
+                    self._hand_on()
+            else:
+                job.gate.acquire()
+                if self._leader is job:
+                    self._lead(job)
+        except BaseException:
+            # A signal may end the wait at any line above: then the lead must not be lost with this thread.
+            self._withdraw(job)
+            raise
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    def close(self, refusal: Callable[[], StoreError], last: Callable[[], None]) -> None:
+        """Let what is queued finish, refuse what comes later, and run `last` with nobody inside."""
+        farewell: Job[W] | None = None
+        with self._mutex:
+            if self._closed is not None:
+                return
+            self._closed = refusal
+            if self._leader is not None:
+                farewell = _Farewell()
+                farewell.gate = threading.Lock()
+                farewell.gate.acquire()
+                self._waiting.append(farewell)
+        if farewell is not None and farewell.gate is not None:
+            farewell.gate.acquire()
+        last()
+
+    def _lead(self, job: Job[W]) -> None:
+        group: list[Job[W]] = []
+        try:
+            self._take(group)
+            self._run(group)
+        finally:
+            # Everybody is answered whatever ended the run, a signal in this thread included.
+            for other in group:
+                if not other.is_answered:
+                    other.error = _interrupted_error()
+                if other.gate is not None and other is not job:
+                    other.gate.release()
+            self._hand_on()
+
+    def _take(self, group: list[Job[W]]) -> None:
+        weight = 0
+        with self._mutex:
+            while self._waiting and not isinstance(self._waiting[0], _Farewell):
+                weight += self._waiting[0].weight
+                if group and weight > GROUP_WEIGHT_MAX:
+                    break
+                group.append(self._waiting.popleft())
+
+    def _hand_on(self) -> None:
+        with self._mutex:
+            self._leader = self._waiting[0] if self._waiting else None
+            if self._leader is not None and self._leader.gate is not None:
+                self._leader.gate.release()
+
+    def _withdraw(self, job: Job[W]) -> None:
+        with self._mutex:
+            if job in self._waiting:
+                self._waiting.remove(job)
+        if self._leader is job:
+            self._hand_on()
+
+
+def _interrupted_error() -> StoreError:
+    return StoreError(
+        "The process was interrupted while it wrote: whether this change was kept is not known.",
+        remedy="Repeat the call; a change that was kept is found by its version and not made twice.",
+        code="store.interrupted",
+    )
+
+
+class _Farewell(Job[W]):
+    """Stands last in the queue of a store that closes; who gets the lead with it is the closer."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(work=None, weight=0)  # type: ignore[arg-type]

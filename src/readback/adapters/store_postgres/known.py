@@ -1,0 +1,54 @@
+"""What this process wrote last, so that the next transaction need not ask for it.
+
+Called by the transaction. Nothing of it is believed: each write is held to the version and the fence that are
+remembered here, and fails where somebody else was there meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.adapters.store_postgres.rows import Row
+
+KNOWN_HEADS_MAX: Final = 8192
+"""Actions whose version is remembered between transactions; about 4 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where an action stands."""
+
+    version: int
+    fence: int
+    life: Row | None
+    """The columns that hardly ever change, as they are; None where they were not looked at."""
+    waiting: bool
+    """Whether it is in flight and waits for something."""
+
+    @classmethod
+    def of(cls, row: Row) -> Head:
+        """From a row of `rows.SELECT_HEADS`."""
+        return cls(row[1], row[2], None, row[3])
+
+
+class Known:
+    """Heads of actions by id, and texts of contracts by digest and tenant."""
+
+    def __init__(self) -> None:
+        self.heads: dict[str, Head] = {}
+        self.contracts: set[tuple[bytes, str]] = set()
+        """Texts of contracts that are in it: each action brings its contract's."""
+
+    def believe(self, heads: Mapping[str, Head], contracts: set[tuple[bytes, str]]) -> None:
+        """After a commit: this is how they were left."""
+        if len(self.heads) > KNOWN_HEADS_MAX:
+            self.heads.clear()
+        self.heads.update({action_id: head for action_id, head in heads.items() if head.version})
+        self.contracts |= contracts
+
+    def forget(self) -> None:
+        """After a transaction that came to nothing."""
+        self.heads.clear()
+        self.contracts.clear()

@@ -1,0 +1,183 @@
+"""Opens connections to a PostgreSQL ledger: the checks before anything in it is believed.
+
+Called by the store when it is opened, for the writer and for each reader. It refuses what it does not know, and
+changes nothing in a schema that is not ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import psycopg
+from psycopg.types.numeric import Int8BinaryDumper
+
+from readback.adapters.store_postgres.address import Address
+from readback.adapters.store_postgres.faults import as_store_error
+from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts, TextsDumper
+from readback.adapters.store_postgres.rows import TextDumper
+from readback.adapters.store_postgres.schema import migrate, pending
+from readback.domain.errors import StoreError, StoreVersionError
+
+SERVER_VERSION_MIN: Final = 140_000
+"""PostgreSQL 14: what comes before it is no longer mended."""
+CONNECT_TIMEOUT_S: Final = 10
+APPLICATION: Final = "readback"
+LOCK_TIMEOUT_MS: Final = 30_000
+STATEMENT_TIMEOUT_MS: Final = 120_000
+IDLE_IN_TRANSACTION_TIMEOUT_MS: Final = 60_000
+"""A writer that was stopped in the middle keeps others waiting no longer than this."""
+TCP_SILENCE_MS: Final = 20_000
+"""A peer that acknowledges nothing for so long counts as gone."""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_SESSION: Final = {
+    # Each statement finds its rows by an index, however empty a table was when its plan was made.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+    "client_encoding": "UTF8",
+    "lock_timeout": str(LOCK_TIMEOUT_MS),
+    "statement_timeout": str(STATEMENT_TIMEOUT_MS),
+    "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How one store opens its connections."""
+
+    address: Address
+    read_only: bool
+
+    @property
+    def shown(self) -> str:
+        return self.address.shown
+
+    def writer(self) -> Connection:
+        """The connection that changes things; also checks the server and migrates the schema."""
+        connection = self._connect("synchronous_commit = on", "default_transaction_read_only = off")
+        try:
+            self._refuse_unfit(connection)
+            migrate(connection, self.address.schema, self.shown)
+        except psycopg.Error as error:
+            connection.close()
+            raise as_store_error(error, self.shown) from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def again(self) -> Connection:
+        """The writer's connection in place of one that broke."""
+        connection = self._connect("synchronous_commit = on", "default_transaction_read_only = off")
+        try:
+            self._refuse_unfit(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def origin(self, connection: Connection) -> tuple[int, int]:
+        """Which history the server tells: its cluster and its timeline. A standby that took over has another."""
+        found = connection.execute(
+            "SELECT system_identifier, timeline_id FROM pg_control_system(), pg_control_checkpoint()"
+        ).fetchone()
+        return cast("tuple[int, int]", found)
+
+    def reader(self) -> Connection:
+        """A connection that looks and changes nothing."""
+        return self._connect("default_transaction_read_only = on")
+
+    def first_reader(self) -> Connection:
+        """The reader of a store that is opened read-only: with the checks that the writer would make."""
+        connection = self.reader()
+        try:
+            self._refuse_unfit(connection, writes=False)
+            missing = pending(connection, self.address.schema, self.shown)
+            if len(missing) and missing[0].number == 1:
+                raise StoreError(
+                    f"There is no ledger at {self.shown}.",
+                    remedy="Check the address; a store that is opened read-only is not created.",
+                    code="store.cannot-open",
+                )
+            if missing:
+                raise StoreVersionError(
+                    f"The ledger at {self.shown} has an older schema, and read-only it cannot be brought up.",
+                    remedy="Open it once for writing.",
+                )
+        except psycopg.Error as error:
+            connection.close()
+            raise as_store_error(error, self.shown) from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, *said: str) -> Connection:
+        settings = _SESSION | {"search_path": f'"{self.address.schema}"'}
+        settings |= dict(cast("tuple[str, str]", tuple(one.split(" = "))) for one in said)
+        try:
+            connection = psycopg.connect(
+                self.address.url,
+                autocommit=True,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                application_name=APPLICATION,
+                tcp_user_timeout=TCP_SILENCE_MS,
+                keepalives_idle=10,
+                keepalives_interval=5,
+                keepalives_count=3,
+            )
+        except psycopg.Error as error:
+            raise as_store_error(error, self.shown) from error
+        try:
+            names = list(settings)
+            calls = ", ".join(["set_config(%s, %s, false)"] * len(names))
+            connection.execute(f"SELECT {calls}", [part for name in names for part in (name, settings[name])])
+            connection.adapters.register_dumper(int, Int8BinaryDumper)
+            connection.adapters.register_dumper(str, TextDumper)
+            connection.adapters.register_dumper(Texts, TextsDumper)
+            connection.adapters.register_dumper(Bodies, BodiesDumper)
+        except psycopg.Error as error:
+            connection.close()
+            raise as_store_error(error, self.shown) from error
+        return connection
+
+    def _refuse_unfit(self, connection: Connection, *, writes: bool = True) -> None:
+        """What a ledger cannot be kept on."""
+        version = connection.info.server_version
+        if version < SERVER_VERSION_MIN:
+            raise StoreError(
+                f"The server of {self.shown} is PostgreSQL {version // 10_000}; {SERVER_VERSION_MIN // 10_000} or"
+                " later is needed.",
+                remedy="Upgrade the server.",
+                code="store.server-too-old",
+            )
+        found = connection.execute(
+            "SELECT current_setting('server_encoding'), current_setting('synchronous_commit'),"
+            " current_setting('full_page_writes'), pg_is_in_recovery()"
+        ).fetchone()
+        encoding, synchronous, _, standby = cast("tuple[str, str, str, bool]", found)
+        if encoding != "UTF8":
+            raise StoreError(
+                f"The database of {self.shown} is encoded in {encoding}; a ledger needs UTF8.",
+                remedy="Create a database with ENCODING 'UTF8' for it.",
+                code="store.encoding",
+            )
+        if writes and standby:
+            raise StoreError(
+                f"The server of {self.shown} is a standby; a ledger is written on the primary.",
+                remedy="Give the primary's address, or several hosts with target_session_attrs=read-write.",
+                code="store.standby",
+            )
+        if writes and synchronous not in ("on", "remote_apply"):
+            raise StoreError(
+                f"The session at {self.shown} commits with synchronous_commit = {synchronous}.",
+                remedy="Let the role set synchronous_commit to on: what is acknowledged has to be on the disk.",
+                code="store.not-durable",
+            )

@@ -1,0 +1,85 @@
+"""How the rows of many appends travel as a few parameters: a text or an array for each column.
+
+Called by the transaction. A column of texts is one text, which the server takes apart; of bytes, an array in
+PostgreSQL's own binary form: either costs a fraction of a parameter for each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Any, Final, cast
+
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from readback.adapters.store_postgres import rows
+
+_ARRAY: Final = Struct(">iiiii").pack
+_LENGTH: Final = Struct(">i").pack
+BYTEA_OID, BYTEA_ARRAY_OID, TEXT_OID = 17, 1001, 25
+
+for_life = rows.life_values
+
+
+class Texts(bytes):
+    """Many texts as one, each followed by `rows.BETWEEN`: in SQL `string_to_array(%s, E'\\x1f')`, and one too many."""
+
+
+class Bodies(bytes):
+    """An array of bytea."""
+
+
+class TextsDumper(Dumper):
+    format = Format.BINARY
+    oid = TEXT_OID
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+class BodiesDumper(TextsDumper):
+    oid = BYTEA_ARRAY_OID
+
+
+def texts(many: Sequence[str]) -> Texts:
+    """A column of texts."""
+    one = rows.BETWEEN.join(many) + rows.BETWEEN
+    if "\x00" in one or rows.ESCAPE in one or one.count(rows.BETWEEN) != len(many):
+        one = rows.BETWEEN.join(map(rows.kept, many)) + rows.BETWEEN
+    return Texts(one.encode())
+
+
+def numbers(many: Iterable[int | None]) -> Texts:
+    """A column of numbers: in SQL `string_to_array(%s, ',', '')::bigint[]`."""
+    return Texts(",".join(["" if number is None else str(number) for number in many]).encode())
+
+
+def bodies(many: Sequence[bytes]) -> Bodies:
+    """A column of bytes."""
+    parts = [_ARRAY(1, 0, BYTEA_OID, len(many), 1)]
+    for body in many:
+        parts += (_LENGTH(len(body)), body)
+    return Bodies(b"".join(parts))
+
+
+def columns(kinds: str, many: Sequence[rows.Row]) -> list[Any]:
+    """Rows as columns. `kinds` has a letter for each: t(ext), n(umber), b(ytes)."""
+    packs = {"t": texts, "n": numbers, "b": bodies}
+    return [cast("Any", packs[kind])(column) for kind, column in zip(kinds, zip(*many, strict=True), strict=True)]
+
+
+def events(many: Sequence[rows.Row]) -> list[Any]:
+    return columns(rows.EVENT_KINDS, many)
+
+
+def keys(many: Sequence[rows.Row]) -> list[Any]:
+    return columns(rows.KEY_KINDS if len(many[0]) == len(rows.KEY_KINDS) else rows.KEY_KINDS + "t", many)
+
+
+def settled(many: Sequence[tuple[tuple[str, str, str], tuple[str, int]]]) -> list[Any]:
+    return columns("ttttn", [(*name, *value) for name, value in many])
+
+
+def evidence(many: Sequence[tuple[tuple[bytes, str], tuple[str, bytes]]]) -> list[Any]:
+    return columns("btbt", [(body, media, digest, tenant) for (digest, tenant), (media, body) in many])

@@ -1,0 +1,308 @@
+"""Everything that is only looked at: a pool of reading connections and the queries of the port.
+
+Called by the store. Long answers are fetched in pieces, so that no reader holds a snapshot for long.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import psycopg
+
+from readback.adapters.store_postgres import packing, rows
+from readback.adapters.store_postgres.faults import as_store_error, was_cut
+from readback.adapters.store_postgres.opening import Connection
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.store import (
+    ActionFilter,
+    Evidence,
+    Freeze,
+    Incident,
+    KeyRecord,
+    Opened,
+    StoredEvent,
+    StoredProjection,
+)
+from readback.ports.store_rules import PACE, fairly
+
+PIECE_ROWS: Final = 512
+READERS_MAX: Final = 8
+"""Connections that look at once; who comes when all of them do waits for one."""
+TRIES_MAX: Final = 3
+"""So often a look is begun again on a new connection: a server that restarts breaks each that is idle."""
+
+_EVENTS: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, rows.EVENT_FROM, "WHERE action_id = %s ORDER BY version")
+_PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id = %s")
+_PROJECTIONS: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > %s ORDER BY action_id LIMIT %s"
+)
+_PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
+_NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
+_NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s AND lease_owner <> ''"
+_OPEN: Final = "state <> 'reconciled_success'"
+_WATCHED: Final = "state = 'reconciled_success'"
+"""Each with an index of its own, so that looks after success are found last, however many are due."""
+
+
+def _next_ready(which: str) -> str:
+    return rows.statement("SELECT min(tenant) FROM action WHERE tenant > %s AND ready_us IS NOT NULL AND", which)
+
+
+class Readers:
+    """Connections that are lent to one thread at a time."""
+
+    def __init__(self, shown: str, connect: Callable[[], Connection]) -> None:
+        self._shown = shown
+        self._connect = connect
+        self._free = threading.BoundedSemaphore(READERS_MAX)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._lent: set[Connection] = set()
+        self._refusal: Callable[[], StoreError] | None = None
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[rows.Row]:
+        """All rows of one statement; its snapshot ends with it. Asked again where the connection was cut."""
+        for left in reversed(range(TRIES_MAX)):
+            with self._free:
+                connection = self._borrow()
+                try:
+                    return connection.execute(sql, values, binary=True, prepare=True).fetchall()
+                except psycopg.Error as error:
+                    if not left or not (connection.broken or was_cut(error)):
+                        raise as_store_error(error, self._shown) from error
+                    self._drop_idle()
+                finally:
+                    self.give_back(connection)
+        raise AssertionError("the last try answers or raises")
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next reader, or close it if it is broken or the store is closed."""
+        with self._lock:
+            self._lent.discard(connection)
+            if self._refusal is None and not connection.broken and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self, refusal: Callable[[], StoreError]) -> None:
+        """Close what is idle; what is lent out is closed when it comes back."""
+        with self._lock:
+            self._refusal = self._refusal or refusal
+        self._drop_idle()
+
+    def abandon(self, refusal: Callable[[], StoreError]) -> list[Connection]:
+        """In a forked child: give the connections away unclosed, whoever held the lock at the fork."""
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(READERS_MAX)
+        self._refusal = refusal
+        left = [*self._idle, *self._lent]
+        self._idle, self._lent = [], set()
+        return left
+
+    def _drop_idle(self) -> None:
+        """After one connection was cut the others are likely to be: the next look begins with a new one."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _borrow(self) -> Connection:
+        with self._lock:
+            if self._refusal is not None:
+                raise self._refusal()
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._connect()
+        with self._lock:
+            self._lent.add(connection)
+        return connection
+
+
+class Queries:
+    """The reading half of the store port. `_own_clock` says whose clock leases are judged by."""
+
+    def __init__(self, readers: Readers, *, own_clock: bool) -> None:
+        self._readers = readers
+        self._rows = readers.rows
+        self._many_rows = readers.rows
+        self._own_clock = own_clock
+
+    def events(self, action_id: str) -> list[StoredEvent]:
+        return [rows.stored_event(row) for row in self._rows(_EVENTS, (action_id,))]
+
+    def projection(self, action_id: str) -> StoredProjection | None:
+        found = self._rows(_PROJECTION, (action_id,))
+        return rows.stored_projection(found[0]) if found else None
+
+    def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        found = self._rows(rows.SELECT_KEY, (tenant, key_hash))
+        return rows.key_record(found[0]) if found else None
+
+    def by_stamp(self, tenant: str, stamp: str) -> str | None:
+        if not stamp:
+            return None
+        sql = "SELECT min(action_id) FROM action WHERE stamp = %s AND tenant = %s AND stamp <> ''"
+        return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
+
+    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            return None
+        found = self._rows("SELECT media, body FROM evidence WHERE digest = %s AND tenant = %s", (raw, tenant))
+        if not found or found[0][1] is None:
+            return None
+        media, body = cast("tuple[str, bytes]", rows.plain(found[0]))
+        if sha256_hex(body) != digest:
+            raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
+        return Evidence(digest=digest, media=media, body=body)
+
+    def erased(self, tenant: str, digest: str) -> bool:
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            return False
+        return bool(self._rows(rows.IS_ERASED, (raw, tenant)))
+
+    def count(self, tenant: str, subject: str, name: str) -> int:
+        sql = "SELECT value FROM counter WHERE tenant = %s AND subject = %s AND name = %s"
+        found = self._rows(sql, (tenant, subject, name))
+        return cast("int", found[0][0]) if found else 0
+
+    def counts(self, tenant: str) -> list[tuple[str, str, int]]:
+        found = self._rows(rows.SELECT_COUNTS, (tenant, PACE))
+        return [cast("tuple[str, str, int]", rows.plain(row)) for row in found]
+
+    def owners(self) -> list[str]:
+        found: list[str] = []
+        while (row := rows.plain(self._rows(_NEXT_OWNER, (found[-1] if found else "",))[0]))[0] is not None:
+            found.append(cast("str", row[0]))
+        return found
+
+    def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
+        return [str(rows.plain(row)[0]) for row in self._rows(rows.SELECT_DEPENDANTS, (tenant, claim, limit))]
+
+    def relies(self, tenant: str, claim: str, action_id: str) -> bool:
+        return bool(self._rows(rows.SELECT_RELIANCE, (tenant, claim, action_id)))
+
+    def reliances(self) -> Iterator[tuple[str, str, str]]:
+        after = ("", "", "")
+        while piece := self._many_rows(rows.SELECT_RELIANCES, (*after, PIECE_ROWS)):
+            found = [cast("tuple[str, str, str]", rows.plain(row)) for row in piece]
+            yield from found
+            after = found[-1]
+
+    # --- freezes, incidents, limits ------------------------------------------------------------------
+
+    def freezes(self, tenant: str) -> list[Freeze]:
+        return [rows.freeze(row) for row in self._rows(rows.SELECT_FREEZES, (tenant,))]
+
+    def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
+        found = self._rows(rows.SELECT_FROZEN, (tenant, packing.texts(subjects))) if subjects else []
+        return rows.freeze(found[0]) if found else None
+
+    def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
+        frozen, counted, *record = self._rows(rows.OPENING, (tenant, tenant, PACE, tenant, key_hash))[0]
+        counts = self.counts(tenant) if counted else ()
+        return Opened(
+            None if record[0] is None else rows.key_record(tuple(record)),
+            {(subject, name): value for subject, name, value in counts},
+            self.frozen(tenant, subjects) if frozen else None,
+        )
+
+    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
+        asked = [("tenant = %s", tenant)] if tenant else []
+        conditions = [text for text, _ in asked] + (["closed_us = 0"] if open_only else [])
+        where = "WHERE " + " AND ".join(conditions) if conditions else ""
+        sql = rows.statement(rows.SELECT_INCIDENTS, where, "ORDER BY opened_us DESC, tenant, id")
+        return [rows.incident(row) for row in self._rows(sql, tuple(value for _, value in asked))]
+
+    def in_flight(self, tenant: str) -> int:
+        return cast("int", self._rows(rows.IN_FLIGHT, (tenant,))[0][0])
+
+    def evidence_bytes(self, tenant: str) -> int:
+        return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
+
+    # --- what is due ---------------------------------------------------------------------------------
+
+    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+        found = self._due(now_us, max(limit, 0), tenant, _OPEN)
+        return found + self._due(now_us, max(limit, 0) - len(found), tenant, _WATCHED)
+
+    def _due(self, now_us: int, limit: int, tenant: str, which: str) -> list[str]:
+        if not limit:
+            return []
+        sql = rows.statement(
+            "SELECT ready_us, action_id FROM action, (SELECT CASE WHEN %s THEN clock_us() ELSE %s::bigint END AS now)",
+            "AS leases WHERE tenant = %s AND ready_us <= greatest(%s::bigint, leases.now) AND due_us <= %s",
+            "AND (lease_owner = '' OR lease_ends_us <= leases.now) AND",
+            which,
+            "ORDER BY ready_us, action_id LIMIT %s",
+        )
+        found = [
+            [
+                cast("tuple[int, str]", rows.plain(row))
+                for row in self._rows(sql, (self._own_clock, now_us, name, now_us, now_us, limit))
+            ]
+            for name in self._tenants(tenant, _next_ready(which))
+        ]
+        return fairly(found, limit)
+
+    def next_due_us(self, tenant: str = "") -> int | None:
+        found: list[object] = []
+        for which in (_OPEN, _WATCHED):
+            sql = rows.statement(
+                "SELECT min(ready_us) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND", which
+            )
+            found += [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _next_ready(which))]
+        return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
+
+    def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:
+        """The one asked for, or all there are: found by leaping from one to the next in an index."""
+        if tenant:
+            yield tenant
+            return
+        found = self._rows("SELECT min(tenant) FROM action", ())[0][0]
+        name = None if found is None else ""
+        while name is not None:
+            name = cast("str | None", rows.plain(self._rows(next_tenant, (name,))[0])[0])
+            if name is not None:
+                yield name
+
+    # --- lists ---------------------------------------------------------------------------------------
+
+    def page(self, query: ActionFilter) -> list[StoredProjection]:
+        limit = max(query.limit, 0)
+        conditions, values = _conditions(query)
+        sql = rows.statement(_PAGE, *conditions, "ORDER BY action_id DESC LIMIT %s")
+        found: list[StoredProjection] = []
+        for tenant in self._tenants(query.tenant, _NEXT_TENANT):
+            found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        return found[:limit]
+
+    def projections(self) -> Iterator[StoredProjection]:
+        after = ""
+        while piece := self._many_rows(_PROJECTIONS, (after, PIECE_ROWS)):
+            found = [rows.stored_projection(row) for row in piece]
+            yield from found
+            after = found[-1].projection.action_id
+
+
+def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
+    """The conditions of a filter beside its tenant, and the values bound to them."""
+    asked = [
+        # The second condition of a run is the partial index's own, which is used only if it stands here.
+        ("AND run = %s AND run <> ''", query.run),
+        ("AND contract = %s", query.contract),
+        ("AND state = %s", query.state),
+        ("AND kind = %s", query.kind),
+        ("AND saga = %s AND saga <> ''", query.saga),
+        ("AND action_id < %s", query.before_id),
+    ]
+    texts = [text for text, value in asked if value]
+    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''")]
+    return texts + [text for wanted, text in marked if wanted], tuple(value for _, value in asked if value)

@@ -1,0 +1,278 @@
+"""The columns of each table, how a row becomes a value of the port, and how texts travel.
+
+Called by the writing and the reading side of this adapter, so that both have one idea of a row. PostgreSQL's texts
+hold every character but NUL; so NUL, and the two characters that this module uses itself, are kept as an escape and
+one letter. All other texts are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+from psycopg.types.string import StrBinaryDumper
+
+from readback.ports.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
+
+Row: TypeAlias = tuple[Any, ...]
+
+ESCAPE: Final = "\x1a"
+BETWEEN: Final = "\x1f"
+"""Stands after each of many texts that travel as one."""
+_TO: Final = str.maketrans({ESCAPE: ESCAPE + "e", BETWEEN: ESCAPE + "b", "\x00": ESCAPE + "0"})
+_BACK: Final = {"e": ESCAPE, "b": BETWEEN, "0": "\x00"}
+
+PROJECTION_COLUMNS: Final = tuple(field.name for field in fields(Projection))
+STORED_COLUMNS: Final = ", ".join(f'"{name}"' for name in (*PROJECTION_COLUMNS, "version", "fence"))
+FREEZE_COLUMNS: Final = "tenant, subject, action_id, reason, since_us"
+INCIDENT_COLUMNS: Final = "tenant, id, cause, severity, action_id, opened_us, seen, closed_us"
+KEY_COLUMNS: Final = "tenant, key_hash, request_hash, action_id, status, created_us, expires_us"
+
+projection_values = attrgetter(*PROJECTION_COLUMNS)
+key_values = attrgetter("tenant", "key_hash", "request_hash", "action_id", "status", "created_us", "expires_us")
+freeze_values = attrgetter("tenant", "subject", "action_id", "reason", "since_us")
+incident_values = attrgetter("tenant", "id", "cause", "severity", "action_id", "opened_us", "seen", "closed_us")
+
+
+def statement(*parts: str) -> str:
+    """SQL of constant parts of this package; values are bound, and never part of the text."""
+    return " ".join(parts)
+
+
+EVENT_COLUMNS: Final = "0::bigint, action_id, version, kind, at_us, envelope, leaf"
+EVENT_FROM: Final = "FROM event"
+
+LIFE_COLUMNS: Final = (
+    "tenant", "principal", "run", "contract", "contract_version", "contract_hash", "kind", "side_effect", "target",
+    "operation", "key_hash", "stamp", "created_us", "saga",
+)  # fmt: skip
+"""Columns that hardly ever change: an update that leaves them out need not send them."""
+OFTEN_COLUMNS: Final = tuple(name for name in PROJECTION_COLUMNS if name not in LIFE_COLUMNS)
+_NUMBERS: Final = frozenset({"created_us", "updated_us", "due_us", "lease_until_us", "version", "fence", "was", "ends"})
+life_values = attrgetter(*LIFE_COLUMNS)
+often_values = attrgetter(*OFTEN_COLUMNS)
+
+
+def _kinds(names: Sequence[str]) -> str:
+    return "".join("n" if name in _NUMBERS else "t" for name in names)
+
+
+def _many(names: Sequence[str], kinds: str, alias: str = "u") -> str:
+    """So many columns as rows; texts have one too many, which has no number or bytes beside it."""
+    forms = {
+        "t": "string_to_array(%s, E'\\x1f')",
+        "n": "string_to_array(%s, ',', '')::bigint[]",
+        "b": "%s::bytea[]",
+    }
+    columns = ", ".join(f'"{name}"' for name in names)
+    return statement("unnest(", ", ".join(forms[kind] for kind in kinds), f") AS {alias}({columns})")
+
+
+def _quoted(names: Sequence[str], prefix: str = "") -> str:
+    return ", ".join(f'{prefix}"{name}"' for name in names)
+
+
+_ENDS: Final = "CASE WHEN u.lease_owner = '' THEN 0 ELSE clock.us + u.ends END"
+_READY: Final = statement(
+    "CASE WHEN u.due_us IS NULL OR u.lease_owner = '' THEN u.due_us ELSE greatest(u.due_us, clock.us + u.ends) END"
+)
+_CLOCK: Final = "(SELECT CASE WHEN %s THEN clock_us() ELSE 0 END AS us) AS clock"
+_NEW_NAMES: Final = (*PROJECTION_COLUMNS, "version", "fence", "ends")
+_OFTEN_NAMES: Final = ("action_id", *OFTEN_COLUMNS[1:], "version", "was", "fence", "ends")
+_WHOLE_NAMES: Final = (*PROJECTION_COLUMNS, "version", "was", "fence", "ends")
+NEW_KINDS, OFTEN_KINDS, WHOLE_KINDS = _kinds(_NEW_NAMES), _kinds(_OFTEN_NAMES), _kinds(_WHOLE_NAMES)
+EVENT_NAMES: Final = ("tenant", "action_id", "version", "kind", "at_us", "envelope", "leaf")
+EVENT_KINDS, KEY_KINDS = "ttntnbb", "tttttnn"
+_KEY_NAMES: Final = tuple(KEY_COLUMNS.split(", "))
+
+INSERT_ACTIONS: Final = statement(
+    "INSERT INTO action (", STORED_COLUMNS, ", lease_ends_us, ready_us) SELECT",
+    _quoted(_NEW_NAMES[:-1], "u."), ",", _ENDS, ",", _READY,
+    "FROM", _CLOCK, ",", _many(_NEW_NAMES, NEW_KINDS), "WHERE u.version IS NOT NULL",
+)  # fmt: skip
+
+
+def _update(names: Sequence[str], kinds: str) -> str:
+    """Every row has to be as it was decided upon, else none is changed."""
+    moved = ", ".join(f'"{name}" = u."{name}"' for name in names if name not in ("action_id", "was", "fence", "ends"))
+    return statement(
+        "WITH done AS (UPDATE action AS a SET", moved, ", lease_ends_us =", _ENDS, ", ready_us =", _READY,
+        "FROM", _CLOCK, ",", _many(names, kinds),
+        "WHERE u.version IS NOT NULL AND a.action_id = u.action_id AND a.version = u.was AND a.fence = u.fence",
+        "RETURNING 1) SELECT hold((SELECT count(*) FROM done), %s)",
+    )  # fmt: skip
+
+
+UPDATE_OFTEN: Final = _update(_OFTEN_NAMES, OFTEN_KINDS)
+UPDATE_WHOLE: Final = _update(_WHOLE_NAMES, WHOLE_KINDS)
+INSERT_EVENTS: Final = statement(
+    "INSERT INTO event (", _quoted(EVENT_NAMES), ") SELECT", _quoted(EVENT_NAMES, "u."),
+    "FROM", _many(EVENT_NAMES, EVENT_KINDS), "WHERE u.version IS NOT NULL",
+)  # fmt: skip
+BEGIN: Final = (
+    "SELECT pg_current_xact_id()::text, (SELECT count(*) FROM (SELECT CASE WHEN alone THEN"
+    " pg_advisory_xact_lock(wanted.class, bucket) ELSE pg_advisory_xact_lock_shared(wanted.class, bucket) END"
+    " FROM (SELECT %s::int AS class) AS wanted, (SELECT bucket, false AS alone FROM unnest(%s::int[]) AS s(bucket)"
+    " UNION ALL SELECT bucket, true FROM unnest(%s::int[]) AS x(bucket) ORDER BY bucket) AS each OFFSET 0) AS held)"
+)
+SELECT_HEADS: Final = (
+    "SELECT action_id, version, fence, ready_us IS NOT NULL AND state <> 'reconciled_success' FROM action"
+    " WHERE action_id = ANY (string_to_array(%s, E'\\x1f'))"
+)
+SELECT_KEYS: Final = statement(
+    "SELECT", _quoted(_KEY_NAMES, "held."), "FROM unnest(string_to_array(%s, E'\\x1f'), string_to_array(%s, E'\\x1f'))",
+    "WITH ORDINALITY AS u(tenant, key_hash, place)",
+    "JOIN idempotency AS held ON held.tenant = u.tenant AND held.key_hash = u.key_hash WHERE u.place <= %s",
+)  # fmt: skip
+INSERT_KEYS: Final = statement(
+    "INSERT INTO idempotency (", KEY_COLUMNS, ") SELECT", _quoted(_KEY_NAMES, "u."),
+    "FROM", _many(_KEY_NAMES, KEY_KINDS), "WHERE u.created_us IS NOT NULL",
+)  # fmt: skip
+REPLACE_KEYS: Final = statement(
+    "WITH done AS (UPDATE idempotency AS k SET",
+    ", ".join(f"{name} = u.{name}" for name in _KEY_NAMES[2:]),
+    "FROM", _many((*_KEY_NAMES, "was"), KEY_KINDS + "t"),
+    "WHERE u.created_us IS NOT NULL AND k.tenant = u.tenant AND k.key_hash = u.key_hash AND k.action_id = u.was",
+    "RETURNING 1) SELECT hold((SELECT count(*) FROM done), %s)",
+)  # fmt: skip
+SETTLE_KEYS: Final = statement(
+    "UPDATE idempotency AS k SET status = u.status, expires_us = u.expires_us",
+    "FROM", _many(("tenant", "key_hash", "action_id", "status", "expires_us"), "ttttn"),
+    "WHERE u.expires_us IS NOT NULL AND k.tenant = u.tenant AND k.key_hash = u.key_hash AND k.action_id = u.action_id",
+)  # fmt: skip
+_EVIDENCE: Final = _many(("body", "media", "digest", "tenant"), "btbt")
+PUT_EVIDENCE: Final = statement(
+    "INSERT INTO evidence (tenant, digest, media, body) SELECT u.tenant, u.digest, u.media, u.body",
+    "FROM", _EVIDENCE, "WHERE u.digest IS NOT NULL ON CONFLICT (digest, tenant) DO NOTHING",
+)  # fmt: skip
+PUT_EVIDENCE_AGAIN: Final = statement(
+    "UPDATE evidence AS e SET media = u.media, body = u.body FROM", _EVIDENCE,
+    "WHERE u.digest IS NOT NULL AND e.digest = u.digest AND e.tenant = u.tenant AND e.body IS NULL",
+)  # fmt: skip
+"""What was erased and is recorded again has its bytes again."""
+ANYTHING_ERASED: Final = "SELECT EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
+ERASE: Final = (
+    "UPDATE evidence SET media = '', body = NULL WHERE digest = %s AND tenant = %s AND NOT EXISTS (SELECT 1 FROM event"
+    " WHERE event.tenant = %s AND 0 >= %s AND action_id <> %s AND kind <> 'erased' AND position(%s IN envelope) > 0)"
+)
+PUT_COUNT: Final = (
+    "INSERT INTO counter (tenant, subject, name, value) VALUES (%s, %s, %s, %s)"
+    " ON CONFLICT (tenant, subject, name) DO UPDATE SET value = counter.value + excluded.value"
+)
+RESET_COUNT: Final = "DELETE FROM counter WHERE tenant = %s AND subject = %s AND name = %s"
+FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = %s AND subject = %s AND name::bigint < %s"
+SELECT_PACE: Final = "SELECT name::bigint, value FROM counter WHERE tenant = %s AND subject = %s"
+PUT_FREEZE: Final = statement(
+    "INSERT INTO frozen (", FREEZE_COLUMNS, ") VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+)
+LIFT: Final = "DELETE FROM frozen WHERE tenant = %s AND subject = %s AND action_id = %s"
+SELECT_FREEZES_OF: Final = statement(
+    "SELECT", FREEZE_COLUMNS, "FROM frozen WHERE tenant = ANY (string_to_array(%s, E'\\x1f'))",
+    "AND subject = ANY (string_to_array(%s, E'\\x1f'))",
+)  # fmt: skip
+PUT_RELIANCE: Final = "INSERT INTO reliance (tenant, claim, action_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+PUT_INCIDENT: Final = statement(
+    "INSERT INTO incident (", INCIDENT_COLUMNS, ") VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+    "ON CONFLICT (tenant, cause) WHERE closed_us = 0 DO UPDATE SET seen = incident.seen + 1",
+)  # fmt: skip
+CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = %s WHERE tenant = %s AND id = %s AND closed_us = 0"
+
+TAKE_LEASE: Final = (
+    "UPDATE action SET lease_owner = %(owner)s, lease_until_us = %(until)s, fence = fence + 1,"
+    " lease_ends_us = clock.base + %(ends)s,"
+    " ready_us = CASE WHEN due_us IS NULL OR %(owner)s = '' THEN due_us"
+    " ELSE greatest(due_us, clock.base + %(ends)s) END"
+    " FROM (SELECT CASE WHEN %(own)s THEN clock_us() ELSE %(now)s END AS now,"
+    " CASE WHEN %(own)s THEN clock_us() ELSE 0 END AS base) AS clock"
+    " WHERE action_id = %(id)s AND (lease_owner IN ('', %(dead)s) OR lease_ends_us <= clock.now)"
+    " RETURNING fence"
+)
+RELEASE: Final = (
+    "UPDATE action SET lease_owner = '', lease_until_us = 0, lease_ends_us = 0, ready_us = due_us"
+    " WHERE lease_owner = %s AND lease_owner <> ''"
+)
+WAKE: Final = (
+    "UPDATE action SET due_us = least(due_us, %(at)s), ready_us = CASE WHEN lease_owner = ''"
+    " THEN least(due_us, %(at)s) ELSE greatest(least(due_us, %(at)s), lease_ends_us) END"
+    " WHERE action_id = %(id)s AND due_us IS NOT NULL RETURNING 1"
+)
+
+SELECT_KEY: Final = statement("SELECT", KEY_COLUMNS, "FROM idempotency WHERE tenant = %s AND key_hash = %s")
+IS_ERASED: Final = "SELECT 1 FROM evidence WHERE digest = %s AND tenant = %s AND body IS NULL"
+SELECT_FREEZES: Final = statement(
+    "SELECT", FREEZE_COLUMNS, "FROM frozen WHERE tenant = %s ORDER BY since_us, subject, action_id"
+)
+SELECT_FROZEN: Final = statement(
+    "SELECT", FREEZE_COLUMNS, "FROM frozen WHERE tenant = %s AND subject = ANY (string_to_array(%s, E'\\x1f'))",
+    "ORDER BY since_us, subject, action_id LIMIT 1",
+)  # fmt: skip
+SELECT_DEPENDANTS: Final = "SELECT action_id FROM reliance WHERE tenant = %s AND claim = %s ORDER BY action_id LIMIT %s"
+SELECT_RELIANCE: Final = "SELECT 1 FROM reliance WHERE tenant = %s AND claim = %s AND action_id = %s"
+SELECT_RELIANCES: Final = statement(
+    "SELECT tenant, claim, action_id FROM reliance WHERE (tenant, claim, action_id) > (%s, %s, %s)",
+    "ORDER BY tenant, claim, action_id LIMIT %s",
+)
+SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
+SELECT_COUNTS: Final = (
+    "SELECT subject, name, value FROM counter WHERE tenant = %s AND value > 0 AND subject <> %s ORDER BY subject, name"
+)
+OPENING: Final = statement(
+    "SELECT EXISTS (SELECT 1 FROM frozen WHERE tenant = %s),",
+    "EXISTS (SELECT 1 FROM counter WHERE tenant = %s AND value > 0 AND subject <> %s),",
+    ", ".join(f"held.{name}" for name in KEY_COLUMNS.split(", ")),
+    "FROM (SELECT 1) AS one LEFT JOIN idempotency AS held ON held.tenant = %s AND held.key_hash = %s",
+)
+"""Whether anything is frozen or counted at all, and who holds the key: one row, always."""
+EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0)::bigint FROM evidence WHERE tenant = %s"
+IN_FLIGHT: Final = (
+    "SELECT count(*) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
+)
+
+
+def kept(text: str) -> str:
+    """A text as it is kept."""
+    return text.translate(_TO)
+
+
+def told(text: str) -> str:
+    """A text as it was before it was kept."""
+    first, *rest = text.split(ESCAPE)
+    return first + "".join(_BACK[part[0]] + part[1:] for part in rest)
+
+
+def plain(row: Row) -> Row:
+    """A row with its texts as they were."""
+    for value in row:
+        if value.__class__ is str and ESCAPE in value:
+            return tuple(told(value) if value.__class__ is str and ESCAPE in value else value for value in row)
+    return row
+
+
+class TextDumper(StrBinaryDumper):
+    """A text that travels by itself."""
+
+    def dump(self, obj: str) -> Any:
+        return super().dump(kept(obj) if "\x00" in obj or ESCAPE in obj or BETWEEN in obj else obj)
+
+
+def stored_event(row: Row) -> StoredEvent:
+    return StoredEvent(*plain(row))
+
+
+def key_record(row: Row) -> KeyRecord:
+    return KeyRecord(*plain(row))
+
+
+def freeze(row: Row) -> Freeze:
+    return Freeze(*plain(row))
+
+
+def incident(row: Row) -> Incident:
+    return Incident(*plain(row))
+
+
+def stored_projection(row: Row) -> StoredProjection:
+    *columns, version, fence = plain(row)
+    return StoredProjection(Projection(*columns), version, fence)

@@ -1,0 +1,119 @@
+"""The schema of the ledger and its numbered steps, each applied once and held to its checksum.
+
+Called by `opening`. The text of a step that was released never changes: what is to be different is a new step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final, cast
+from zlib import crc32
+
+import psycopg
+from psycopg import sql
+
+from readback.canon.digest import sha256_hex
+from readback.domain.errors import StoreCorruptError, StoreVersionError
+
+COMMENT: Final = "A ledger of Readback."
+"""Stands at the schema that is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of the schema; once released its text never changes."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return sha256_hex(self.sql.encode())
+
+
+def migrations() -> list[Migration]:
+    """Every step that this release knows, in order: 1, 2, 3 without gaps."""
+    folder = resources.files("readback.adapters.store_postgres").joinpath("migrations")
+    found = []
+    for file in folder.iterdir():
+        number, _, rest = file.name.partition("_")
+        if rest.endswith(".sql"):
+            found.append(Migration(int(number), file.name, file.read_text(encoding="utf-8")))
+    found.sort(key=lambda step: step.number)
+    return found
+
+
+def lock_class(schema: str) -> int:
+    """The first half of this ledger's advisory locks (32 bits, signed); ledgers of one database have others."""
+    return crc32(f"readback:{schema}".encode()) - 2**31
+
+
+def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
+    """Bring the schema up to this release, in one transaction; safe when several processes come at once."""
+    if not pending(connection, schema, shown):
+        return
+    name = sql.Identifier(schema)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s::int, -1)", (lock_class(schema),))
+        if not _exists(connection, schema):
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
+            connection.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(name, sql.Literal(COMMENT)))
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS migration (number int PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL)"
+        )
+        # Asked again under the lock: another process may have been here in between.
+        for step in pending(connection, schema, shown):
+            connection.execute(step.sql.encode())  # many statements: without parameters they go together
+            connection.execute(
+                "INSERT INTO migration (number, name, sha256) VALUES (%s, %s, %s)",
+                (step.number, step.name, step.checksum),
+            )
+
+
+def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> list[Migration]:
+    """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
+    known = migrations()
+    done = _done(connection, schema, shown)
+    newer = [number for number in done if number > len(known)]
+    if newer:
+        raise StoreVersionError(
+            f"The ledger at {shown} has schema {max(newer)}; this release knows {len(known)}.",
+            details={"found": max(newer), "known": len(known)},
+        )
+    for step in known:
+        if step.number in done and done[step.number] != step.checksum:
+            raise StoreVersionError(
+                f"The ledger at {shown} was made with another text of migration {step.name}.",
+                remedy="Use the release that made it; do not change migrations that were applied.",
+                details={"migration": step.name},
+            )
+    return [step for step in known if step.number not in done]
+
+
+def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, str]:
+    """What was applied. Raises StoreCorruptError where the schema is somebody else's."""
+    if not _exists(connection, schema):
+        return {}
+    looked = connection.execute(
+        "SELECT to_regclass(quote_ident(%(s)s) || '.migration') IS NOT NULL,"
+        " EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(%(s)s)) AND relkind = 'r'),"
+        " obj_description(to_regnamespace(quote_ident(%(s)s)), 'pg_namespace')",
+        {"s": schema},
+    ).fetchone()
+    has_steps, has_tables, comment = cast("tuple[bool, bool, str | None]", looked)
+    if has_tables and (comment != COMMENT or not has_steps):
+        raise StoreCorruptError(
+            f"The schema {schema} at {shown} has tables, but not those of a Readback ledger.",
+            remedy="Give the ledger a schema of its own: ?schema=NAME in its URL.",
+            code="store.not-ours",
+        )
+    if not has_steps:
+        return {}
+    return dict(connection.execute("SELECT number, sha256 FROM migration").fetchall())
+
+
+def _exists(connection: psycopg.Connection[Any], schema: str) -> bool:
+    found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,))
+    return found.fetchone() is not None

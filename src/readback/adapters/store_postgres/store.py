@@ -1,0 +1,127 @@
+"""The ledger store on PostgreSQL: one writer a process with group commit, readers beside it, any number of processes.
+
+Chosen by `bootstrap`. It keeps the promises written in `readback.ports.store`; what it must not do is decide: which
+event may follow which is the engine's business.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from typing import Final, Literal, cast
+
+from readback.adapters.store_postgres.address import address_of
+from readback.adapters.store_postgres.claiming import Locks
+from readback.adapters.store_postgres.faults import forked_error
+from readback.adapters.store_postgres.group import GroupCommit, Job
+from readback.adapters.store_postgres.opening import Connection, Opening
+from readback.adapters.store_postgres.reading import Queries, Readers
+from readback.adapters.store_postgres.schema import lock_class
+from readback.adapters.store_postgres.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
+from readback.adapters.store_postgres.writer import Writer
+from readback.domain.errors import StoreReadOnlyError
+from readback.ports.store import Append, AppendResult
+from readback.ports.store_rules import closed_error
+
+Clock = Literal["database", "callers"]
+DATABASE: Final = "database"
+
+
+def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DATABASE) -> PostgresStore:
+    """Open or create the ledger under a `postgresql://` URL; `?schema=NAME` names its schema.
+
+    `clock`: by whose clock leases are judged; that of the callers is for tests under virtual time. Raises a
+    `StoreError` (its type says which), and UsageError for what is no such URL.
+    """
+    return PostgresStore(Opening(address_of(url), read_only), own_clock=clock == DATABASE)
+
+
+class PostgresStore(Queries):
+    """Keeps `LedgerStore`. Safe for threads, and for any number of processes; not across fork()."""
+
+    def __init__(self, opening: Opening, *, own_clock: bool) -> None:
+        self._shown = opening.shown
+        self._read_only = opening.read_only
+        self._forked = False
+        self._writer: Writer | None = None
+        self._group: GroupCommit[Work] = GroupCommit(self._run)
+        readers = Readers(self._shown, opening.reader)
+        if self._read_only:
+            readers.give_back(opening.first_reader())
+        else:
+            locks = Locks(lock_class(opening.address.schema), own_clock)
+            self._writer = Writer(opening, locks)
+        super().__init__(readers, own_clock=own_clock)
+        _opened.add(self)
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        if not batch:
+            return []
+        work = AppendWork(tuple(batch))
+        work.check()
+        return cast("list[AppendResult]", self._submit(work, len(batch)))
+
+    def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
+        work = LeaseWork(action_id, owner, now_us, until_us, dead, self._own_clock)
+        return cast("int | None", self._submit(work))
+
+    def release(self, owner: str) -> None:
+        self._submit(ReleaseWork(owner))
+
+    def wake(self, action_id: str, at_us: int) -> bool:
+        return cast("bool", self._submit(WakeWork(action_id, at_us)))
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
+
+    def close(self) -> None:
+        if not self._forked:
+            self._group.close(closed_error, self._close_connections)
+
+    def __enter__(self) -> PostgresStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def _submit(self, work: Work, weight: int = 1) -> object:
+        if self._forked:
+            raise forked_error(self._shown)
+        if self._read_only:
+            raise StoreReadOnlyError(f"The ledger at {self._shown} was opened read-only.")
+        return self._group.submit(Job(work, weight))
+
+    def _run(self, group: Sequence[Job[Work]]) -> None:
+        if self._writer is None:
+            raise closed_error()
+        self._writer.run(group)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def _close_connections(self) -> None:
+        self._readers.close(closed_error)
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _after_fork_in_child(self) -> None:
+        """Refuse every further call, and never close what belongs to the parent."""
+        self._forked = True
+        connections: list[Connection] = self._readers.abandon(lambda: forked_error(self._shown))
+        if self._writer is not None:
+            connections.append(self._writer.abandon())
+        _left.extend(connections)
+
+
+def _refuse_in_child() -> None:
+    for store in list(_opened):
+        store._after_fork_in_child()  # noqa: SLF001 - of this module
+
+
+_left: list[Connection] = []
+"""The parent's connections, in a forked child: to close one would end the parent's session."""
+_opened: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_refuse_in_child)

@@ -1,0 +1,99 @@
+"""The changes that a caller can ask for, each as a value that waits its turn in the group's queue.
+
+Made by the store, carried out by the group's leader inside its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from readback.adapters.store_postgres import rows
+from readback.adapters.store_postgres.claiming import LEASE_MAX_US
+from readback.adapters.store_postgres.writing import Transaction
+from readback.ports.store import Append, AppendResult
+from readback.ports.store_rules import refuse_malformed
+
+
+class Work(Protocol):
+    """What it is to be applied within a transaction that others share. It may be applied again if nothing was kept."""
+
+    def apply(self, transaction: Transaction) -> object: ...
+
+
+@dataclass(slots=True)
+class AppendWork:
+    """A batch of appends."""
+
+    batch: Sequence[Append]
+
+    def check(self) -> None:
+        for item in self.batch:
+            refuse_malformed(item)
+
+    def apply(self, transaction: Transaction) -> list[AppendResult]:
+        return [transaction.append(item) for item in self.batch]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWork:
+    """Taking a lease; the answer is the new fence, or None. `own_clock`: the database's says what is live."""
+
+    action_id: str
+    owner: str
+    now_us: int
+    until_us: int
+    dead: str
+    own_clock: bool
+
+    def apply(self, transaction: Transaction) -> int | None:
+        lasts_us = min(max(self.until_us - self.now_us, 0), LEASE_MAX_US)
+        return transaction.take_lease(
+            self.action_id,
+            {
+                "id": self.action_id,
+                "owner": self.owner,
+                "now": self.now_us,
+                "until": self.until_us,
+                "ends": lasts_us if self.own_clock else self.until_us,
+                "own": self.own_clock,
+                "dead": self.dead,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WakeWork:
+    """Bringing a due time forward; the answer is whether there was one."""
+
+    action_id: str
+    at_us: int
+
+    def apply(self, transaction: Transaction) -> bool:
+        transaction.flush()
+        return transaction.one(rows.WAKE, {"id": self.action_id, "at": self.at_us}) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWork:
+    """Ending the leases of an owner that is gone."""
+
+    owner: str
+
+    def apply(self, transaction: Transaction) -> None:
+        transaction.flush()
+        transaction.all(rows.RELEASE, (self.owner,))
+
+
+@dataclass(frozen=True, slots=True)
+class PaceWork:
+    """Reserving a look; the answer is its moment."""
+
+    tenant: str
+    now_us: int
+    wanted_us: int
+    per_minute: int
+
+    def apply(self, transaction: Transaction) -> int:
+        return transaction.pace(self.tenant, self.now_us, self.wanted_us, self.per_minute)

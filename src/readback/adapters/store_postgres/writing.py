@@ -1,0 +1,376 @@
+"""A group of changes in one transaction: what each means, checked before anything of it is written.
+
+Called by the group's leader. A transaction is two round trips: one that begins, takes the locks and looks up what the
+decisions need (`begin`), and one that writes and commits (`commit`). What was decided upon a look is held to it by
+what writes: a row that has moved on meanwhile ends the transaction, nothing is kept, and the caller begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from readback.adapters.store_postgres import packing, rows
+from readback.adapters.store_postgres.claiming import Locks, Wanted
+from readback.adapters.store_postgres.known import Head, Known
+from readback.adapters.store_postgres.opening import Connection
+from readback.ports.store import (
+    Append,
+    Appended,
+    AppendResult,
+    Crowded,
+    Erasure,
+    Freeze,
+    Frozen,
+    KeyRecord,
+    KeyTaken,
+    Projection,
+    VersionConflict,
+)
+from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, paced
+
+Name = tuple[str, str]
+_NEW: Final = Head(0, 0, None, waiting=False)
+
+
+class DoubtError(Exception):
+    """What was remembered says no: it has to be looked up before anybody is told so."""
+
+
+class Transaction:
+    """The changes of one group, on a connection that does nothing else meanwhile."""
+
+    def __init__(self, connection: Connection, known: Known, locks: Locks, *, trusting: bool) -> None:
+        """`trusting`: an action that says it is new is written as new, and one that was written here before is as it
+        was left; where that is wrong the database says so, and the caller begins again without trust.
+        """
+        self._connection = connection
+        self._known = known
+        self._locks = locks
+        self._trusting = trusting
+        self.xid = ""
+        """The transaction's id, once it has begun: by it can be told what became of it."""
+        self._heads: dict[str, Head] = {}
+        self._was: dict[str, Head] = {}
+        self._keys_found: dict[Name, KeyRecord | None] = {}
+        self._keys: dict[Name, KeyRecord] = {}
+        self._settled: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self._projections: dict[str, Projection] = {}
+        self._events: list[rows.Row] = []
+        self._evidence: dict[tuple[bytes, str], tuple[str, bytes]] = {}
+        self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
+        self._freezes: list[Freeze] | None = None
+        self._in_flight: dict[str, int] = {}
+        self._anything_erased = False
+        self._contracts: set[tuple[bytes, str]] = set()
+
+    # --- the two round trips -------------------------------------------------------------------------
+
+    def begin(self, items: Sequence[Append], locks: Wanted) -> None:
+        """Begin, take the locks, and look up what these appends will ask for."""
+        run = self._connection.execute
+        heads, keys, limited = self._to_look_up(items)
+        subjects = {subject for item in items for subject in item.unless_frozen}
+        tenants = {item.tenant for item in items}
+        with self._connection.pipeline():
+            run("BEGIN")
+            # The locks are a statement of their own: what is looked at next is as it is once they are held.
+            first = run(rows.BEGIN, (self._locks.lock_class, locks.shared, locks.exclusive), binary=True, prepare=True)
+            found_heads = self._select(rows.SELECT_HEADS, heads)
+            found_keys = self._select_keys(keys)
+            frozen = self._select(rows.SELECT_FREEZES_OF, tenants, subjects) if subjects else None
+            waiting = {one: self._execute(rows.IN_FLIGHT, (one,)) for one in limited}
+            erased = self._execute(rows.ANYTHING_ERASED, ()) if any(item.evidence for item in items) else None
+        self.xid = cast("tuple[str]", first.fetchone())[0]
+        self._heads.update(dict.fromkeys(heads, _NEW))
+        if found_heads is not None:
+            self._heads.update({(row := rows.plain(each))[0]: Head.of(row) for each in found_heads.fetchall()})
+        self._keys_found.update(dict.fromkeys(keys))
+        if found_keys is not None:
+            for record in map(rows.key_record, found_keys.fetchall()):
+                self._keys_found[record.tenant, record.key_hash] = record
+        self._freezes = [] if frozen is None else [rows.freeze(row) for row in frozen.fetchall()]
+        self._in_flight = {one: cast("int", cursor.fetchall()[0][0]) for one, cursor in waiting.items()}
+        self._anything_erased = erased is not None and bool(erased.fetchall()[0][0])
+        if self._anything_erased:
+            self._known.contracts.clear()  # one of them may be what was erased
+
+    def commit(self) -> None:
+        """Write what was gathered and commit. After a crash before the COMMIT nothing is kept, after it everything."""
+        with self._connection.pipeline():
+            self._write()
+            self._connection.execute("COMMIT")
+        self._known.believe(self._heads, self._contracts)
+
+    def flush(self) -> None:
+        """Write what was gathered; what follows in this transaction builds on it."""
+        with self._connection.pipeline():
+            self._write()
+
+    def one(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> rows.Row | None:
+        """The first row of a statement, run to its end; None where it has none."""
+        found = self.all(sql, values)
+        return found[0] if found else None
+
+    def all(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[rows.Row]:
+        """All rows of a statement; what was gathered is not yet written, unless `flush` was called."""
+        cursor = self._execute(sql, values)
+        return cast("list[rows.Row]", cursor.fetchall()) if cursor.description else []
+
+    def _execute(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> Any:
+        return self._connection.execute(sql, values, binary=True, prepare=True)
+
+    def _select(self, sql: str, *names: Iterable[str]) -> Any:
+        return self._execute(sql, [packing.texts(sorted(each)) for each in names]) if all(names) else None
+
+    def _select_keys(self, keys: Sequence[Name]) -> Any:
+        if not keys:
+            return None
+        tenants, hashes = zip(*keys, strict=True)
+        return self._execute(rows.SELECT_KEYS, (packing.texts(tenants), packing.texts(hashes), len(keys)))
+
+    def _to_look_up(self, items: Sequence[Append]) -> tuple[list[str], list[Name], set[str]]:
+        """Actions and keys to look up, and the tenants whose waiting actions are counted."""
+        limited = {item.tenant for item in items if item.in_flight_max}
+        heads: dict[str, None] = {}
+        keys: dict[Name, None] = {}
+        for item in items:
+            if self._is_new(item):
+                continue
+            if item.tenant in limited or not self._is_known(item):
+                heads[item.action_id] = None
+            if item.reserve is not None:
+                keys[item.tenant, item.reserve.key_hash] = None
+        return list(heads), list(keys), limited
+
+    def _is_new(self, item: Append) -> bool:
+        """Whether it may be taken at its word."""
+        return (
+            self._trusting
+            and item.expected_version == item.fence == 0
+            and not item.replaces
+            and item.action_id not in self._heads
+            and item.action_id not in self._known.heads
+        )
+
+    def _is_known(self, item: Append) -> bool:
+        return self._trusting and item.action_id in self._known.heads
+
+    # --- one append ----------------------------------------------------------------------------------
+
+    def append(self, item: Append) -> AppendResult:
+        """Take one append in, or say why not."""
+        new = self._is_new(item)
+        head = _NEW if new else self._head(item.action_id)
+        if head.version != item.expected_version or head.fence != item.fence:
+            if head is self._known.heads.get(item.action_id):
+                raise DoubtError
+            return VersionConflict(version=head.version, fence=head.fence)
+        name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
+        if item.reserve is not None:
+            found = self._keys.get(name) if new else self._key(*name)
+            if found is not None and found.action_id not in (item.action_id, item.replaces):
+                return KeyTaken(found)
+        barred = self._barred(item, head)
+        if barred is not None:
+            return barred
+        self._take(item, head)
+        if item.reserve is not None:
+            self._keys[name] = item.reserve
+        if item.settle is not None:
+            self._settle(item, *item.settle)
+        if item.counts:
+            self._count(item)
+        if item.relies or item.freezes or item.lifts or item.incidents or item.closes:
+            self._control(item)
+        if item.erases is not None:
+            self._erase(item, item.erases)
+        return Appended(version=item.expected_version + len(item.events), seq=0)
+
+    def _take(self, item: Append, head: Head) -> None:
+        """Events, projection and evidence."""
+        version, projection = head.version, item.projection
+        for event in item.events:
+            version += 1
+            self._events.append(
+                (item.tenant, item.action_id, version, event.kind, event.at_us, event.envelope, event.leaf)
+            )
+        waiting = projection.due_us is not None and projection.state != SUCCEEDED
+        if item.tenant in self._in_flight:
+            self._in_flight[item.tenant] += waiting - bool(head.waiting)
+        self._was.setdefault(item.action_id, head)
+        self._heads[item.action_id] = Head(version, head.fence, packing.for_life(projection), waiting)
+        self._projections[item.action_id] = projection
+        for evidence in item.evidence:
+            name = (bytes.fromhex(evidence.digest), item.tenant)
+            if evidence.digest == projection.contract_hash:
+                if name in self._known.contracts:
+                    continue
+                self._contracts.add(name)
+            self._evidence.setdefault(name, (evidence.media, evidence.body))
+
+    def _head(self, action_id: str) -> Head:
+        head = self._heads.get(action_id)
+        if head is None and self._trusting:
+            head = self._known.heads.get(action_id)
+        if head is None:
+            self.flush()
+            row = self.one(rows.SELECT_HEADS, (packing.texts([action_id]),))
+            head = self._heads[action_id] = _NEW if row is None else Head.of(rows.plain(row))
+        return head
+
+    def _key(self, tenant: str, key_hash: str) -> KeyRecord | None:
+        name = (tenant, key_hash)
+        if name in self._keys:
+            return self._keys[name]
+        if name not in self._keys_found:
+            row = self.one(rows.SELECT_KEY, name)
+            self._keys_found[name] = None if row is None else rows.key_record(row)
+        record = self._keys_found[name]
+        settled = None if record is None else self._settled.get((*name, record.action_id))
+        if record is None or settled is None:
+            return record
+        return replace(record, status=settled[0], expires_us=settled[1])
+
+    def _settle(self, item: Append, status: str, expires_us: int) -> None:
+        name = (item.tenant, item.projection.key_hash)
+        record = self._keys.get(name)
+        if record is None:
+            self._settled[*name, item.action_id] = (status, expires_us)
+        elif record.action_id == item.action_id:
+            self._keys[name] = replace(record, status=status, expires_us=expires_us)
+
+    def _count(self, item: Append) -> None:
+        for count in item.counts:
+            name = (item.tenant, count.subject, count.name)
+            reset, value = self._counts.get(name, (False, 0))
+            self._counts[name] = (True, 0) if count.delta is None else (reset, value + count.delta)
+
+    # --- freezes, incidents, limits, erasure ---------------------------------------------------------
+
+    def _barred(self, item: Append, head: Head) -> Frozen | Crowded | None:
+        freeze = self._frozen(item) if item.unless_frozen else None
+        if freeze is not None:
+            return Frozen(freeze)
+        if item.in_flight_max:
+            others = self._in_flight[item.tenant] - bool(head.waiting)
+            if others >= item.in_flight_max:
+                return Crowded(others)
+        return None
+
+    def _frozen(self, item: Append) -> Freeze | None:
+        if self._freezes is None:
+            row = self.one(rows.SELECT_FROZEN, (item.tenant, packing.texts(item.unless_frozen)))
+            return None if row is None else rows.freeze(row)
+        met = [one for one in self._freezes if one.tenant == item.tenant and one.subject in item.unless_frozen]
+        return min(met, key=lambda one: (one.since_us, one.subject, one.action_id), default=None)
+
+    def _control(self, item: Append) -> None:
+        """Seldom, so it is written at once."""
+        for claim in item.relies:
+            self.all(rows.PUT_RELIANCE, (item.tenant, claim, item.action_id))
+        for freeze in item.freezes:
+            self.all(rows.PUT_FREEZE, rows.freeze_values(freeze))
+        for subject in item.lifts:
+            self.all(rows.LIFT, (item.tenant, subject, item.action_id))
+        if item.freezes or item.lifts:
+            self._freezes = None
+        for incident in item.incidents:
+            self.all(rows.PUT_INCIDENT, rows.incident_values(incident))
+        for incident_id in item.closes:
+            self.all(rows.CLOSE_INCIDENT, (item.projection.updated_us, item.tenant, incident_id))
+
+    def _erase(self, item: Append, erases: Erasure) -> None:
+        """Seldom, so it is written at once; after what the group has gathered, which may refer to it."""
+        self.flush()
+        for digest in erases.digests:
+            raw = bytes.fromhex(digest)
+            self.all(rows.ERASE, (raw, item.tenant, item.tenant, erases.as_of_seq, item.action_id, digest.encode()))
+        self._known.contracts.clear()
+        self._anything_erased = True
+
+    # --- leases, looks -------------------------------------------------------------------------------
+
+    def take_lease(self, action_id: str, values: dict[str, Any]) -> int | None:
+        """The new fence, or None; see `rows.TAKE_LEASE` for the values."""
+        self.flush()
+        row = self.one(rows.TAKE_LEASE, values)
+        self._forget(action_id)
+        return None if row is None else cast("int", row[0])
+
+    def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
+        """The moment of a look, reserved; seldom, so it is written at once."""
+        self.flush()
+        self.all(rows.FORGET_PACE, (tenant, PACE, now_us // MINUTE_US))
+        taken = {cast("int", minute): cast("int", n) for minute, n in self.all(rows.SELECT_PACE, (tenant, PACE))}
+        at_us = paced(taken, wanted_us, per_minute)
+        self.all(rows.PUT_COUNT, (tenant, PACE, str(at_us // MINUTE_US), 1))
+        return at_us
+
+    def _forget(self, action_id: str) -> None:
+        self._heads.pop(action_id, None)
+        self._known.heads.pop(action_id, None)
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Inside a pipeline. Tables, and the rows of each, come in one order, so that nobody waits in a ring."""
+        if self._projections:
+            self._write_projections()
+        if self._events:
+            self._execute(rows.INSERT_EVENTS, packing.events(self._events))
+        if self._settled:
+            self._execute(rows.SETTLE_KEYS, packing.settled(sorted(self._settled.items())))
+        if self._keys:
+            self._write_keys()
+        if self._evidence:
+            values = packing.evidence(sorted(self._evidence.items()))
+            self._execute(rows.PUT_EVIDENCE, values)
+            if self._anything_erased:
+                self._execute(rows.PUT_EVIDENCE_AGAIN, values)
+        if self._counts:
+            for (tenant, subject, name), (reset, value) in sorted(self._counts.items()):
+                if reset:
+                    self._execute(rows.RESET_COUNT, (tenant, subject, name))
+                if value:
+                    self._execute(rows.PUT_COUNT, (tenant, subject, name, value))
+        for gathered in (self._was, self._keys_found, self._keys, self._settled, self._projections, self._counts):
+            gathered.clear()
+        self._events.clear()
+        self._evidence.clear()
+
+    def _write_keys(self) -> None:
+        new, taken = [], []
+        for name, record in sorted(self._keys.items()):
+            found = self._keys_found.get(name)
+            if found is None:
+                new.append(rows.key_values(record))
+            else:
+                taken.append((*rows.key_values(record), found.action_id))
+        if new:
+            self._execute(rows.INSERT_KEYS, packing.keys(new))
+        if taken:
+            self._execute(rows.REPLACE_KEYS, (*packing.keys(taken), len(taken)))
+
+    def _write_projections(self) -> None:
+        """Each with the version and the fence that it had, and the version that it has now."""
+        new: list[rows.Row] = []
+        often: list[rows.Row] = []
+        whole: list[rows.Row] = []
+        for action_id in sorted(self._projections):
+            projection, was, now = self._projections[action_id], self._was[action_id], self._heads[action_id]
+            ends = self._locks.lease_us(projection)
+            if was.version == 0:
+                new.append((*rows.projection_values(projection), now.version, now.fence, ends))
+            elif was.life == now.life:
+                often.append((*rows.often_values(projection), now.version, was.version, was.fence, ends))
+            else:
+                whole.append((*rows.projection_values(projection), now.version, was.version, was.fence, ends))
+        own_clock = self._locks.own_clock
+        if new:
+            self._execute(rows.INSERT_ACTIONS, (own_clock, *packing.columns(rows.NEW_KINDS, new)))
+        if often:
+            self._execute(rows.UPDATE_OFTEN, (own_clock, *packing.columns(rows.OFTEN_KINDS, often), len(often)))
+        if whole:
+            self._execute(rows.UPDATE_WHOLE, (own_clock, *packing.columns(rows.WHOLE_KINDS, whole), len(whole)))

@@ -1,0 +1,1 @@
+"""The ledger store on a real PostgreSQL: the shipped conformance suite, and what is particular to a server."""
