@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from readback.ports.signer import LogSigner, Signer
     from readback.ports.sink import Sink
     from readback.ports.store import LedgerStore
+    from readback.ports.wakeups import Wakeups
 
 __all__ = [
     "Settings",
@@ -65,6 +66,7 @@ __all__ = [
     "take_over",
     "tiles",
     "verify_signature",
+    "wakeups",
     "written_file",
 ]
 
@@ -105,10 +107,20 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
 
     `read_only`: nothing is created, migrated or changed; raises StoreError where there is no ledger.
     """
-    if not url.startswith("sqlite:"):
-        scheme = url.partition(":")[0]
+    scheme = url.partition(":")[0]
+    if scheme in ("postgresql", "postgres"):
+        try:
+            from readback.adapters.store_postgres import open_postgres_store
+        except ModuleNotFoundError as error:
+            raise SettingsError(
+                f"What serves {scheme!r} URLs is not installed ({error.name}).",
+                remedy="Install it: pip install 'readback[postgres]'.",
+            ) from error
+        return open_postgres_store(url, read_only=read_only)
+    if scheme != "sqlite":
         raise SettingsError(
-            f"No ledger store serves {scheme!r} URLs.", remedy="Use sqlite:///file.db, or sqlite:////absolute/file.db."
+            f"No ledger store serves {scheme!r} URLs.",
+            remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database.",
         )
     from readback.adapters.store_sqlite import open_sqlite_store
 
@@ -153,6 +165,13 @@ def runtime() -> Runtime:
     from readback.adapters.runtime_system import SystemRuntime
 
     return SystemRuntime()
+
+
+def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
+    """What tells a worker on this ledger which action to go on with. Raises StoreError."""
+    from readback.adapters.wakeups_embedded import EmbeddedWakeups
+
+    return EmbeddedWakeups(store, runtime)
 
 
 def predicate_engine() -> PredicateEngine:

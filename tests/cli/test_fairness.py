@@ -11,11 +11,11 @@ import pytest
 
 from readback import bootstrap
 from readback.adapters.store_sqlite.store import SqliteStore
-from readback.commands.serving import TENANTS_MAX, Served
-from readback.commands.staying import Worker
 from readback.domain.errors import UsageError
 from readback.ports.store import LedgerStore, Projection
+from readback.sdk.serving import TENANTS_MAX, Served
 from readback.sdk.session import Session
+from readback.sdk.worker import Worker
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_append, sample_projection
@@ -45,7 +45,7 @@ class Noting(Worker):
     """Notes what it takes up, in order, and does nothing with it. What is of a tenant in `hangs` stays in hand."""
 
     def __init__(self, session: Session, served: Served, concurrency: int, stop_after: int, hangs: str = "") -> None:
-        super().__init__(session, served=served, concurrency=concurrency, poll_us=1_000, until_idle=False, quiet=True)
+        super().__init__(session, served=served, concurrency=concurrency, poll_us=1_000)
         self.order: list[str] = []
         self.stop_after, self.hangs, self.ending = stop_after, hangs, asyncio.Event()
 
@@ -91,7 +91,7 @@ def session_on(store: LedgerStore) -> Session:
 def taken_up(store: LedgerStore, served: Served, concurrency: int, stop_after: int, hangs: str = "") -> list[str]:
     async def go() -> list[str]:
         worker = Noting(session_on(store), served, concurrency, stop_after, hangs)
-        await worker.stay("Working.")
+        await worker.stay()
         return worker.order
 
     return asyncio.run(go())

@@ -23,6 +23,7 @@ from readback.domain.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.session import Session
+from readback.sdk.worker import OF_ONE_ACTION
 
 PAGE: Final = 256
 ERRORS_TOLD_MAX: Final = 20
@@ -81,7 +82,7 @@ def resume(
             print_json(_described(resumed))
             return resumed.exit_code
         if not resumed.outcomes and not resumed.errors:
-            print("Nothing is due in any tenant." if not served.tenants else f"Nothing is due in {served.said}.")
+            print("Nothing is due in any tenant." if not served.tenants else f"Nothing is due in {safe(served.said)}.")
         where = again_with(settings)
         for outcome in resumed.outcomes:
             if not outcome.verified:
@@ -124,10 +125,6 @@ def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resume
         resumed.outcomes.append(outcome)
         if not quiet:
             print("\n".join(lines(outcome)))
-
-
-OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost"})
-"""Store errors that speak of one action's entries, and leave the others alone."""
 
 
 def name_error(action_id: str, error: ReadbackError) -> None:

@@ -11,12 +11,14 @@ from readback.canon import Json
 from readback.commands import options, serving
 from readback.commands.failures import described
 from readback.commands.opening import load_contracts, settings_of, working
+from readback.commands.telling import exit_of
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import InputError
 from readback.domain.state import EXIT_VERIFIER, worst_exit
+from readback.sdk.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
 
-CONCURRENCY_MAX: Final = 256
 POLL_SECONDS_MAX: Final = 3_600
+HANDOVER_SECONDS_MAX: Final = 86_400
 US: Final = 1_000_000
 
 
@@ -24,7 +26,7 @@ US: Final = 1_000_000
 @click.option(
     "--concurrency",
     type=click.IntRange(1, CONCURRENCY_MAX),
-    default=16,
+    default=CONCURRENCY_DEFAULT,
     show_default=True,
     help="At most so many actions at once.",
 )
@@ -36,6 +38,13 @@ US: Final = 1_000_000
     metavar="SECONDS",
     help="Look for the work of others at least so often.",
 )
+@click.option(
+    "--handover",
+    type=click.FloatRange(0, HANDOVER_SECONDS_MAX),
+    metavar="SECONDS",
+    help="Leave what began with another version of its contract to a worker that knows that one for so long; then it "
+    "goes to review (600; with --until-idle 0).",
+)
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
 @options.contracts
 @serving.tenants
@@ -44,6 +53,7 @@ US: Final = 1_000_000
 def worker(
     concurrency: int,
     poll: float,
+    handover: float | None,
     until_idle: bool,
     modules: tuple[str, ...],
     url: str | None,
@@ -61,28 +71,30 @@ def worker(
     whoever goes on.
     With --json the answer is one object at the end.
     """
-    from readback.commands.staying import Worker
+    from readback.commands.staying import stay, watching
 
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
     served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=True)
+    left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
     with working(settings, registry) as session:
 
-        async def stay() -> Worker:
+        async def work() -> Tally:
             one = Worker(
                 session,
                 served=served,
                 concurrency=concurrency,
                 poll_us=int(poll * US),
                 until_idle=until_idle,
-                quiet=as_json,
+                handover_us=left_us,
+                watching=watching(quiet=as_json),
             )
-            await one.stay(f"Working for {served.said} on {safe(settings.url)} with {len(session.plans)} contracts.")
-            return one
+            said = f"Working for {safe(served.said)} on {safe(settings.url)} with {len(session.plans)} contracts."
+            return await stay(one, said, quiet=as_json)
 
-        tally = asyncio.run(stay()).tally
+        tally = asyncio.run(work())
     errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
-    code = worst_exit([*tally.codes.values(), *errors]) if until_idle else 0
+    code = worst_exit([*map(exit_of, tally.last.values()), *errors]) if until_idle else 0
     if as_json:
         said: dict[str, Json] = {
             "advanced": tally.advanced,

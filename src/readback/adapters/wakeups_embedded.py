@@ -1,0 +1,59 @@
+"""The embedded scheduler: wake-ups straight out of the ledger, for one machine. Nothing has to be started.
+
+Chosen by `bootstrap` for every ledger that brings no queue of its own. It asks what is due, keeps nothing, and so loses
+nothing: a worker that dies is proved dead by its process, and what it had in hand is due again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.ports.wakeups import Wakeup, due_in_turn
+
+
+class EmbeddedWakeups:
+    """Keeps `Wakeups` over a store's `due`."""
+
+    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+        self._store, self._runtime = store, runtime
+
+    @property
+    def beats(self) -> bool:
+        return False
+
+    async def take(
+        self, tenants: Sequence[str], limit: int, leave: Collection[str] = (), full: Collection[str] = ()
+    ) -> list[Wakeup]:
+        open_to = [tenant for tenant in tenants if tenant not in full]
+        if not open_to and tenants:
+            return []
+        due = due_in_turn(self._store, open_to, self._runtime.now_us(), limit + len(leave) + len(full) * limit)
+        fresh = [action_id for action_id in due if action_id not in leave]
+        if full and not tenants:
+            fresh = [action_id for action_id in fresh if self._tenant_of(action_id) not in full]
+        return [Wakeup(action_id) for action_id in fresh[:limit]]
+
+    def _tenant_of(self, action_id: str) -> str:
+        stored = self._store.projection(action_id)
+        return stored.projection.tenant if stored is not None else ""
+
+    async def done(self, wakeup: Wakeup) -> None:
+        """Nothing is kept that would have to be ended."""
+
+    async def later(self, wakeup: Wakeup, at_us: int) -> None:
+        """It is due for everybody else as it was; this worker leaves it out by itself."""
+
+    async def beat(self) -> list[str]:
+        return [owner for owner in self._store.owners() if self._runtime.is_gone(owner)]
+
+    async def next_us(self, tenants: Sequence[str]) -> int | None:
+        found = [self._store.next_due_us(tenant) for tenant in tenants or ("",)]
+        return min((at_us for at_us in found if at_us is not None), default=None)
+
+    async def pause(self, seconds: float) -> None:
+        await self._runtime.sleep_async(seconds)
+
+    async def close(self) -> None:
+        """Whoever holds a lease gives it back by the store."""

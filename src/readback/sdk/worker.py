@@ -1,0 +1,358 @@
+"""The worker's loop: takes up whatever is due, any number at once, until it is told to stop or nothing is left.
+
+Behind `readback worker` and the clients' `work`. It only delivers "go on with action X"; leases and versions keep
+several workers apart, so a lost or doubled delivery changes nothing. It drives on one event loop, so that a tool that
+hangs can be given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+from readback.bootstrap import wakeups as wakeups_of
+from readback.canon import ReadbackError
+from readback.domain.errors import (
+    ContractChangedError,
+    InvariantError,
+    NotFoundError,
+    StoreError,
+    StoreLockedError,
+    UnknownOutcomeError,
+)
+from readback.domain.saga.fold import KIND
+from readback.domain.state import TERMINAL, State
+from readback.ports.store import ActionFilter, Projection, StoredProjection
+from readback.ports.wakeups import HEARTBEAT_TIMEOUT_US, HEARTBEATS_IN_TIMEOUT, Wakeup, Wakeups
+from readback.sdk.driver_async import AsyncDriver
+from readback.sdk.serving import Served
+from readback.sdk.session import Session
+
+US: Final = 1_000_000
+CONCURRENCY_DEFAULT: Final = 16
+CONCURRENCY_MAX: Final = 4_096
+HANDOVER_US: Final = 600 * US
+"""An action that began with another version of its contract is left so long to workers that know that version."""
+REFUSED_FIRST_US: Final = 5 * US
+REFUSED_MAX_US: Final = 600 * US
+"""An action that cannot be gone on with here is tried again ever more seldom: its contract may be loaded elsewhere."""
+ERRORS_KEPT_MAX: Final = 1_000
+OPEN_LOOKED_AT_MAX: Final = 1_000
+OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost"})
+"""Store errors that speak of one action's entries, and leave the others alone."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a worker has done: `advanced` steps, how often it left an action in which state, and what it could not go on
+    with, by action.
+    """
+
+    advanced: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, ReadbackError] = field(default_factory=dict)
+    last: dict[str, Projection] = field(default_factory=dict)
+    """Each action as it was left last; kept only until idle, where there is an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Who is told what a worker does, as it does it."""
+
+    said: Callable[[str], None] = lambda _text: None
+    advanced: Callable[[Projection], None] = lambda _projection: None
+    refused: Callable[[str, ReadbackError], None] = lambda _action_id, _error: None
+    """An action that is left as it is, named when it is met for the first time."""
+
+
+@dataclass(slots=True)
+class _Refused:
+    until_us: int
+    pause_us: int
+    for_a_moment: bool
+    """What is in the way goes away by itself: whoever waits until idle waits for that too."""
+
+
+class Worker:
+    """One worker, for the tenants that it serves. `handover_us`: see HANDOVER_US."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        served: Served,
+        concurrency: int = CONCURRENCY_DEFAULT,
+        poll_us: int = US,
+        until_idle: bool = False,
+        handover_us: int = HANDOVER_US,
+        watching: Watching = Watching(),
+        wakeups: Wakeups | None = None,
+    ) -> None:
+        self.tally = Tally()
+        self._session, self._served, self._share = session, served, served.share(concurrency)
+        self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
+        self._handover_us, self._watching = handover_us, watching
+        self._wakeups = wakeups_of(session.store, session.runtime) if wakeups is None else wakeups
+        self._driver = AsyncDriver(session.store, session.runtime, session.courier)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._in_hand: Counter[str] = Counter()
+        """How many of each tenant's actions are worked on now."""
+        self._again: set[str] = set()
+        """Those in hand that have succeeded, and are only looked at again."""
+        self._refused: dict[str, _Refused] = {}
+        self._unknown: set[str] = set()
+        self._stop = asyncio.Event()
+        self._fatal: StoreError | None = None
+
+    async def stay(self) -> Tally:
+        """Until it is stopped, or nothing is left to wait for. Raises the StoreError that made going on senseless.
+
+        What is in hand then is finished first. What a worker has not finished when its process dies is continued
+        elsewhere: nothing of it is lost, and nothing is made twice.
+        """
+        heart = asyncio.create_task(self._live(), name="readback-heart")
+        try:
+            while not self._stop.is_set():
+                await self._take_up()
+                if self._until_idle and not self._tasks and self._idle():
+                    break
+                await self._pause()
+            while self._tasks:
+                await asyncio.wait(self._tasks.values())
+        finally:
+            heart.cancel()
+            self._driver.close()
+            await self._wakeups.close()
+        if self._fatal is not None:
+            raise self._fatal
+        # Whatever ended in an error still holds its lease: it is given back, so that others need not wait for its end.
+        self._session.store.release(self._session.runtime.owner())
+        return self.tally
+
+    def stop(self) -> None:
+        """Nothing new is taken up, and what is in hand is finished. From the loop's own thread."""
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def cancel(self) -> None:
+        """Cancels the calls in hand, on record: their effects are read back by whoever goes on."""
+        self._stop.set()
+        for task in self._tasks.values():
+            task.cancel()
+
+    # --- living ---
+
+    async def _live(self) -> None:
+        """Says that this worker is alive, and ends the leases of those that are not."""
+        every = HEARTBEAT_TIMEOUT_US / HEARTBEATS_IN_TIMEOUT / US
+        while self._wakeups.beats:
+            await self._bury()
+            await self._session.runtime.sleep_async(every)
+
+    async def _bury(self) -> None:
+        try:
+            for owner in await self._wakeups.beat():
+                self._session.store.release(owner)
+        except StoreError as error:
+            self._watching.said(f"Warning: {error.message} Trying again.")
+
+    # --- taking up ---
+
+    async def _take_up(self) -> None:
+        self._session.courier.sweep()
+        free = self._concurrency - len(self._tasks)
+        if free <= 0:
+            return
+        if not self._wakeups.beats:
+            await self._bury()
+        now_us = self._session.runtime.now_us()
+        leave = {*self._tasks, *(each for each, refused in self._refused.items() if refused.until_us > now_us)}
+        full = [tenant for tenant, number in self._in_hand.items() if number >= self._share]
+        try:
+            due = await self._wakeups.take(self._served.tenants, free, leave, full)
+        except StoreLockedError as error:
+            self._watching.said(f"Warning: {error.message} Trying again.")
+            return
+        for wakeup in due:
+            await self._take(wakeup)
+
+    async def _take(self, wakeup: Wakeup) -> None:
+        action_id = wakeup.action_id
+        if action_id in self._tasks:
+            await self._wakeups.done(wakeup)  # it is looked at as it is when it ends; if it is due then, that is said
+            return
+        stored = self._session.store.projection(action_id)
+        tenant = stored.projection.tenant if stored is not None else ""
+        if self._in_hand[tenant] >= self._share:
+            await self._wakeups.later(wakeup, 0)
+            return
+        if not self._knows(action_id, stored):
+            await self._wakeups.later(wakeup, self._refused[action_id].until_us)
+            return
+        again = stored is not None and stored.projection.state == State.RECONCILED_SUCCESS
+        if again and len(self._again) >= max(self._concurrency // 2, 1):
+            await self._wakeups.later(wakeup, 0)  # looks after success leave room for what becomes due meanwhile
+            return
+        self._begin(wakeup, tenant, again=again)
+
+    def _begin(self, wakeup: Wakeup, tenant: str, *, again: bool) -> None:
+        action_id = wakeup.action_id
+
+        def over(_: object) -> None:
+            self._tasks.pop(action_id, None)
+            self._again.discard(action_id)
+            self._in_hand[tenant] -= 1
+            if not self._in_hand[tenant]:
+                del self._in_hand[tenant]
+
+        self._in_hand[tenant] += 1
+        if again:
+            self._again.add(action_id)
+        task = asyncio.create_task(self._work(wakeup), name=f"readback-{action_id}")
+        self._tasks[action_id] = task
+        task.add_done_callback(over)
+
+    async def _work(self, wakeup: Wakeup) -> None:
+        try:
+            await self._advance(wakeup.action_id)
+        finally:
+            refused = self._refused.get(wakeup.action_id)
+            try:
+                if refused is None:
+                    await self._wakeups.done(wakeup)
+                else:
+                    await self._wakeups.later(wakeup, refused.until_us)
+            except StoreError as error:
+                self._watching.said(f"Warning: {error.message} The wake-up comes again.")
+
+    def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
+        """Whether the action's contract is here, in the version that it began with. One that is not is named once, not
+        with every action of it.
+        """
+        if stored is None:
+            return True
+        projection = stored.projection
+        if not self._session.knows(projection):
+            contract = projection.contract
+            error = NotFoundError(
+                f"Contract {contract!r} is not loaded here; this action of it, and any other, is left as it is.",
+                remedy="Run a worker where the contract is: pass its module with --contracts.",
+            )
+            self._refuse(action_id, error, say=contract not in self._unknown)
+            self._unknown.add(contract)
+            return False
+        return not self._handed_over(projection)
+
+    def _handed_over(self, p: Projection) -> bool:
+        """Whether it is left to a worker that knows the version of the contract that it began with."""
+        session = self._session
+        if p.kind == KIND or not p.contract_hash or p.due_us is None or session.plan_of(p.contract_hash) is not None:
+            return False
+        plan, until_us = session.plan_of(p.contract), p.due_us + self._handover_us
+        if plan is None or plan.contract.hash == p.contract_hash or session.runtime.now_us() >= until_us:
+            return False
+        error = ContractChangedError(
+            f"Contract {p.contract!r} is another version here than the one that action {p.action_id} began with "
+            f"({p.contract_version}): it is left to a worker that knows that one.",
+            remedy="Keep a worker of that version until its actions have ended; what nobody takes goes to review.",
+        )
+        self._refuse(p.action_id, error, say=p.contract_hash not in self._unknown, until_us=until_us)
+        self._unknown.add(p.contract_hash)
+        return True
+
+    async def _advance(self, action_id: str) -> None:
+        session = self._session
+        try:
+            await self._driver.drive(session.advance(action_id, self._served.one))
+        except UnknownOutcomeError as error:
+            session.raise_alarm(error)
+            self._end(error)
+        except StoreLockedError as error:
+            self._refuse(action_id, error)
+        except StoreError as error:
+            if error.code in OF_ONE_ACTION:
+                self._refuse(action_id, error)
+            else:
+                self._end(error)
+        except ReadbackError as error:
+            self._refuse(action_id, error)
+        except Exception as error:  # tidy: boundary -- one action that breaks us must not keep the others waiting
+            self._refuse(action_id, InvariantError(f"{type(error).__name__}: {error}"))
+        else:
+            self._refused.pop(action_id, None)
+            self.tally.errors.pop(action_id, None)
+            self._count(action_id)
+
+    def _count(self, action_id: str) -> None:
+        stored = self._session.store.projection(action_id)
+        if stored is None:
+            return
+        p = stored.projection
+        self.tally.advanced += 1
+        self.tally.states[p.state] += 1
+        if self._until_idle:
+            self.tally.last[action_id] = p
+        self._watching.advanced(p)
+
+    def _refuse(self, action_id: str, error: ReadbackError, *, say: bool = True, until_us: int = 0) -> None:
+        """Left for later, and named when it is met for the first time. `until_us`: when it is taken in any case."""
+        known = self._refused.get(action_id)
+        pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
+        again_us = self._session.runtime.now_us() + pause_us
+        moment = isinstance(error, StoreLockedError | ContractChangedError)
+        self._refused[action_id] = _Refused(min(again_us, until_us or again_us), pause_us, moment)
+        if len(self.tally.errors) < ERRORS_KEPT_MAX:
+            self.tally.errors[action_id] = error
+        if known is None and say:
+            self._watching.refused(action_id, error)
+
+    def _end(self, error: StoreError) -> None:
+        self._fatal = self._fatal or error
+        self._stop.set()
+
+    # --- pausing ---
+
+    async def _pause(self) -> None:
+        """Until something of ours ends, something becomes due, somebody pokes us, or the poll interval is over."""
+        try:
+            next_us = await self._wakeups.next_us(self._served.tenants)
+        except StoreLockedError:
+            next_us = None
+        ahead = next_us - self._session.runtime.now_us() if next_us is not None else self._poll_us
+        # What is due and was not taken up is refused or in hand: looking again at once would only spin.
+        seconds = (min(ahead, self._poll_us) if ahead > 0 else self._poll_us) / US
+        sleeping = asyncio.create_task(self._wakeups.pause(seconds))
+        stopped = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({sleeping, stopped, *self._tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            stopped.cancel()
+
+    def _idle(self) -> bool:
+        """Nothing is on its way to a verdict any more. What stays unknown is looked at for hours: that is idle."""
+        store = self._session.store
+        for tenant, state in product(self._served.tenants or ("",), State):
+            if state in TERMINAL or state is State.UNKNOWN:
+                continue
+            query = ActionFilter(tenant, state.value, limit=OPEN_LOOKED_AT_MAX)
+            if any(self._waits(stored.projection) for stored in store.page(query)):
+                return False
+        due = self._served.due(store, self._session.runtime.now_us(), len(self._refused) + 1)
+        return all(self._given_up(action_id) for action_id in due)
+
+    def _waits(self, projection: Projection) -> bool:
+        if projection.hold:
+            return False  # for a person; what is due of it is when his time is over, or to look whether he has decided
+        return projection.due_us is not None and not self._given_up(projection.action_id)
+
+    def _given_up(self, action_id: str) -> bool:
+        refused = self._refused.get(action_id)
+        return refused is not None and not refused.for_a_moment
