@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import psycopg
 
-from readback.adapters.store_postgres import packing, rows
+from readback.adapters.store_postgres import packing, ready, rows
 from readback.adapters.store_postgres.faults import as_store_error, was_cut
 from readback.adapters.store_postgres.opening import Connection
 from readback.canon.digest import sha256_hex
@@ -42,13 +42,6 @@ _PROJECTIONS: Final = rows.statement(
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s AND lease_owner <> ''"
-_OPEN: Final = "state <> 'reconciled_success'"
-_WATCHED: Final = "state = 'reconciled_success'"
-"""Each with an index of its own, so that looks after success are found last, however many are due."""
-
-
-def _next_ready(which: str) -> str:
-    return rows.statement("SELECT min(tenant) FROM action WHERE tenant > %s AND ready_us IS NOT NULL AND", which)
 
 
 class Readers:
@@ -63,7 +56,7 @@ class Readers:
         self._lent: set[Connection] = set()
         self._refusal: Callable[[], StoreError] | None = None
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[rows.Row]:
+    def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[rows.Row]:
         """All rows of one statement; its snapshot ends with it. Asked again where the connection was cut."""
         for left in reversed(range(TRIES_MAX)):
             with self._free:
@@ -229,35 +222,35 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
-        found = self._due(now_us, max(limit, 0), tenant, _OPEN)
-        return found + self._due(now_us, max(limit, 0) - len(found), tenant, _WATCHED)
+        found = self._due(now_us, max(limit, 0), tenant, ready.OPEN)
+        return found + self._due(now_us, max(limit, 0) - len(found), tenant, ready.WATCHED)
 
-    def _due(self, now_us: int, limit: int, tenant: str, which: str) -> list[str]:
+    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready) -> list[str]:
         if not limit:
             return []
-        sql = rows.statement(
-            "SELECT ready_us, action_id FROM action, (SELECT CASE WHEN %s THEN clock_us() ELSE %s::bigint END AS now)",
-            "AS leases WHERE tenant = %s AND ready_us <= greatest(%s::bigint, leases.now) AND due_us <= %s",
-            "AND (lease_owner = '' OR lease_ends_us <= leases.now) AND",
-            which,
-            "ORDER BY ready_us, action_id LIMIT %s",
-        )
-        found = [
-            [
-                cast("tuple[int, str]", rows.plain(row))
-                for row in self._rows(sql, (self._own_clock, now_us, name, now_us, now_us, limit))
-            ]
-            for name in self._tenants(tenant, _next_ready(which))
-        ]
-        return fairly(found, limit)
+        asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, "limit": limit}
+        if tenant:
+            return [str(rows.plain(row)[2]) for row in self._rows(which.of_tenant, asked)]
+        looked_at = limit + ready.LOOKED_BEYOND
+        found = self._rows(which.soonest, asked | {"limit": looked_at})
+        if len(found) == looked_at:
+            found = self._firsts(asked, limit, which)
+        by_tenant: dict[str, list[tuple[int, str]]] = {}
+        for ready_us, name, action_id in map(rows.plain, found):
+            by_tenant.setdefault(name, []).append((ready_us, action_id))
+        return fairly(by_tenant.values(), limit)
+
+    def _firsts(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[rows.Row]:
+        """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
+        heads = self._many_rows(which.heads, asked)
+        if len(heads) >= limit:
+            return heads
+        asked_of = (asked | {"tenant": rows.plain(head)[1]} for head in heads)
+        return [row for one in asked_of for row in self._rows(which.of_tenant, one)]
 
     def next_due_us(self, tenant: str = "") -> int | None:
-        found: list[object] = []
-        for which in (_OPEN, _WATCHED):
-            sql = rows.statement(
-                "SELECT min(ready_us) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND", which
-            )
-            found += [self._rows(sql, (name,))[0][0] for name in self._tenants(tenant, _next_ready(which))]
+        questions = [which.next_of_tenant if tenant else which.next for which in ready.EACH]
+        found = [self._rows(one, {"tenant": tenant} if tenant else ())[0][0] for one in questions]
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:

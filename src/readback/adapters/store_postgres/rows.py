@@ -179,6 +179,10 @@ PUT_INCIDENT: Final = statement(
 )  # fmt: skip
 CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = %s WHERE tenant = %s AND id = %s AND closed_us = 0"
 
+IN_FLIGHT_UP_TO: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = %s AND ready_us IS NOT NULL"
+    " AND state <> 'reconciled_success' LIMIT %s) AS waiting"
+)
 TAKE_LEASE: Final = (
     "UPDATE action SET lease_owner = %(owner)s, lease_until_us = %(until)s, fence = fence + 1,"
     " lease_ends_us = clock.base + %(ends)s,"

@@ -80,7 +80,7 @@ class Transaction:
             found_heads = self._select(rows.SELECT_HEADS, heads)
             found_keys = self._select_keys(keys)
             frozen = self._select(rows.SELECT_FREEZES_OF, tenants, subjects) if subjects else None
-            waiting = {one: self._execute(rows.IN_FLIGHT, (one,)) for one in limited}
+            waiting = {one: self._execute(rows.IN_FLIGHT_UP_TO, (one, most)) for one, most in limited.items()}
             erased = self._execute(rows.ANYTHING_ERASED, ()) if any(item.evidence for item in items) else None
         self.xid = cast("tuple[str]", first.fetchone())[0]
         self._heads.update(dict.fromkeys(heads, _NEW))
@@ -130,9 +130,12 @@ class Transaction:
         tenants, hashes = zip(*keys, strict=True)
         return self._execute(rows.SELECT_KEYS, (packing.texts(tenants), packing.texts(hashes), len(keys)))
 
-    def _to_look_up(self, items: Sequence[Append]) -> tuple[list[str], list[Name], set[str]]:
-        """Actions and keys to look up, and the tenants whose waiting actions are counted."""
-        limited = {item.tenant for item in items if item.in_flight_max}
+    def _to_look_up(self, items: Sequence[Append]) -> tuple[list[str], list[Name], dict[str, int]]:
+        """Actions and keys to look up, and the tenants whose waiting actions are counted, and how far."""
+        limited: dict[str, int] = {}
+        for item in items:
+            if item.in_flight_max:
+                limited[item.tenant] = max(limited.get(item.tenant, 0), item.in_flight_max + len(items) + 1)
         heads: dict[str, None] = {}
         keys: dict[Name, None] = {}
         for item in items:

@@ -63,6 +63,11 @@ CREATE INDEX action_ready ON action (tenant, ready_us, action_id)
     WHERE ready_us IS NOT NULL AND state <> 'reconciled_success';
 CREATE INDEX action_watched ON action (tenant, ready_us, action_id)
     WHERE ready_us IS NOT NULL AND state = 'reconciled_success';
+-- Who is due of all tenants is found by time; of one tenant past any backlog of others.
+CREATE INDEX action_soonest ON action (ready_us, tenant, action_id)
+    WHERE ready_us IS NOT NULL AND state <> 'reconciled_success';
+CREATE INDEX action_watched_soonest ON action (ready_us, tenant, action_id)
+    WHERE ready_us IS NOT NULL AND state = 'reconciled_success';
 CREATE INDEX action_leased ON action (lease_owner) WHERE lease_owner <> '';
 CREATE INDEX action_of_tenant ON action (tenant, action_id);
 CREATE INDEX action_of_state ON action (tenant, state, action_id);
