@@ -10,8 +10,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
-# One file stays on one worker: fixtures that start a real system start it once.
-PARALLEL := -n $(WORKERS) --dist loadfile
+# One file stays on one worker: fixtures that start a real system start it once. A worker that dies is replaced, not for
+# ever; tests/workers has the rest of what ends a run. `LEARN=--learn-longest` writes down which files to start with.
+PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart=4
+# Hundreds of tests start Python: what it compiles is kept, also where the environment would keep none.
+KEEP := PYTHONDONTWRITEBYTECODE=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -50,7 +53,8 @@ demo: $(DEMO)
 test: $(SETUP)
 	@scripts/reference_log.sh
 	@scripts/mcp_servers.sh
-	$(PYTEST) $(PARALLEL) tests
+	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
+	$(KEEP) $(PYTEST) $(PARALLEL) $(LEARN) tests
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.

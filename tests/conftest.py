@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.postgres import ledger_server, ledger_url
+from tests.workers.watchdog import deals, watch
 
 __all__ = ["ledger_server", "ledger_url"]
 
@@ -66,8 +67,32 @@ def _stay_at_home(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_stay_at_home)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the whole to be there comes last."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--learn-longest", action="store_true", help="write tests/workers/longest.txt from this run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A test that hangs fails, and a run ends."""
+    watch(config)
+    if deals(config) and config.getoption("learn_longest"):
+        from tests.workers.order import Learner
+
+        config.pluginmanager.register(Learner())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from tests.workers.order import scheduler
+
+    return scheduler(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest come first where several share them; what needs the whole to be there comes last."""
+    if hasattr(config, "workerinput"):
+        from tests.workers.order import longest_first
+
+        longest_first(items)
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
