@@ -25,6 +25,8 @@ CELL_MAX_CHARACTERS: Final = 120
 HASH_SHOWN: Final = 12
 TIME_OF_DAY: Final = len("2026-01-01 ")
 EVENTS_MAX: Final = 200
+NO_PLACE: Final = "-"
+"""In place of an entry's place in the log, while it has none."""
 COLUMNS: Final = ("intended", "requested", "observed", "before", "authoritative")
 
 Picture = dict[str, Any]
@@ -207,7 +209,7 @@ def _readings(found: list[Picture]) -> Table:
             Text(safe(_shows(each))),
             Text(safe(" ".join(part for part in (as_of, version) if part) or "not said")),
             Text(span(each["finished"] - each["started"])),
-            Text(str(each["seq"])),
+            Text(str(each["seq"] or NO_PLACE)),
         )
     return table
 
@@ -259,7 +261,7 @@ def _lifecycle(events: list[Picture]) -> Table:
             Text(plain(each["kind"])),
             Text(" > ".join(plain(state) for state in each["path"])),
             Text(_note(each)),
-            str(each["seq"]),
+            str(each["seq"] or NO_PLACE),
             each["leaf"][:HASH_SHOWN],
         )
     return table

@@ -96,7 +96,7 @@ def _events(stored: list[StoredEvent], opened: list[Opened]) -> list[Json]:
         event = one.event
         found.append(
             {
-                "seq": entry.seq,
+                "seq": entry.seq or None,
                 "version": entry.version,
                 "kind": event.kind.value,
                 "at_us": event.at_us,
@@ -118,7 +118,7 @@ def _is_reading(opened: Opened) -> bool:
 
 
 def _reading(stored: StoredEvent, opened: Opened) -> dict[str, Json]:
-    return {"seq": stored.seq, "digest": opened.event.refs.get("reading", ""), **opened.event.data}
+    return {"seq": stored.seq or None, "digest": opened.event.refs.get("reading", ""), **opened.event.data}
 
 
 def _read(taken: dict[str, Json] | None, value: Json) -> Json:

@@ -21,6 +21,7 @@ from readback.ledger.tiles import CHECKPOINT
 from readback.lifecycle.evidence import attest
 from readback.lifecycle.evidence import sealed as attest_sealed
 from readback.lifecycle.evidence.exported import ExportReport, audit_export
+from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
 
 EXIT_FAULT = 1
@@ -91,6 +92,7 @@ def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool)
     before = kept_checkpoint(str(there), authority).checkpoint if there.is_file() else None
     store = existing(url)
     try:
+        place_all(store)
         signed = seal_all(store, signing, authority, bootstrap.runtime().now_us())
         tiles = bootstrap.tiles(place) if before is not None else bootstrap.new_tiles(place)
         with counted("exporting the ledger", enabled=not as_json) as step:

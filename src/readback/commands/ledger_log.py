@@ -27,6 +27,7 @@ from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
 from readback.lifecycle.evidence import attest
 from readback.lifecycle.evidence import sealed as attest_sealed
 from readback.lifecycle.evidence.attest import Authority
+from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     seen = _seen(witness, authority)
     store = existing(url)
     try:
+        place_all(store)
         signed = seal_all(store, signing, authority, bootstrap.runtime().now_us(), [seen.checkpoint] if seen else [])
     finally:
         store.close()

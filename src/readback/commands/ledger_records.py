@@ -27,6 +27,7 @@ from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.pointer import EvidencePointer, parse_pointer
 from readback.ledger.leaf import leaf_hash
+from readback.lifecycle.audit.entries import named
 from readback.lifecycle.record.action import is_action, record_of
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def entries_of(store: LedgerStore, action_id: str) -> list[StoredEvent]:
         raise StoreCorruptError(f"Action {safe(action_id)} has no entries.", remedy="Run `readback ledger verify`.")
     for each in events:
         if leaf_hash(each.envelope) != each.leaf:
-            raise StoreCorruptError(f"Entry {each.seq} has other bytes than its leaf hash says.")
+            raise StoreCorruptError(f"{named(each)} has other bytes than its leaf hash says.")
     return events
 
 
@@ -205,7 +206,7 @@ def _entry(store: LedgerStore, tenant: str, action_id: str, version: int, leaf: 
         raise NotFoundError(f"Tenant {safe(tenant)} has no entry {version} of action {safe(action_id)}.")
     found = events[version - 1]
     if leaf_hash(found.envelope) != found.leaf:
-        raise StoreCorruptError(f"Entry {found.seq} has other bytes than its leaf hash says.")
+        raise StoreCorruptError(f"{named(found)} has other bytes than its leaf hash says.")
     if found.leaf.hex() != leaf:
         raise NotFoundError(f"Entry {version} of action {safe(action_id)} has another hash than the pointer.")
     return found.envelope

@@ -17,7 +17,7 @@ from readback.config import Settings
 from readback.domain.errors import SettingsError, StoreError
 from readback.lifecycle.feedback.findings import Poor, feedback_json, poor_in
 from readback.lifecycle.feedback.tally import Feedback, feedback_of
-from readback.ports.store import ActionFilter, LedgerStore
+from readback.ports.store import LedgerStore
 
 ENTRIES_MAX: Final = 200_000
 """The newest entries of the log that are read."""
@@ -44,9 +44,7 @@ def quality(settings: Settings) -> Iterator[Finding]:
 
 def _from(store: LedgerStore) -> int:
     """The place in the log after which entries are read."""
-    newest = store.page(ActionFilter(limit=1))
-    last = store.events(newest[0].projection.action_id)[-1].seq if newest else 0
-    return max(0, last - ENTRIES_MAX)
+    return max(0, store.last_seq() - ENTRIES_MAX)
 
 
 def _finding(one: Poor) -> Finding:

@@ -61,7 +61,7 @@ def picture(session: Session, outcome: SagaOutcome) -> dict[str, Json]:
     record = session.store.key(saga.tenant, saga.key_hash)
     events: list[Json] = [
         {
-            "seq": entry.seq,
+            "seq": entry.seq or None,
             "version": entry.version,
             "kind": one.event.kind.value,
             "at_us": one.event.at_us,

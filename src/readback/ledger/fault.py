@@ -31,6 +31,16 @@ class LogProofError(LogError):
     remedy_default = "Do not rely on what it was to prove; keep both as they are, and compare with another copy."
 
 
+class LogUnplacedError(LogError):
+    """An entry that is durable, and has no place in the log yet: nothing can be proved of it before it has."""
+
+    code = "log.unplaced"
+    exit_code = 3
+    remedy_default = (
+        "Ask again in a moment: whoever appends gives places, and so do a worker and `readback ledger checkpoint`."
+    )
+
+
 class LogCutError(LogProofError):
     """A checkpoint covers more entries than there are: the end was cut off, or the checkpoint is of what never was."""
 

@@ -21,6 +21,7 @@ from readback.ports.sink import Sink
 from readback.ports.store import Append, LedgerStore
 from readback.sdk.delivery import US, Delivery
 from readback.sdk.sealer import Sealer
+from readback.sdk.sequencer import Sequencer
 
 SWEEP_US: Final = 5 * US
 """How often whoever stays looks for what nobody told."""
@@ -138,6 +139,8 @@ class Courier:
         self._runtime = runtime
         self.sealer = sealer
         """Who is told of every append, to seal the log; the drivers find it here."""
+        self.sequencer: Sequencer | None = None
+        """Who is told of appends whose entries get their places later; None where they come with the append."""
         self._lanes = tuple(_Lane(delivery) for delivery in deliveries)
         self.curious = any(lane.delivery.key != OPERATOR for lane in self._lanes)
         """Whether there is anybody who is told more than the operator's file is."""
@@ -145,14 +148,24 @@ class Courier:
 
     def hear(self, append: Append) -> None:
         """An append that is durable. Returns at once, whatever becomes of telling it."""
-        if append.incidents or (self.curious and any(event.kind in _TELLING for event in append.events)):
+        if self.tells(append):
             self._wake()
+
+    def tells(self, append: Append) -> bool:
+        """Whether there is somebody to be told of it."""
+        return bool(append.incidents) or (self.curious and any(event.kind in _TELLING for event in append.events))
+
+    def wake(self) -> None:
+        """Something to tell has its place in the log now. Returns at once."""
+        self._wake()
 
     def sweep(self) -> None:
         """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once."""
         now_us = self._runtime.now_us()
         if now_us - self._swept_us >= SWEEP_US:
             self._swept_us = now_us
+            if self.sequencer is not None:
+                self.sequencer.sweep()
             self._wake()
 
     def deliver(self, patience_s: float = CLOSE_SECONDS) -> bool:
@@ -220,7 +233,9 @@ def key_of(name: str, tenant: str) -> str:
 def before_open_incidents(store: LedgerStore) -> int | None:
     """Where the operator's file begins: before the oldest incident that is open; None where none is."""
     places: list[int] = []
+    last_seq = store.last_seq()  # asked first: what has no place yet gets one behind it
     for incident in store.incidents():
         version = incident.id.rpartition("-")[2]
-        places += [event.seq for event in store.events(incident.action_id) if str(event.version) == version]
-    return min(places) - 1 if places else None
+        opening = (each for each in store.events(incident.action_id) if str(each.version) == version)
+        places += [each.seq - 1 if each.seq else last_seq for each in opening]
+    return min(places, default=None)

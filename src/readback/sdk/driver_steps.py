@@ -100,7 +100,10 @@ class Desk:
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
-        self.listens = self.sealer is not None or (courier is not None and courier.curious)
+        self.sequencer = courier.sequencer if courier is not None else None
+        self.listens = (
+            self.sealer is not None or self.sequencer is not None or (courier is not None and courier.curious)
+        )
         """Whether anybody is to hear of an append that opens no incident."""
 
     def answer(self, step: Ask) -> Answer:
@@ -169,10 +172,16 @@ class Desk:
 
     def heard(self, append: Append, result: AppendResult) -> None:
         """What is durable now is told, by somebody else and later."""
+        if not isinstance(result, Appended):
+            return
         courier = self.courier
-        if courier is not None and (append.incidents or courier.curious) and isinstance(result, Appended):
+        if self.sequencer is not None and not result.seq:
+            # It is sealed, and told to others, when it has its place.
+            self.sequencer.hear(telling=courier is not None and courier.tells(append))
+            return
+        if courier is not None and (append.incidents or courier.curious):
             courier.hear(append)
-        if self.sealer is not None and isinstance(result, Appended):
+        if self.sealer is not None:
             self.sealer.hear(result.seq)
 
     def stirred(self, action_id: str, version: int) -> bool:

@@ -50,6 +50,7 @@ from readback.sdk.courier import Courier
 from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.sealer import Sealer
 from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
+from readback.sdk.sequencer import Sequencer
 from readback.sdk.step import SagaStep
 from readback.sdk.subscribing import NOBODY, Telling, telling_of
 from readback.sdk.tables import TableLike, path_of, table_in_force
@@ -80,10 +81,18 @@ class Session:
     """By whom and how often the log is sealed, and whose checkpoints count."""
     courier: Courier = field(init=False)
     sealer: Sealer | None = field(init=False)
+    sequencer: Sequencer | None = field(init=False)
+    """Has places in the log given, where the store gives them later."""
 
     def __post_init__(self) -> None:
         self.sealer = self.sealing.sealer(self.store, self.runtime)
         self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
+        self.sequencer = Sequencer(self.store, self._grown, self.courier.wake) if self.store.places_later else None
+        self.courier.sequencer = self.sequencer
+
+    def _grown(self, last_seq: int) -> None:
+        if self.sealer is not None:
+            self.sealer.hear(last_seq)
 
     @classmethod
     def open(
@@ -346,6 +355,8 @@ class Session:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
+            if self.sequencer is not None:
+                self.sequencer.close()  # first: what has no place is neither told nor sealed
             self.courier.close()
             if self.sealer is not None:
                 self.sealer.close()

@@ -27,7 +27,7 @@
     ├── DelegationFailedError (1)       refuted as often as it may be sent; its other errors in errors.delegation
     ├── DrillError (5, 1, 3)            of drills alone; see `errors.drill`
     ├── LogError (1)                    what is to prove something, and does not; see ledger.fault
-    │   ├── LogFormatError (2), LogSignatureError
+    │   ├── LogFormatError (2), LogUnplacedError (3), LogSignatureError
     │   └── LogProofError: LogCutError, LogForkError, LogOriginError, LogRewrittenError
     ├── TraceError (2)                  of a reasoning trace's files alone; see citations.fault
     │   └── TraceInputError, TracePolicyError (5), ArtifactError (1)

@@ -17,6 +17,8 @@ from readback.lifecycle.control import Control
 from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
 
 LOOKS_MAX: Final = 5
+UNPLACED_MAX: Final = 10_000
+"""So many entries that have no place yet are looked at."""
 _MARKS: Final = frozenset({"freeze", "lift", "incident", "closes"})
 """An entry without any of these keys does nothing beside its action."""
 
@@ -33,6 +35,8 @@ class Controls:
     """The id of the open incident of a (tenant, cause)."""
     _marked: list[tuple[int, Opened]] = field(default_factory=list)
     """Those of the entries that do something beside their action, by their places in the log."""
+    _ahead: set[tuple[str, int]] = field(default_factory=set)
+    """Entries that were heard before they had a place, by action and version."""
 
     def take(self, seq: int, opened: Opened) -> None:
         """One more entry of the log, by its place."""
@@ -45,6 +49,11 @@ class Controls:
             opened = open_envelope(stored.envelope)
         except ReadbackError:
             return
+        entry = (opened.action_id, opened.version)
+        if entry in self._ahead:
+            return
+        if not stored.seq:
+            self._ahead.add(entry)
         self.heard(opened)
 
     def heard(self, opened: Opened) -> None:
@@ -74,9 +83,12 @@ class Controls:
             self._open.pop((tenant, incident.cause), None)
 
     def compare(self, store: LedgerStore, head_seq: int) -> list[tuple[str, str]]:
-        """(action id, what is wrong) for each row that is not what the entries say, up to the one at `head_seq`."""
+        """(action id, what is wrong) for each row that is not what the entries say, up to the one at `head_seq`.
+
+        Rows follow an entry at once, its place may come later: what is different is looked at with such entries too.
+        """
         for seq, opened in sorted(self._marked, key=itemgetter(0)):
-            if seq <= head_seq:
+            if 0 < seq <= head_seq:
                 self.heard(opened)
         self._marked.clear()
         wrong: list[tuple[str, str]] = []
@@ -84,11 +96,13 @@ class Controls:
             wrong = [*self._freezes(store), *self._incidents(store)]
             if not wrong:
                 break
-            read = head_seq
+            read, ahead = head_seq, len(self._ahead)
             for stored in store.scan(read):
                 self._read(stored)
                 head_seq = stored.seq
-            if head_seq == read:
+            for stored in store.unplaced(UNPLACED_MAX):
+                self._read(stored)  # last: its place is behind all those
+            if (head_seq, len(self._ahead)) == (read, ahead):
                 break
         return wrong
 

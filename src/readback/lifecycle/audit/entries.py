@@ -13,6 +13,7 @@ from typing import Final
 from readback.canon import ReadbackError, envelope_bytes, parse_json
 from readback.domain.events import Opened, opened_of
 from readback.ledger.leaf import leaf_hash
+from readback.ledger.tree import SIZE_MAX
 from readback.ports.store import LedgerStore, StoredEvent
 
 ENTRIES_A_PIECE: Final = 512
@@ -32,6 +33,27 @@ class Fault:
 def fault_at(stored: StoredEvent, code: str, what: str) -> Fault:
     """A fault of one entry."""
     return Fault(code, what, stored.seq, stored.action_id, stored.version)
+
+
+def named(stored: StoredEvent) -> str:
+    """The entry at the beginning of a sentence; one without a place by its action."""
+    return f"Entry {stored.seq}" if stored.seq else f"Entry {stored.version} of action {stored.action_id}"
+
+
+def order_faults(events: list[StoredEvent], head_seq: int) -> Iterator[Fault]:
+    """Says where the entries of an action do not stand in the log as they follow each other, and what has no place
+    is not as it was hashed: its place would have been looked at with the log's.
+    """
+    before = 0
+    for each in events:
+        if not each.seq:
+            before = SIZE_MAX  # what follows an entry without a place has none either
+            if leaf_hash(each.envelope) != each.leaf:
+                yield fault_at(each, "entry.leaf", f"{named(each)} has other bytes than its leaf hash says.")
+        elif each.seq <= before and each.seq <= head_seq:
+            yield fault_at(each, "entry.order", f"{named(each)} of action {each.action_id} stands before an older one.")
+        else:
+            before = each.seq
 
 
 def placed(store: LedgerStore) -> Iterator[tuple[int, bytes, bytes]]:
@@ -60,16 +82,16 @@ def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
         filled = opened.event.data if stored.envelope.isascii() else None
         canonical = envelope_bytes(raw, filled) == stored.envelope
     except ReadbackError as error:
-        faults.append(fault_at(stored, "entry.envelope", f"Entry {stored.seq} cannot be read: {error.message}"))
+        faults.append(fault_at(stored, "entry.envelope", f"{named(stored)} cannot be read: {error.message}"))
         return None
     if not canonical:
-        faults.append(fault_at(stored, "entry.envelope", f"Entry {stored.seq} is not in canonical form."))
+        faults.append(fault_at(stored, "entry.envelope", f"{named(stored)} is not in canonical form."))
     event = opened.event
     columns = (stored.action_id, stored.version, stored.kind, stored.at_us)
     sealed = (opened.action_id, opened.version, event.kind._value_, event.at_us)
     if columns != sealed:
         for name, one, other in zip(("action_id", "version", "kind", "at_us"), columns, sealed, strict=True):
             if one != other:
-                what = f"Entry {stored.seq} has {name} {one!r} beside a sealed {other!r}."
+                what = f"{named(stored)} has {name} {one!r} beside a sealed {other!r}."
                 faults.append(fault_at(stored, "entry.column", what))
     return opened

@@ -4,9 +4,9 @@ Called by `ledger verify`, by the demo and by tests after every crash. It reads 
 and holds no more than one action at a time. What it finds it names; it repairs nothing. Without a head that was kept
 elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
 
-Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, fold, projection. 3. its evidence:
-digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all entries;
-who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
+Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, order, fold, projection. 3. its
+evidence: digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all
+entries; who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
 tiles and checkpoints, made again. 8. subscribers: positions and dead letters that there can be. 9. what the store
 itself finds (the caller adds it).
 """
@@ -24,7 +24,7 @@ from readback.domain.action import Action
 from readback.domain.erasure import let_go_by
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
-from readback.domain.idempotency import KeyStatus, expires_us, key_hash, key_status, request_hash
+from readback.domain.idempotency import KeyStatus, asked_hash, expires_us, key_hash, key_status, request_hash
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
 from readback.ledger.leaf import leaf_hash
@@ -35,7 +35,7 @@ from readback.lifecycle.audit import saga as audit_saga
 from readback.lifecycle.audit.approvals import approval_faults
 from readback.lifecycle.audit.control import Controls
 from readback.lifecycle.audit.entries import Fault as Fault
-from readback.lifecycle.audit.entries import fault_at, opened_entry, place_faults, placed
+from readback.lifecycle.audit.entries import fault_at, opened_entry, order_faults, place_faults, placed
 from readback.lifecycle.audit.erasure import Erasures, is_gone
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.outbox import Positions
@@ -68,6 +68,8 @@ class AuditReport:
     """What was read and what was found. `head`: the place and leaf hash of the last entry, to be kept elsewhere."""
 
     events: int = 0
+    unplaced: int = 0
+    """Entries that are durable and have no place in the log yet: they were folded, and no checkpoint can cover them."""
     actions: int = 0
     evidence: int = 0
     erased: int = 0
@@ -256,12 +258,14 @@ def _audit_action(
     if events and events[0].seq > report.head_seq:
         return 0  # begun after the scan
     report.add(look.faults)
+    report.add(order_faults(events, report.head_seq))
     report.add(_check_folded(store, shelf, look, report, seen))
-    return len(events) if not events or events[-1].seq <= report.head_seq else _until(events, report.head_seq)
+    report.unplaced += sum(1 for each in events if not each.seq)
+    return len(events) if not events or 0 < events[-1].seq <= report.head_seq else _until(events, report.head_seq)
 
 
 def _until(events: list[StoredEvent], seq: int) -> int:
-    return sum(1 for each in events if each.seq <= seq)
+    return sum(1 for each in events if 0 < each.seq <= seq)
 
 
 def _check_folded(
@@ -398,6 +402,10 @@ def _request(shelf: Shelf, action: Action) -> Iterator[str]:
     if contract and action.key_hash not in keys:
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
     if not isinstance(requested, dict) or _redacted(requested):
+        return
+    if not action.contract_ref:  # asked for by name, and nobody who knows its contract has looked at it
+        if asked_hash(action.contract, given) != action.request_hash:
+            yield f"Action {action.id} has another request than it was asked for by."
         return
     if action.kind not in set(Kind):
         yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."

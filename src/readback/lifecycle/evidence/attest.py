@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
-from readback.ledger.fault import LogProofError
+from readback.ledger.fault import LogProofError, LogUnplacedError
 from readback.ledger.leaf import leaf_hash
 from readback.ledger.note import VerifierKey
 from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
@@ -89,10 +89,17 @@ def _goes_on(earlier: Checkpoint, tree: GrowingTree, origin: str) -> None:
     check_consistency(earlier.size, tree.size, earlier.root, tree.root(), proof)
 
 
+def index_of(entry: StoredEvent) -> int:
+    """The leaf that an entry is. Raises LogUnplacedError for one that has no place in the log yet."""
+    if not entry.seq:
+        raise LogUnplacedError(f"Entry {entry.version} of action {entry.action_id} has no place in the log yet.")
+    return entry.seq - 1
+
+
 def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: Authority) -> EntryProof:
     """That the entry is in the log of this checkpoint. Raises LogProofError where it is not."""
     found = signed.checkpoint
-    index = entry.seq - 1
+    index = index_of(entry)
     if index >= found.size:
         raise LogProofError(f"The checkpoint covers {found.size} entries, and this is entry {entry.seq}.")
     path = inclusion_proof(index, found.size, read)
@@ -105,7 +112,7 @@ def prove_by_reading(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint, progress: Progress = nobody
 ) -> EntryProof:
     """The proof against a checkpoint that was kept, by reading the log from its beginning up to it."""
-    tree = grow(store, signed.checkpoint.size, path_nodes(entry.seq - 1), progress)
+    tree = grow(store, signed.checkpoint.size, path_nodes(index_of(entry)), progress)
     return prove(entry, signed, tree.read, authority)
 
 
@@ -113,7 +120,7 @@ def prove_now(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = nobody
 ) -> EntryProof:
     """The proof against a checkpoint that is signed for it, by reading the whole log once."""
-    tree = grow(store, None, path_nodes(entry.seq - 1), progress)
+    tree = grow(store, None, path_nodes(index_of(entry)), progress)
     checkpoint = Checkpoint(signer.name, tree.size, tree.root())
     return prove(entry, sign_checkpoint(checkpoint, authority.key, signer.sign), tree.read, authority)
 

@@ -21,7 +21,7 @@ from readback.ledger.tiles import (
 from readback.ledger.tlog_proof import EntryProof
 from readback.ledger.tree import HASH_BYTES
 from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.evidence.attest import Progress, prove
+from readback.lifecycle.evidence.attest import Progress, index_of, prove
 from readback.lifecycle.sealing.authority import Authority
 from readback.lifecycle.sealing.seal import goes_on_from, opened
 from readback.ports.export import Tiles
@@ -35,7 +35,7 @@ def prove_sealed(log: SealedLog, entry: StoredEvent, authority: Authority) -> En
     Raises LogError where tiles and checkpoint do not show it, or the signature is not the log's.
     """
     head = log.checkpoint()
-    if head is None or head.size < entry.seq:
+    if head is None or index_of(entry) >= head.size:
         return None
     return prove(entry, opened(head, authority), StoredTiles(head.size, log.tile).read, authority)
 

@@ -28,6 +28,7 @@ from readback.lifecycle.audit.ledger import nobody
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold_opened
 from readback.lifecycle.saga_run import fold_saga, projection_of_saga
+from readback.lifecycle.sealing.place import place_all
 from readback.ports.store import Append, Appended, Erasure, LedgerStore, Projection, SealedEvent, StoredProjection
 from readback.ports.store_rules import lease_is_live
 
@@ -50,6 +51,8 @@ def erase(
     has erased nothing then; StoreError where the store fails, and what was erased by then is erased.
     """
     result, kept, done = Erased(dry_run=dry_run), set[str](), 0
+    if not dry_run:
+        place_all(store)  # an entry without a place counts as younger than what is looked at here
     for some in _in_pieces(_chosen(store, order, now_us, result)):  # 1
         piece = _Piece(store, order, now_us, result, kept)
         for held in some:
@@ -212,6 +215,7 @@ class _Piece:
 
     def _catch_up(self) -> None:
         """What was appended since: so that the store has little to look at again inside its transaction."""
+        place_all(self.store)
         for stored in self.store.scan(self.as_of):
             self.as_of = stored.seq
             if stored.kind != EventKind.ERASED.value and stored.action_id not in self.looked_at:

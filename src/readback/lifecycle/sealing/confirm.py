@@ -33,7 +33,7 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
         if action is None or action.id != action_id or not _is_bound(action):
             return False
         head = store.checkpoint()
-        if head is None or events[-1].seq > head.size:
+        if head is None or any(not 0 < event.seq <= head.size for event in events):
             return False
         covering = opened(head, authority).checkpoint
         goes_on_from(authority.stated, covering, store.tile)
