@@ -34,6 +34,10 @@ class Floor:
         self._update = " ".join(("update action set", assignments, "where action_id = ?"))
         self._columns, self._changing, self._appends, self._seq = columns, changing, appends, 0
 
+    def settings(self) -> dict[str, str | int]:
+        """What its connection promises."""
+        return {name: self._db.pragma(name) for name in ("journal_mode", "synchronous")}
+
     def continue_after(self) -> None:
         """Goes on behind the entries that are there."""
         self._seq = int(next(iter(self._db.execute("select coalesce(max(seq), 0) from event")))[0])
