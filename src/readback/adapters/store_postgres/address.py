@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from readback.domain.errors import UsageError
 
@@ -49,7 +49,7 @@ def address_of(url: str) -> Address:
     shown = f"{parts.scheme}://{user + '@' if user else ''}{host}{parts.path}"
     where = next((value for name, value in secret if name == "host"), "")
     return Address(
-        url=urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(rest), "")),
+        url=f"postgresql://{parts.netloc}{parts.path}?{urlencode(rest)}",
         schema=schema,
         shown=f"{shown} ({where + ', ' if where else ''}schema {schema})",
     )

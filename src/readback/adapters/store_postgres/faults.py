@@ -21,6 +21,8 @@ from readback.domain.errors import (
 OVERTAKEN: Final = "RB001"
 """The SQLSTATE of our own function `hold`."""
 
+UNREACHABLE: Final = "store.unreachable"
+
 _MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
 _AWAY: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
@@ -93,7 +95,7 @@ def unreachable(shown: str, said: str) -> StoreError:
     return StoreError(
         f"The ledger at {shown} cannot be reached ({said}).",
         remedy="Check the address, the network and that the server runs; then run `readback resume`.",
-        code="store.unreachable",
+        code=UNREACHABLE,
     )
 
 

@@ -6,6 +6,8 @@ changes nothing in a schema that is not ours.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -13,7 +15,7 @@ import psycopg
 from psycopg.types.numeric import Int8BinaryDumper
 
 from readback.adapters.store_postgres.address import Address
-from readback.adapters.store_postgres.faults import as_store_error
+from readback.adapters.store_postgres.faults import UNREACHABLE, as_store_error
 from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts, TextsDumper
 from readback.adapters.store_postgres.rows import TextDumper
 from readback.adapters.store_postgres.schema import migrate, pending
@@ -29,6 +31,9 @@ IDLE_IN_TRANSACTION_TIMEOUT_MS: Final = 60_000
 """A writer that was stopped in the middle keeps others waiting no longer than this."""
 TCP_SILENCE_MS: Final = 20_000
 """A peer that acknowledges nothing for so long counts as gone."""
+RECONNECT_TRIES_MAX: Final = 100
+RECONNECT_PAUSE_MS: Final = 100
+"""A server that starts again is waited for: ten seconds, and what each try itself takes."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -46,6 +51,30 @@ _SESSION: Final = {
     "statement_timeout": str(STATEMENT_TIMEOUT_MS),
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
 }
+
+
+def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
+    """A connection in place of one that broke, as soon as there is one. Raises StoreError."""
+    pause = threading.Event()
+    for left in reversed(range(RECONNECT_TRIES_MAX)):
+        try:
+            return connect()
+        except StoreError as error:
+            if error.code != UNREACHABLE or not left:
+                raise
+        pause.wait(RECONNECT_PAUSE_MS / 1000)
+    raise AssertionError(said)  # the last try answers or raises
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`history`: the cluster and its timeline; a standby that took over has another. `since`: another one after every
+    start, also after one that only a crashed session caused: then the numbers of transactions that were lost are given
+    to others.
+    """
+
+    history: tuple[int, int]
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +107,22 @@ class Opening:
         connection = self._connect("synchronous_commit = on", "default_transaction_read_only = off")
         try:
             self._refuse_unfit(connection)
-        except BaseException:
+        except psycopg.Error as error:
+            connection.close()
+            raise as_store_error(error, self.shown) from error
+        except StoreError:
             connection.close()
             raise
         return connection
 
-    def origin(self, connection: Connection) -> tuple[int, int]:
-        """Which history the server tells: its cluster and its timeline. A standby that took over has another."""
+    def origin(self, connection: Connection) -> Origin:
+        """Which history the server tells, and since when without a break."""
         found = connection.execute(
-            "SELECT system_identifier, timeline_id FROM pg_control_system(), pg_control_checkpoint()"
+            "SELECT system_identifier, timeline_id, pg_postmaster_start_time()::text || stats_reset::text"
+            " FROM pg_control_system(), pg_control_checkpoint(), pg_stat_bgwriter"
         ).fetchone()
-        return cast("tuple[int, int]", found)
+        cluster, timeline, since = cast("tuple[int, int, str]", found)
+        return Origin((cluster, timeline), since)
 
     def reader(self) -> Connection:
         """A connection that looks and changes nothing."""

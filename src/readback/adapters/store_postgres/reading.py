@@ -13,7 +13,7 @@ import psycopg
 
 from readback.adapters.store_postgres import packing, ready, rows
 from readback.adapters.store_postgres.faults import as_store_error, was_cut
-from readback.adapters.store_postgres.opening import Connection
+from readback.adapters.store_postgres.opening import Connection, waited_for
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.store import (
@@ -60,7 +60,7 @@ class Readers:
         """All rows of one statement; its snapshot ends with it. Asked again where the connection was cut."""
         for left in reversed(range(TRIES_MAX)):
             with self._free:
-                connection = self._borrow()
+                connection = self._borrow(again=left < TRIES_MAX - 1)
                 try:
                     return connection.execute(sql, values, binary=True, prepare=True).fetchall()
                 except psycopg.Error as error:
@@ -102,13 +102,13 @@ class Readers:
         for connection in idle:
             connection.close()
 
-    def _borrow(self) -> Connection:
+    def _borrow(self, *, again: bool) -> Connection:
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal()
             connection = self._idle.pop() if self._idle else None
         if connection is None:
-            connection = self._connect()
+            connection = waited_for(self._connect, self._shown) if again else self._connect()
         with self._lock:
             self._lent.add(connection)
         return connection

@@ -6,7 +6,6 @@ that broke is made again; and where the reply to a COMMIT was lost, the database
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -24,16 +23,13 @@ from readback.adapters.store_postgres.faults import (
 )
 from readback.adapters.store_postgres.group import Job
 from readback.adapters.store_postgres.known import Known
-from readback.adapters.store_postgres.opening import Connection, Opening
+from readback.adapters.store_postgres.opening import Connection, Opening, waited_for
 from readback.adapters.store_postgres.work import AppendWork, PaceWork, Work
 from readback.adapters.store_postgres.writing import DoubtError, Transaction
 from readback.domain.errors import StoreError, StoreLockedError
 
 TRIES_MAX: Final = 12
 """So often a group that met others is begun again; the second time with nothing taken for granted."""
-RECONNECT_TRIES_MAX: Final = 100
-RECONNECT_PAUSE_MS: Final = 100
-"""A server that starts again is waited for: ten seconds, and what each try itself takes."""
 SETTLE_TRIES_MAX: Final = 100
 """So often it is asked, a tenth of a second apart, what became of a transaction that still runs."""
 
@@ -123,7 +119,7 @@ class Writer:
                 raise
             if not committing:
                 raise CutError from error
-            if self._was_kept(transaction.xid, error):
+            if self._was_kept(transaction, error):
                 return results
             raise CutError from error
         return results
@@ -139,46 +135,47 @@ class Writer:
     def _reconnect(self, said: str) -> None:
         """A new connection, as soon as there is one. Raises StoreError."""
         self._connection.close()
-        pause = threading.Event()
-        for left in reversed(range(RECONNECT_TRIES_MAX)):
-            try:
-                self._connection = self._opening.again()
-                self._origin = self._opening.origin(self._connection)
-                return
-            except psycopg.Error as error:
-                said = str(error)
-            except StoreError as error:
-                if error.code != "store.unreachable" or not left:
-                    raise
-                said = str(error)
-            pause.wait(RECONNECT_PAUSE_MS / 1000)
-        raise unreachable(self._shown, said)
+        self._connection = waited_for(self._opening.again, said)
+        self._origin = self._opening.origin(self._connection)
 
-    def _was_kept(self, xid: str, error: BaseException) -> bool:
+    def _was_kept(self, transaction: Transaction, error: BaseException) -> bool:
         """What became of a transaction whose COMMIT was sent, and not answered."""
         before = self._origin
         try:
             self._reconnect(str(error))
-        except StoreError as lost:
+            if self._origin.history != before.history:
+                raise undetermined(self._shown, "another server answers there now") from error
+            status = self._status(transaction.xid)
+            if status != "committed" or self._origin == before:
+                return status == "committed"
+            if transaction.proof is not None:
+                return self._is_there(transaction.xid, transaction.proof)
+        except (psycopg.Error, StoreError) as lost:
+            if isinstance(lost, StoreError) and lost.code != "store.unreachable":
+                raise
             raise undetermined(self._shown, str(lost)) from error
-        if self._origin != before:
-            raise undetermined(self._shown, "another server answers there now") from error
-        try:
-            for _ in range(SETTLE_TRIES_MAX):
-                found = self._connection.execute(
-                    "SELECT pg_xact_status(%s::xid8), pg_sleep(CASE WHEN pg_xact_status(%s::xid8) = 'in progress'"
-                    " THEN 0.1 ELSE 0 END)",
-                    (xid, xid),
-                ).fetchone()
-                status = found[0] if found else None
-                if status in ("committed", "aborted"):
-                    return bool(status == "committed")
-                if status is None:
-                    break
-                # Nobody will ever tell that session anything again.
-                self._connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = (%s::xid8)::xid", (xid,)
-                )
-        except psycopg.Error as again:
-            raise undetermined(self._shown, str(again)) from error
-        raise undetermined(self._shown, f"transaction {xid} has not ended") from error
+        raise undetermined(self._shown, "the server started again") from error
+
+    def _status(self, xid: str) -> str:
+        """As `pg_xact_status` has it. What still runs is ended: nobody will ever tell that session anything again."""
+        for _ in range(SETTLE_TRIES_MAX):
+            try:
+                found = self._connection.execute("SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
+            except errors.InvalidParameterValue:
+                return "aborted"  # a number that is still to be given: the server crashed before any of it was on disk
+            if found is None or found[0] is None:
+                break
+            if found[0] != "in progress":
+                return str(found[0])
+            self._connection.execute(
+                "SELECT (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE backend_xid = (%s::xid8)::xid AND usename = current_user), pg_sleep(0.1)",
+                (xid,),
+            )
+        raise undetermined(self._shown, f"transaction {xid} has not ended")
+
+    def _is_there(self, xid: str, proof: tuple[object, ...]) -> bool:
+        """Whether the entry is, and of that transaction: after a start its number may be another's."""
+        _, action_id, version, _, _, _, leaf = proof
+        asked = "SELECT 1 FROM event WHERE action_id = %s AND version = %s AND leaf = %s AND xid = %s::xid8"
+        return self._connection.execute(asked, (action_id, version, leaf, xid)).fetchone() is not None

@@ -51,6 +51,8 @@ class Transaction:
         self._trusting = trusting
         self.xid = ""
         """The transaction's id, once it has begun: by it can be told what became of it."""
+        self.proof: rows.Row | None = None
+        """An entry that is in the log if the transaction is: tenant, action, version, kind, time, envelope and leaf."""
         self._heads: dict[str, Head] = {}
         self._was: dict[str, Head] = {}
         self._keys_found: dict[Name, KeyRecord | None] = {}
@@ -322,6 +324,7 @@ class Transaction:
         if self._projections:
             self._write_projections()
         if self._events:
+            self.proof = self._events[0]
             self._execute(rows.INSERT_EVENTS, packing.events(self._events))
         if self._settled:
             self._execute(rows.SETTLE_KEYS, packing.settled(sorted(self._settled.items())))

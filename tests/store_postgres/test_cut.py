@@ -1,0 +1,149 @@
+"""What a network and a server do to a ledger: replies that are lost, sessions that are ended, a server that dies."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from readback.adapters.store_postgres import PostgresStore, open_postgres_store, opening
+from readback.commands.demo.systems.postgres import PostgresPair
+from readback.domain.errors import StoreError
+from readback.ports.store import Appended
+from readback.testing.store_samples import sample_append, sample_creation
+from tests.postgres import url_of
+from tests.store_postgres.proxy import Proxy
+
+pytestmark = pytest.mark.slow
+KEPT = [Appended(version=1, seq=0)]
+COMMIT = b"COMMIT"
+
+
+@pytest.fixture
+def proxy(ledger_server: PostgresPair) -> Iterator[Proxy]:
+    with Proxy(ledger_server.home) as between:
+        yield between
+
+
+@pytest.fixture
+def store(ledger_server: PostgresPair, ledger_url: str, proxy: Proxy) -> Iterator[PostgresStore]:
+    """A store that speaks through the proxy."""
+    with open_postgres_store(ledger_url.replace(str(ledger_server.home), str(proxy.home))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def beside(ledger_url: str, store: PostgresStore) -> Iterator[PostgresStore]:
+    """The same ledger, with nothing between."""
+    with open_postgres_store(ledger_url) as opened:
+        yield opened
+
+
+def test_an_append_whose_reply_was_lost_is_known_to_be_kept(
+    store: PostgresStore, beside: PostgresStore, proxy: Proxy
+) -> None:
+    proxy.cut_after = COMMIT
+    assert store.append([sample_creation("a1")]) == KEPT
+    assert proxy.cuts == 1
+    assert [event.version for event in beside.events("a1")] == [1], "it was kept once"
+    assert store.append([sample_append("a1", 1)]) == [Appended(version=2, seq=0)]
+
+
+def test_an_append_that_was_cut_off_before_its_commit_is_made_again(
+    store: PostgresStore, beside: PostgresStore, proxy: Proxy
+) -> None:
+    proxy.cut_before = COMMIT
+    assert store.append([sample_creation("a1")]) == KEPT
+    assert [event.version for event in beside.events("a1")] == [1]
+
+
+def test_a_lease_whose_reply_was_lost_is_held_with_the_fence_that_was_given(
+    store: PostgresStore, beside: PostgresStore, proxy: Proxy
+) -> None:
+    beside.append([sample_creation("a1")])
+    proxy.cut_after = COMMIT
+    assert store.lease("a1", "w1", 0, 60_000_000) == 1
+    assert proxy.cuts == 1
+    assert beside.lease("a1", "w2", 0, 60_000_000) is None
+    assert store.append([sample_append("a1", 1, fence=1)]) == [Appended(version=2, seq=0)]
+
+
+def test_a_commit_of_which_nobody_can_tell_says_so(
+    store: PostgresStore, beside: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "RECONNECT_TRIES_MAX", 2)
+    monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 1)
+    proxy.cut_after = COMMIT
+    proxy.meanwhile = lambda: (proxy.home / ".s.PGSQL.5432").rename(proxy.home / "away")
+    with pytest.raises(StoreError, match="whether it was kept cannot be told") as caught:
+        store.append([sample_creation("a1")])
+    assert caught.value.code == "store.undetermined"
+    with pytest.raises(StoreError) as caught:
+        store.append([sample_creation("a2")])
+    assert caught.value.code == "store.unreachable"
+    (proxy.home / "away").rename(proxy.home / ".s.PGSQL.5432")
+    [found] = store.append([sample_creation("a1")])
+    assert not isinstance(found, Appended), "a repetition meets what was kept"
+    assert [event.version for event in beside.events("a1")] == [1]
+
+
+def test_sessions_that_an_operator_ends_are_opened_again(ledger_server: PostgresPair, ledger_url: str) -> None:
+    with open_postgres_store(ledger_url) as store:
+        for number in range(8):  # past the moment where statements are prepared
+            store.append([sample_creation(f"a{number}")])
+            assert store.projection(f"a{number}") is not None
+        ledger_server.run(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'readback'"
+        )
+        assert store.projection("a1") is not None
+        assert store.append([sample_append("a1", 1)]) == [Appended(version=2, seq=0)]
+        assert [event.version for event in store.events("a1")] == [1, 2]
+
+
+def test_a_server_that_dies_under_load_is_waited_for_and_loses_nothing_that_was_acknowledged() -> None:
+    with PostgresPair(standby=False, settings="fsync = on") as server:
+        _die_under_load(server)
+
+
+def _die_under_load(server: PostgresPair) -> None:
+    acknowledged: list[str] = []
+    failures: list[BaseException] = []
+    half = threading.Event()
+
+    ledger = open_postgres_store(url_of(server, "dying"))
+
+    def work(worker: int) -> None:
+        try:
+            for number in range(25):
+                name = f"w{worker}-{number:03}"
+                assert ledger.append([sample_creation(name)]) == KEPT
+                assert ledger.append([sample_append(name, 1, events=2)]) == [Appended(version=3, seq=0)]
+                acknowledged.append(name)
+                if len(acknowledged) > 30:
+                    half.set()
+        except BaseException as failure:
+            failures.append(failure)
+            half.set()
+            raise
+
+    with ledger:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        assert half.wait(30)
+        server.kill()
+        server.start_again()
+        for thread in threads:
+            thread.join(60)
+        assert failures == []
+        assert len(acknowledged) == 100
+        for name in acknowledged:
+            assert [event.version for event in ledger.events(name)] == [1, 2, 3]
+
+
+def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        open_postgres_store(f"postgresql:///postgres?host={tmp_path}")
+    assert caught.value.code == "store.unreachable"
