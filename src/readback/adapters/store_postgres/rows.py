@@ -41,8 +41,8 @@ def statement(*parts: str) -> str:
     return " ".join(parts)
 
 
-EVENT_COLUMNS: Final = "0::bigint, action_id, version, kind, at_us, envelope, leaf"
-EVENT_FROM: Final = "FROM event"
+EVENT_COLUMNS: Final = "coalesce(place.seq, 0), action_id, version, kind, at_us, envelope, leaf"
+EVENT_FROM: Final = "FROM event LEFT JOIN place ON place.event = event.id"
 
 LIFE_COLUMNS: Final = (
     "tenant", "principal", "run", "contract", "contract_version", "contract_hash", "kind", "side_effect", "target",
@@ -153,10 +153,16 @@ PUT_EVIDENCE_AGAIN: Final = statement(
 )  # fmt: skip
 """What was erased and is recorded again has its bytes again."""
 ANYTHING_ERASED: Final = "SELECT EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
-ERASE: Final = (
-    "UPDATE evidence SET media = '', body = NULL WHERE digest = %s AND tenant = %s AND NOT EXISTS (SELECT 1 FROM event"
-    " WHERE event.tenant = %s AND 0 >= %s AND action_id <> %s AND kind <> 'erased' AND position(%s IN envelope) > 0)"
+_REFERS: Final = (
+    "event.tenant = %(tenant)s AND action_id <> %(id)s AND kind <> 'erased' AND position(%(digest)s IN envelope) > 0"
 )
+ERASE: Final = statement(
+    "UPDATE evidence SET media = '', body = NULL WHERE digest = %(raw)s AND tenant = %(tenant)s",
+    "AND NOT EXISTS (SELECT FROM place JOIN event ON event.id = place.event WHERE place.seq > %(as_of)s AND", _REFERS,
+    ") AND NOT EXISTS (SELECT FROM sequencer, event WHERE xid >= sequencer.since AND", _REFERS,
+    "AND NOT EXISTS (SELECT FROM place WHERE place.event = event.id))",
+)  # fmt: skip
+"""What has no place yet stands behind everything that has one."""
 PUT_COUNT: Final = (
     "INSERT INTO counter (tenant, subject, name, value) VALUES (%s, %s, %s, %s)"
     " ON CONFLICT (tenant, subject, name) DO UPDATE SET value = counter.value + excluded.value"
@@ -179,6 +185,14 @@ PUT_INCIDENT: Final = statement(
 )  # fmt: skip
 CLOSE_INCIDENT: Final = "UPDATE incident SET closed_us = %s WHERE tenant = %s AND id = %s AND closed_us = 0"
 
+NOT_READY_WHEN_DUE: Final = (
+    "SELECT action_id FROM action WHERE ready_us IS DISTINCT FROM CASE WHEN due_us IS NULL OR lease_owner = ''"
+    " THEN due_us ELSE greatest(due_us, lease_ends_us) END LIMIT 20"
+)
+KEY_OF_NOBODY: Final = (
+    "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
+    " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
+)
 IN_FLIGHT_UP_TO: Final = (
     "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = %s AND ready_us IS NOT NULL"
     " AND state <> 'reconciled_success' LIMIT %s) AS waiting"

@@ -12,12 +12,16 @@ from collections.abc import Sequence
 from typing import Final, Literal, cast
 
 from readback.adapters.store_postgres.address import address_of
+from readback.adapters.store_postgres.beside import Beside
 from readback.adapters.store_postgres.claiming import Locks
 from readback.adapters.store_postgres.faults import forked_error
 from readback.adapters.store_postgres.group import GroupCommit, Job
 from readback.adapters.store_postgres.opening import Connection, Opening
+from readback.adapters.store_postgres.outgoing import Outgoing
 from readback.adapters.store_postgres.reading import Queries, Readers
 from readback.adapters.store_postgres.schema import lock_class
+from readback.adapters.store_postgres.sealing import SealedQueries
+from readback.adapters.store_postgres.sequencing import Sequencing
 from readback.adapters.store_postgres.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
 from readback.adapters.store_postgres.writer import Writer
 from readback.domain.errors import StoreReadOnlyError
@@ -37,7 +41,7 @@ def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DAT
     return PostgresStore(Opening(address_of(url), read_only), own_clock=clock == DATABASE)
 
 
-class PostgresStore(Queries):
+class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
     """Keeps `LedgerStore`. Safe for threads, and for any number of processes; not across fork()."""
 
     def __init__(self, opening: Opening, *, own_clock: bool) -> None:
@@ -46,11 +50,13 @@ class PostgresStore(Queries):
         self._forked = False
         self._writer: Writer | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
+        self._lock_class = lock_class(opening.address.schema)
+        self._beside = Beside(opening)
         readers = Readers(self._shown, opening.reader)
         if self._read_only:
             readers.give_back(opening.first_reader())
         else:
-            locks = Locks(lock_class(opening.address.schema), own_clock)
+            locks = Locks(self._lock_class, own_clock)
             self._writer = Writer(opening, locks)
         super().__init__(readers, own_clock=own_clock)
         _opened.add(self)
@@ -103,6 +109,7 @@ class PostgresStore(Queries):
 
     def _close_connections(self) -> None:
         self._readers.close(closed_error)
+        self._beside.close()
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -111,6 +118,7 @@ class PostgresStore(Queries):
         """Refuse every further call, and never close what belongs to the parent."""
         self._forked = True
         connections: list[Connection] = self._readers.abandon(lambda: forked_error(self._shown))
+        connections += self._beside.abandon()
         if self._writer is not None:
             connections.append(self._writer.abandon())
         _left.extend(connections)

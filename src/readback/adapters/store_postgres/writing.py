@@ -290,8 +290,8 @@ class Transaction:
         """Seldom, so it is written at once; after what the group has gathered, which may refer to it."""
         self.flush()
         for digest in erases.digests:
-            raw = bytes.fromhex(digest)
-            self.all(rows.ERASE, (raw, item.tenant, item.tenant, erases.as_of_seq, item.action_id, digest.encode()))
+            values = {"raw": bytes.fromhex(digest), "digest": digest.encode()}
+            self.all(rows.ERASE, values | {"tenant": item.tenant, "as_of": erases.as_of_seq, "id": item.action_id})
         self._known.contracts.clear()
         self._anything_erased = True
 
