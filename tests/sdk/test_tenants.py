@@ -168,7 +168,7 @@ EMPTY: dict[str, Probe] = {
 }
 """Methods that list: there is nothing to list."""
 
-ACTING = {"run": "below", "saga": "below"}
+ACTING = {"run": "below", "saga": "below", "submit": "tests/sdk/test_submit.py"}
 """Methods that act: for their own tenant only, under keys of their own."""
 
 HARMLESS = {"open": "makes a client", "close": "ends it"}

@@ -46,7 +46,7 @@ NEW: dict[str, Any] = {
     **fields(erased=(), erased_us=0),
     **fields(id="act-1", tenant="acme", version=0, head="", state=S.PROPOSED, principal=""),
     **fields(contract="", contract_version="", contract_hash="", kind="", side_effect="", target=""),
-    **fields(operation="", key_hash="", request_hash="", stamp="", context={}, request_ref=""),
+    **fields(operation="", key_hash="", request_hash="", asked_hash="", stamp="", context={}, request_ref=""),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
@@ -171,6 +171,36 @@ def test_a_proposal_names_the_action(context: Json, kept: Json) -> None:
         **fields(context=kept, request_ref="r1", contract_ref="c1", created_us=100, updated_us=100),
     }
     assert asdict(action) == expected
+
+
+def test_a_submission_is_due_and_has_taken_its_key() -> None:
+    action = Action("act-1", "acme")
+    refs = {"request": "r1", "contract": "c1"}
+    action.apply(Event(K.PROPOSED, 100, (S.PROPOSED,), {**PROPOSAL, "context": {}, "due": 700}, refs), "ff")
+    assert (action.state, action.due_us, action.reserved, action.asked_hash) == (S.PROPOSED, 700, True, "")
+    with pytest.raises(StoreCorruptError, match="admitted"):
+        action.apply(Event(K.ADMITTED, 100, (), PROPOSAL, refs), "ee")
+
+
+def test_a_submission_by_name_has_no_terms_until_it_is_admitted() -> None:
+    action = Action("act-1", "acme")
+    bare: dict[str, Json] = {"contract_version": "", "contract_hash": "", "operation_kind": ""}
+    asked: dict[str, Json] = {
+        **PROPOSAL,
+        **bare,
+        "side_effect": "",
+        "target": "",
+        "context": {"run": "r"},
+        "request_hash": "a1",
+    }
+    action.apply(Event(K.PROPOSED, 100, (S.PROPOSED,), {**asked, "due": 700}, {"request": "r0"}), "ff")
+    assert (action.contract, action.contract_ref, action.target) == ("ship", "", "")
+    assert (action.request_hash, action.asked_hash, action.due_us) == ("a1", "a1", 700)
+    refs = {"request": "r1", "contract": "c1"}
+    action.apply(Event(K.ADMITTED, 200, (), PROPOSAL, refs), "ee")
+    assert (action.contract_ref, action.request_ref, action.target) == ("c1", "r1", "order/1")
+    assert (action.request_hash, action.asked_hash, action.state) == ("q1", "a1", S.PROPOSED)
+    assert (action.context, action.created_us, action.due_us) == ({"run": "r"}, 100, 700)
 
 
 STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
@@ -445,7 +475,7 @@ def test_an_event_records_this_and_nothing_else(name: str) -> None:
 
 def test_every_kind_of_event_is_told_here() -> None:
     of_sagas = {kind for kind in K if kind.value.startswith("saga_")}
-    assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED} == set(K) - of_sagas
+    assert {event.kind for _, event, _ in STEPS.values()} | {K.PROPOSED, K.ADMITTED} == set(K) - of_sagas
 
 
 def test_what_was_not_asked_for_can_be_neither_approved_nor_denied() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from readback.contracts import depths
@@ -70,6 +71,7 @@ def compile_contract(
         fails_when=fails_when,
         expected_version=expected,
         revive=parts.arguments.revive,
+        bind=partial(parts.arguments.bind, ()),
         hands=Hands(
             parts.execute,
             tuple(Hand(each.name, each.look, each.is_async) for each in readers),

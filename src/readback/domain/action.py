@@ -45,6 +45,8 @@ class Action:
     operation: str = ""
     key_hash: str = ""
     request_hash: str = ""
+    asked_hash: str = ""
+    """By what it was asked for by name; see domain.idempotency."""
     key_kept_us: int = KEY_KEPT_US
     stamp: str = ""
     context: dict[str, Json] = field(default_factory=dict)
@@ -95,7 +97,7 @@ class Action:
     decision: str = ""
     """What a person decided and nobody has acted on yet."""
     reserved: bool = False
-    """Its key was taken again before it was executed."""
+    """Its key was taken before it was executed: with its submission, or again."""
     break_glass: str = ""
     watch: watching.Watched | None = None
     """What came of watching it after its success; None where nobody asked for that."""
@@ -172,16 +174,28 @@ class Action:
 def _proposed(a: Action, e: Event) -> None:
     d = e.data
     a.principal, a.contract = str(d["principal"]), str(d["contract"])
-    a.contract_version, a.contract_hash = str(d["contract_version"]), str(d["contract_hash"])
-    a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
-    a.target, a.operation, a.stamp = str(d["target"]), str(d["operation"]), str(d["stamp"])
-    a.key_hash, a.request_hash = str(d["key_hash"]), str(d["request_hash"])
-    a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
+    a.operation, a.stamp, a.key_hash = str(d["operation"]), str(d["stamp"]), str(d["key_hash"])
+    _take_terms(a, e)
     a.break_glass = str(d.get("break_glass", ""))
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
-    a.request_ref, a.contract_ref = e.refs["request"], e.refs["contract"]
     a.created_us = e.at_us
+    if "due" in d:  # it was submitted: somebody else executes it
+        a.due_us, a.reserved = _int(d["due"]), True
+        a.asked_hash = "" if a.contract_ref else a.request_hash
+
+
+def _take_terms(a: Action, e: Event) -> None:
+    """What the contract makes of a request; all of it empty where the contract is not known. Taken once."""
+    if a.contract_ref:
+        raise StoreCorruptError(f"Action {a.id} is admitted, and was already.")
+    d = e.data
+    a.contract_version, a.contract_hash = str(d["contract_version"]), str(d["contract_hash"])
+    a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
+    a.target, a.request_hash = str(d["target"]), str(d["request_hash"])
+    a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
+    by_name = "due" in d and "contract" not in e.refs
+    a.request_ref, a.contract_ref = e.refs["request"], "" if by_name else e.refs["contract"]
 
 
 def _rejected(a: Action, e: Event) -> None:
@@ -458,6 +472,7 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 _APPLY = {
     EventKind.PROPOSED: _proposed,
+    EventKind.ADMITTED: _take_terms,
     EventKind.REJECTED: _rejected,
     EventKind.READ: _read,
     EventKind.ATTEMPTED: _attempted,

@@ -32,6 +32,7 @@ class EventKind(StrEnum):
     """What happened. Each kind is one fact; `path` says which states it walked through."""
 
     PROPOSED = "proposed"
+    ADMITTED = "admitted"
     REJECTED = "rejected"
     READ = "read"
     ATTEMPTED = "attempted"

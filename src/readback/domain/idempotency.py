@@ -19,6 +19,7 @@ from readback.domain.state import State
 
 _KEY_DOMAIN: Final = "readback/key/1"
 _REQUEST_DOMAIN: Final = "readback/request/1"
+_ASKED_DOMAIN: Final = "readback/asked/1"
 KEY_TEXT_HEX_DIGITS: Final = 40
 """160 bits of the hash: enough against collision, short enough for every provider's key field."""
 
@@ -85,6 +86,14 @@ def key_text(hashed: str) -> str:
 def request_hash(kind: Kind, target: str, arguments: Mapping[str, Json]) -> str:
     """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ."""
     parts: list[Json] = [_REQUEST_DOMAIN, kind.value, target, {**arguments}]
+    return sha256_hex(payload_bytes(parts))
+
+
+def asked_hash(contract: str, arguments: Mapping[str, Json]) -> str:
+    """What stands in for the request hash (SHA-256, hex) while nobody has held the request against its contract: of the
+    contract's name and the arguments as they were given.
+    """
+    parts: list[Json] = [_ASKED_DOMAIN, contract, {**arguments}]
     return sha256_hex(payload_bytes(parts))
 
 

@@ -64,7 +64,8 @@ def ask(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
     if not needed(run):
         return False
     yield from _request(run, approvals.policy)
-    execute.reserve(run)
+    if not run.action.reserved:
+        execute.reserve(run)
     return True
 
 

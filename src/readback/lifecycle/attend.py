@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from readback.domain.action import Action
 from readback.domain.errors import NotFoundError
+from readback.domain.events import EventKind
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.approve import approved_blind, waits
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
 from readback.lifecycle.engine import Engine
+from readback.lifecycle.entries import Entries
 from readback.lifecycle.escalate import escalate
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.relay import Relay
@@ -24,7 +26,8 @@ from readback.lifecycle.resume import PlanOf, changed, not_loaded, plan_for, rev
 from readback.lifecycle.reversed import outcome_now
 from readback.lifecycle.saga_run import left_behind
 from readback.lifecycle.schedule import lease_until
-from readback.lifecycle.steps import Answer, Begin, Begun, Folded, Lease, Leased, LoadAction, Step, Wait
+from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Folded, Lease, Leased, LoadAction, Step, Wait
+from readback.lifecycle.submit import admit, unadmitted
 from readback.lifecycle.watch import put_off
 
 LOOK_AGAIN_US = 500_000
@@ -97,7 +100,7 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
         assert isinstance(begun, Begun)
         if approved_blind(action, begun.now_us):
             return (yield from outcome_now(action, replayed=replayed))
-        if due is not None and due <= begun.now_us and plans(doing.contract) is not None:
+        if due is not None and due <= begun.now_us and _may_go_on(doing, plans):
             ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
                 looked = True
@@ -106,6 +109,14 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
             return (yield from outcome_now(action, replayed=replayed))
         due = due if due is not None else begun.now_us
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
+
+
+def _may_go_on(action: Action, plans: PlanOf) -> bool:
+    """Whether its contract is here. What was only submitted is left to whoever knows the version that it names."""
+    plan = plan_for(action, plans)
+    if plan is None or action.state is not State.PROPOSED or not action.contract_hash:
+        return plan is not None
+    return plan.contract.hash == action.contract_hash
 
 
 def go_on(
@@ -128,6 +139,11 @@ def go_on(
         return Elsewhere(action_id)
     if leased.version != action.version:
         action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
+    if plan is not None and unadmitted(action):
+        admitted = yield from admit(action, plan, begun.owner, leased.fence, engine.table.version, leased.now_us)
+        if isinstance(admitted, Elsewhere):
+            return admitted
+        return (yield from engine.proceed(admitted))
     run = yield from revive(action, plans, begun.owner, leased.fence, given, break_glass)
     run.passed(leased.now_us)
     if action.state is State.VALIDATED and (yield from left_behind(action)):
@@ -169,7 +185,9 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     plan = plan_for(action, plans)
     if plan is None:
         raise not_loaded(action)
-    if plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
+    if unadmitted(action):
+        yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
+    elif plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
         yield from put_off(action, begun.now_us)
     elif plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
@@ -190,6 +208,11 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
         if leased.fence is None or leased.version != action.version:
             yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
+        if action.state is State.PROPOSED:  # nothing was executed, and nobody has to know its contract for that
+            entries = Entries(action, action.version)
+            entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), {"by": action.principal})
+            yield Commit(entries.append(leased.fence))
+            return
         run = yield from revive(action, plans, begun.owner, leased.fence)
         run.passed(leased.now_us)
         ended = yield from Relay(engine.cancel(run), may_wait=False)

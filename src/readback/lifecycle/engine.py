@@ -29,7 +29,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, Recove
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, execute, limit, recover, reverse, validate, verify, watch
+from readback.lifecycle import approve, execute, limit, recover, reverse, submit, validate, verify, watch
 from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
@@ -79,6 +79,29 @@ class Engine:
 
         `named` is told the id as soon as there is one, before anything is done under it.
         """
+        run, opened, taken = yield from self._propose(request, scope, named, submitted=False)
+        if taken is not None:
+            return taken
+        run.counts = opened.counts
+        return (yield from self._first(run, opened))
+
+    def submit(self, request: Request, scope: Scope, named: Callable[[Begun], None] | None = None) -> Work:
+        """Makes durable that an action is asked for, checked as far as that asks nothing of the world; whoever knows
+        its contract carries it out. Raises as `run` does.
+        """
+        submit.check(request.plan.contract, scope)
+        run, _, taken = yield from self._propose(request, scope, named, submitted=True)
+        if taken is not None:
+            return taken
+        execute.reserve(run)
+        run.unless_frozen(execute.touches(run))
+        # Durable: a crash from here on leaves an action that was not attempted, and is due.
+        return (yield from self._commit(run, park=True)) or Finished(run)
+
+    def _propose(
+        self, request: Request, scope: Scope, named: Callable[[Begun], None] | None, *, submitted: bool
+    ) -> Generator[Step, Answer, tuple[Run, Opened, Existing | None]]:
+        """The action, and what it meets; the one that the operation is already, where there is one."""
         validate.admit(request, scope)
         begun = yield Begin(fresh=not request.action_id)
         assert isinstance(begun, Begun)
@@ -86,16 +109,19 @@ class Engine:
             begun = replace(begun, action_id=request.action_id)
         if named is not None:
             named(begun)
-        run = execute.propose(request, scope, begun, self.table.version)
+        run = execute.propose(request, scope, begun, self.table.version, begun.now_us if submitted else None)
         opened = yield LoadOpening(scope.tenant, run.action.key_hash, execute.touches(run))
         assert isinstance(opened, Opened)
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
-            taken = self._existing(run, opened.record, begun.now_us)
+            taken = yield from self._existing(run, opened.record, begun.now_us)
             if taken is not None:
-                return taken
+                return run, opened, taken
         if self.limits is not None:
             yield from limit.admit(run, request, self.limits)
-        run.counts = opened.counts
+        return run, opened, None
+
+    def _first(self, run: Run, opened: Opened | None = None) -> Work:
+        """Everything from the proposal on: the world's part is checked, people are asked, and it is attempted."""
         refused = yield from validate.check(run, opened)
         if refused is not None:
             return (yield from self._refuse(run, refused))
@@ -113,8 +139,8 @@ class Engine:
         except (StoreError, EnvelopeProfileError) as error:  # nobody may read it as "nothing was done"
             raise unrecorded(run, error) from error
 
-    def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Existing | None:
-        same = record.request_hash == run.action.request_hash
+    def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Generator[Step, Answer, Existing | None]:
+        same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
         match on_key(status, same_request=same):
             case KeyDecision.EXECUTE:
@@ -184,6 +210,8 @@ class Engine:
         run.counts = counted.counts
         if action.state is S.RECONCILED_SUCCESS:
             return (yield from watch.look(run, self._desk))
+        if action.state is S.PROPOSED:  # it was submitted, and nothing more
+            return (yield from self._first(run))
         if action.state is S.VALIDATED:
             if action.decision == Decided.REOPEN and run.attemptable:
                 refused = yield from validate.check(run)  # the world may have changed since it was held
@@ -412,7 +440,7 @@ class Engine:
                 run.committed(version, park)
                 return None
             case KeyTaken(record):
-                return self._existing(run, record, committed.now_us) or Elsewhere(record.action_id)
+                return (yield from self._existing(run, record, committed.now_us)) or Elsewhere(record.action_id)
             case Crowded(in_flight):
                 raise limit.crowded(run.action.tenant, in_flight)
             case Frozen(freeze):

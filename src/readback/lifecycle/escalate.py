@@ -28,6 +28,7 @@ _S = State
 
 TO_REVIEW: Final = MappingProxyType(
     {
+        _S.PROPOSED: (_S.VALIDATED, _S.REVIEW_REQUIRED),
         _S.VALIDATED: (_S.REVIEW_REQUIRED,),
         _S.EXECUTING: (_S.UNKNOWN, _S.REVIEW_REQUIRED),
         _S.ACCEPTED: (_S.UNKNOWN, _S.REVIEW_REQUIRED),

@@ -44,8 +44,10 @@ _PLAIN_ANSWERS = frozenset({dict, list, tuple, str, bytes, int, float, bool, typ
 """Types of answers that are no transaction, as most are."""
 
 
-def propose(request: Request, scope: Scope, begun: Begun, table_version: str) -> Run:
-    """The action, proposed: named, keyed and stamped. Nothing is durable yet."""
+def propose(request: Request, scope: Scope, begun: Begun, table_version: str, due_us: int | None = None) -> Run:
+    """The action, proposed: named, keyed and stamped. Nothing is durable yet. `due_us`: when somebody else is to go on
+    with it, where it is only submitted.
+    """
     contract = request.plan.contract
     action = Action(begun.action_id, scope.tenant)
     run = Run(
@@ -63,7 +65,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     operation, key_of = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
     hashed = key_hash(scope.tenant, contract.name, key_of)
-    target = request.plan.target(_naming(request, scope, stamp, operation))
+    target = target_of(request, scope, stamp, operation)
     context = _context(request, scope)
     if request.upon:
         context["upon"] = list(request.upon)
@@ -71,6 +73,27 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
     data: dict[str, Json] = {
         "principal": scope.principal,
         "contract": contract.name,
+        "operation": operation,
+        "key_hash": hashed,
+        "stamp": stamp,
+        "break_glass": scope.break_glass,
+        "context": context,
+        **terms_of(request, target, table_version),
+    }
+    if due_us is not None:
+        data["due"] = due_us
+    if request.saga:
+        data["context"] = {**context, "saga": request.saga, "region": request.region}
+    if request.ordered:
+        data["context"] = {**context, "ordered": "1"}
+    run.record(EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, keep(run, request, target))
+    return run
+
+
+def terms_of(request: Request, target: str, table_version: str) -> dict[str, Json]:
+    """What the contract, and the tables in force, make of a request."""
+    contract = request.plan.contract
+    return {
         "contract_version": contract.version,
         "contract_hash": contract.hash,
         "schema": contract.schema_hash,
@@ -78,31 +101,22 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str) ->
         "operation_kind": contract.kind._value_,
         "side_effect": contract.side_effect._value_,
         "target": target,
-        "operation": operation,
         "key_required": contract.depth.operation_required,
-        "key_hash": hashed,
         "key_kept": contract.key_kept_us,
         "request_hash": request_hash(contract.kind, target, request.requested),
-        "stamp": stamp,
         "verification_table": DEPTHS_VERSION,
         "recovery_table": table_version,
-        "break_glass": scope.break_glass,
-        "context": context,
     }
-    if request.saga:
-        data["context"] = {**context, "saga": request.saga, "region": request.region}
-    if request.ordered:
-        data["context"] = {**context, "ordered": "1"}
+
+
+def keep(run: Run, request: Request, target: str) -> dict[str, str]:
+    """The request and the contract's text as evidence, by their digests."""
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
     if request.intended is not None:
         payload["intended"] = dict(request.intended)
-    if scope.budget:
-        payload["budget"] = dict(scope.budget)
-    digest = run.keep_request(payload)
-    run.record(
-        EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, {"request": digest, "contract": run.keep_contract()}
-    )
-    return run
+    if run.scope.budget:
+        payload["budget"] = dict(run.scope.budget)
+    return {"request": run.keep_request(payload), "contract": run.keep_contract()}
 
 
 def _context(request: Request, scope: Scope) -> dict[str, Json]:
@@ -136,9 +150,10 @@ def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, J
     return action_id, action_id  # drawn fresh for each proposal
 
 
-def _naming(request: Request, scope: Scope, stamp: str, operation: str) -> dict[str, Json]:
+def target_of(request: Request, scope: Scope, stamp: str, operation: str) -> str:
+    """What the contract calls the thing that the request is about."""
     requested = dict(request.requested)
-    return {
+    naming: dict[str, Json] = {
         "intended": dict(request.intended) if request.intended is not None else requested,
         "requested": requested,
         "observed": None,
@@ -146,6 +161,7 @@ def _naming(request: Request, scope: Scope, stamp: str, operation: str) -> dict[
         "authoritative": None,
         "scope": {"tenant": scope.tenant, "principal": scope.principal, "operation": operation, "stamp": stamp},
     }
+    return request.plan.target(naming)
 
 
 def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:

@@ -60,6 +60,10 @@ class Plan:
     compensation: Plan | None = None
     approval_when: Check | None = None
     """The condition under which a person has to approve it; None where the contract has none."""
+    bind: Callable[[Mapping[str, Json]], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
+    """Arguments by name and as JSON, checked and in both notations; None for a plan that nothing is proposed by. Raises
+    InputError.
+    """
     reversing: Callable[[Variables], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
     """What the compensation is given, in both notations, where that is not what the action was. Raises InputError."""
 

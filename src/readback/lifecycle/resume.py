@@ -16,6 +16,7 @@ from readback.domain.errors import ContractChangedError, NotFoundError, StoreCor
 from readback.domain.events import Opened, open_envelope
 from readback.domain.observation import Observation
 from readback.domain.reading import Lookup
+from readback.domain.state import State
 from readback.lifecycle.evaluate import judge_reading
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.record.reading import taken_as_recorded
@@ -81,6 +82,8 @@ def revive(
     arguments: Mapping[str, object] = arguments_of(requested) if blind else plan.revive(requested)
     intended = request.get("intended")
     scope = _scope(action)
+    if action.state is State.PROPOSED and isinstance(budget := request.get("budget"), dict):
+        scope = replace(scope, budget=budget)  # of whoever submitted it; later everybody goes on without one
     if given is not None:
         requested, arguments, blind = dict(given.requested), given.arguments, frozenset()
         scope = replace(scope, break_glass=break_glass)

@@ -28,7 +28,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, grounding, reviewing
+from readback.sdk import approving, claiming, erasing, grounding, reviewing, submitting
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.claiming import Upon
@@ -137,6 +137,25 @@ class AsyncReadback:
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
         return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+
+    async def submit(
+        self,
+        proposal: Proposal | str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        operation: str | None = None,
+        intended: Mapping[str, object] | None = None,
+        step: str = "",
+        upon: Iterable[Upon] | Upon = (),
+    ) -> str:
+        """Leaves an action to whoever works on this ledger, and returns its id once that is durable. Calls nothing.
+
+        `proposal`, or the name of its contract with `arguments` by name: the contract need not be known here, and what
+        it does not allow then ends as refused, where it is known. `operation` names the intent: submitted or run twice,
+        it is one action. `wait(id)` gives the outcome, wherever it comes from. Raises as `run` does for what cannot be
+        run, and SubmissionError for what may not be left to others; nothing was submitted then.
+        """
+        return await self._drive(submitting.submit(self._session, proposal, arguments, operation, intended, step, upon))
 
     async def saga(
         self,

@@ -155,6 +155,8 @@ def feedback_of(events: Iterable[StoredEvent], tenant: str = "") -> Feedback:
         if kind is EventKind.PROPOSED:
             mutates = data["operation_kind"] != Kind.READ.value
             stories[stored.action_id] = _Story(str(data["contract"]), mutates, str(data["principal"]))
+        elif kind is EventKind.ADMITTED and stored.action_id in stories:
+            stories[stored.action_id].mutates = data["operation_kind"] != Kind.READ.value
         story = stories.get(stored.action_id)
         if story is None:
             continue

@@ -76,7 +76,7 @@ def record_of(stored: Sequence[StoredEvent], contract: LoadContract, now_us: int
             "verification_policy_version": _given(told.proposal.get("verification_table")),
             "recovery_policy_version": _given(a.judgement.table or told.proposal.get("recovery_table")),
         },
-        "side_effect_class": SideEffect(a.side_effect).ledger_name,
+        "side_effect_class": SideEffect(a.side_effect).ledger_name if a.side_effect else NOT_GIVEN,
         "idempotency": _idempotency(told, now_us),
         "approval": _approval(a, terms),
         "intended_outcome": {"target_resource": a.target, "expected_predicates": _predicates(terms)},
@@ -118,6 +118,8 @@ def _fold(entries: list[tuple[Opened, bytes]]) -> _Told:
         match event.kind:
             case EventKind.ATTEMPTED:
                 told.observed = told.read = None
+            case EventKind.ADMITTED:
+                told.proposal = {**told.proposal, **event.data}
             case EventKind.OBSERVED:
                 told.observed = here
             case EventKind.READ if event.data["role"] == "check":

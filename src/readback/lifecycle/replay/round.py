@@ -94,7 +94,8 @@ class Standing:
     @property
     def proposed_table(self) -> str:
         """The recovery table under which it was proposed."""
-        return str(self.bundle.entries[0].event.data.get("recovery_table", ""))
+        said = [each.event.data.get("recovery_table") for each in self.bundle.entries[:2]]  # admitted second, if at all
+        return str(next((each for each in said if each), ""))
 
     def recorded_ensure(self) -> dict[str, str]:
         """The truth of each postcondition as it was recorded."""

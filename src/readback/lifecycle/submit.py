@@ -1,0 +1,284 @@
+"""Submit: it is made durable that an action is asked for, and somebody else carries it out.
+
+Where the contract is at hand, the engine proposes it in full; here is what is done where it is not. Then only its name
+is known: whoever has the contract holds the request against it before anything is executed, and either admits it, in
+the append of its first attempt, or refuses it for good. The key is reserved with the submission in both cases, so that
+an operation is one action, however often and wherever it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from readback.canon import Json, payload_bytes, sha256_hex
+from readback.domain.action import Action
+from readback.domain.contract import Contract
+from readback.domain.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError
+from readback.domain.errors.submission import SubmissionError
+from readback.domain.events import Event, EventKind, seal
+from readback.domain.idempotency import (
+    KeyDecision,
+    KeyStatus,
+    aged,
+    asked_hash,
+    key_hash,
+    on_key,
+    request_hash,
+)
+from readback.domain.kind import Kind
+from readback.domain.limits import Limits
+from readback.domain.observation_signs import one_line
+from readback.domain.state import State
+from readback.lifecycle import execute, limit, validate
+from readback.lifecycle.approve import load_kept
+from readback.lifecycle.ending import Elsewhere
+from readback.lifecycle.entries import Entries
+from readback.lifecycle.plan import Plan, Request, Scope
+from readback.lifecycle.projection import projection_of
+from readback.lifecycle.run import Run
+from readback.lifecycle.steps import (
+    Answer,
+    Begin,
+    Begun,
+    Commit,
+    Committed,
+    Folded,
+    KeyFound,
+    LoadAction,
+    LoadKey,
+    Step,
+)
+from readback.ports.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
+
+REFUSAL_MAX_BYTES: Final = 1_000
+_ASKED_FOR: Final = frozenset({"requested", "intended"})
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is asked for where nobody knows its contract: its name, and the arguments as JSON."""
+
+    contract: str
+    arguments: Mapping[str, Json]
+    operation: str
+    intended: Mapping[str, Json] | None = None
+    step: str = ""
+    upon: tuple[str, ...] = ()
+
+
+def check(contract: Contract | None, scope: Scope) -> None:
+    """What may not be left to somebody else, whatever it is. Raises SubmissionError."""
+    if scope.break_glass:
+        raise SubmissionError(
+            "The glass is broken by whoever executes, and this would be executed by somebody else.",
+            remedy="Run it here, or submit it without break_glass and have it approved.",
+        )
+    if contract is not None and any(path.split(".")[0] in _ASKED_FOR for path in contract.redact):
+        raise SubmissionError(
+            f"{contract.name!r} redacts what it is asked for: the ledger would have to hold it until somebody else "
+            "carries it out."
+        )
+
+
+def unadmitted(action: Action) -> bool:
+    """Nobody who knows its contract has looked at it yet."""
+    return action.state is State.PROPOSED and not action.contract_ref
+
+
+def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Generator[Step, Answer, str]:
+    """The id of the action, which is durable and due now; of the one that there is under this operation already.
+
+    Raises PayloadConflictError, a limit's error or StoreError; nothing was submitted then.
+    """
+    check(None, scope)
+    begun = yield Begin(fresh=True)
+    assert isinstance(begun, Begun)
+    found = yield LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
+    assert isinstance(found, KeyFound)
+    replaces = ""
+    if found.record is not None:
+        taken = yield from _existing(asked, found.record, begun.now_us)
+        if taken:
+            return taken
+        replaces = found.record.action_id
+    own = limits.of(scope.tenant) if limits is not None else None
+    if own is not None:
+        yield from limit.weigh(scope.tenant, own)
+    committed = yield Commit(_append(asked, scope, begun, replaces, own.in_flight if own is not None else 0))
+    assert isinstance(committed, Committed)
+    match committed.result:
+        case Appended():
+            return begun.action_id  # Durable: a crash from here on leaves an action that whoever knows it goes on with.
+        case KeyTaken(record):
+            return (yield from _existing(asked, record, committed.now_us)) or record.action_id
+        case Crowded(in_flight):
+            raise limit.crowded(scope.tenant, in_flight)
+        case other:
+            raise InvariantError(f"A new action was not kept: {other}.")
+
+
+def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Generator[Step, Answer, str]:
+    """The action that the operation is already; "" where it may be asked for anew."""
+    same = record.request_hash == asked_hash(asked.contract, asked.arguments)
+    if not same:
+        folded = yield LoadAction(record.action_id)
+        assert isinstance(folded, Folded)
+        same = folded.action is not None and _asks_the_same(folded.action, asked)
+    status = aged(KeyStatus(record.status), record.expires_us, now_us)
+    match on_key(status, same_request=same):
+        case KeyDecision.EXECUTE:
+            return ""
+        case KeyDecision.REFUSE:
+            raise PayloadConflictError(
+                f"Operation {asked.operation!r} of {asked.contract!r} was asked for before with another payload, as "
+                "far as can be told where its contract is not.",
+                details={"action": record.action_id},
+            )
+        case _:
+            return record.action_id
+
+
+def _asks_the_same(action: Action, asked: Submission) -> bool:
+    if action.asked_hash:
+        return action.asked_hash == asked_hash(asked.contract, asked.arguments)
+    return request_hash(Kind(action.kind), action.target, asked.arguments) == action.request_hash
+
+
+def _append(asked: Submission, scope: Scope, begun: Begun, replaces: str, in_flight_max: int) -> Append:
+    payload: dict[str, Json] = {"requested": dict(asked.arguments)}
+    if asked.intended is not None:
+        payload["intended"] = dict(asked.intended)
+    if scope.budget:
+        payload["budget"] = dict(scope.budget)
+    body = payload_bytes(payload)
+    kept = Evidence(sha256_hex(body), "application/json", body)
+    action = Action(begun.action_id, scope.tenant)
+    event = Event(
+        EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), _data(asked, scope, begun), {"request": kept.digest}
+    )
+    envelope, leaf = seal(event, action.id, action.tenant, 1, "")
+    action.apply(event, leaf.hex())
+    record = KeyRecord(
+        action.tenant, action.key_hash, action.request_hash, action.id, KeyStatus.PENDING.value, action.created_us, 0
+    )
+    return Append(
+        action.id,
+        action.tenant,
+        0,
+        0,
+        (SealedEvent(event.kind.value, event.at_us, envelope, leaf),),
+        projection_of(action),
+        (kept,),
+        reserve=record,
+        replaces=replaces,
+        relies=asked.upon,
+        in_flight_max=in_flight_max,
+    )
+
+
+def _data(asked: Submission, scope: Scope, begun: Begun) -> dict[str, Json]:
+    context: dict[str, Json] = {
+        "run": scope.run,
+        "plan": scope.plan,
+        "step": asked.step,
+        "task_state": scope.task_state,
+        "boundary": scope.boundary,
+        "trace": scope.trace,
+        "parent_span": scope.parent_span,
+        "reverses": "",
+    }
+    if scope.scopes:
+        context["scopes"] = list(scope.scopes)  # all that the client holds: which of them are needed nobody here knows
+    if asked.upon:
+        context["upon"] = list(asked.upon)
+    return {
+        "principal": scope.principal,
+        "contract": asked.contract,
+        "contract_version": "",
+        "contract_hash": "",
+        "operation_kind": "",
+        "side_effect": "",
+        "target": "",
+        "operation": asked.operation,
+        "key_hash": key_hash(scope.tenant, asked.contract, asked.operation),
+        "request_hash": asked_hash(asked.contract, asked.arguments),
+        "stamp": execute.STAMP_PREFIX + begun.action_id,
+        "recovery_table": "",
+        "break_glass": "",
+        "context": context,
+        "due": begun.now_us,
+    }
+
+
+# --- where the contract is ---
+
+
+def admit(
+    action: Action, plan: Plan, owner: str, fence: int, table_version: str, now_us: int
+) -> Generator[Step, Answer, Run | Elsewhere]:
+    """What was asked for by name, held against its contract by whoever has that and its lease.
+
+    The run, with an entry that says so, durable with what follows; or, where it is refused, nothing more to do.
+    """
+    kept = yield from load_kept(action)
+    try:
+        run = _admitted(action, plan, kept, (owner, fence), table_version, now_us)
+    except InputError as refused:
+        entries = Entries(action, action.version)
+        said = one_line(f"Its contract refused it: {refused.message}", REFUSAL_MAX_BYTES)
+        entries.add(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refused.code, "detail": said})
+        yield Commit(entries.append(fence))  # where that was not kept, somebody else went on with it
+        return Elsewhere(action.id)
+    return run
+
+
+def _admitted(
+    action: Action, plan: Plan, kept: Mapping[str, Json], held: tuple[str, int], table_version: str, now_us: int
+) -> Run:
+    given, goal, budget = kept.get("requested"), kept.get("intended"), kept.get("budget")
+    if plan.bind is None or not isinstance(given, dict):
+        raise StoreCorruptError(f"What action {action.id} asks for is not there any more.")
+    contract, context = plan.contract, action.context
+    scopes = context.get("scopes")
+    scope = Scope(
+        action.tenant,
+        action.principal,
+        str(context.get("run", "")),
+        budget=budget if isinstance(budget, dict) else None,
+        trace=str(context.get("trace", "")),
+        scopes=tuple(str(each) for each in scopes) if isinstance(scopes, list) else (),
+    )
+    check(contract, scope)
+    arguments, requested = plan.bind(given)
+    intended = goal if isinstance(goal, dict) else None
+    request = Request(plan, arguments, requested, action.operation, intended, str(context.get("step", "")))
+    validate.admit(request, scope)
+    run = Run(plan, scope, action, arguments, requested, intended, held[0], held[1], action.version, now_us=now_us)
+    target = execute.target_of(request, scope, action.stamp, action.operation)
+    data = execute.terms_of(request, target, table_version)
+    run.record(EventKind.ADMITTED, now_us, (), data, execute.keep(run, request, target))
+    execute.reserve(run)  # its own key, under what the contract makes of the request
+    return run
+
+
+def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
+    """Whether the action that has the key was asked for the same. Where it was asked for by name, and nobody has held
+    it against its contract yet, that is done here.
+    """
+    if record.request_hash == run.action.request_hash:
+        return True
+    folded = yield LoadAction(record.action_id)
+    assert isinstance(folded, Folded)
+    other = folded.action
+    if other is None or run.plan.bind is None:
+        return False
+    if not unadmitted(other):
+        return other.request_hash == run.action.request_hash
+    given = (yield from load_kept(other)).get("requested")
+    try:
+        _, requested = run.plan.bind(given if isinstance(given, dict) else {})
+    except InputError:
+        return False
+    return request_hash(run.contract.kind, run.action.target, requested) == run.action.request_hash

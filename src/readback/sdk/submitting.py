@@ -1,0 +1,71 @@
+"""What both clients and the command line share about submitting: a proposal, or a contract's name with arguments.
+
+Where the contract is known here, everything is checked that `run` checks before it asks anything of the world. Where
+only its name is, whoever knows it checks that later, and what does not hold ends as refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from unicodedata import normalize
+
+from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
+from readback.domain.errors import ArgumentError, OversizeError, ProposalError
+from readback.lifecycle.ending import Finished
+from readback.lifecycle.plan import Request
+from readback.lifecycle.steps import Answer, Step
+from readback.lifecycle.submit import Submission, submit_named
+from readback.sdk import claiming
+from readback.sdk.claiming import Upon
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import Session, check_id
+
+
+def submit(
+    s: Session,
+    asked: Proposal | str,
+    arguments: Mapping[str, object] | None,
+    operation: str | None,
+    intended: Mapping[str, object] | None,
+    step: str,
+    upon: Iterable[Upon] | Upon,
+) -> Generator[Step, Answer, str]:
+    """The id under which it is asked for now, or was before. Raises InputError before anything is recorded."""
+    claims = () if upon == () else claiming.upon_ids(s, upon)
+    if isinstance(asked, Proposal):
+        if arguments is not None:
+            raise ProposalError("A proposal has its arguments.", remedy="Pass arguments with a contract's name only.")
+        return _proposed(s, s.request(asked, operation, intended, step, claims))
+    s.check_open()
+    check_id("contract", asked, ProposalError)
+    given = _object("arguments", arguments or {})
+    goal = None if intended is None else _object("intended", intended)
+    named = normalize("NFC", operation or "")
+    plan = s.plan_of(asked)
+    if plan is not None and plan.bind is not None:
+        bound, requested = plan.bind(given)
+        return _proposed(s, Request(plan, bound, requested, named, goal, step, upon=claims))
+    if operation is None:
+        raise ProposalError(
+            f"The contract {asked!r} is not known here, so its operation has to be named.",
+            remedy="Pass operation='...', the same for every repetition of the same intent.",
+        )
+    check_id("operation", operation, ProposalError)
+    return submit_named(Submission(asked, given, named, goal, step, claims), s.scope, s.engine.limits)
+
+
+def _proposed(s: Session, request: Request) -> Generator[Step, Answer, str]:
+    ended = yield from s.engine.submit(request, s.scope)
+    return ended.run.action.id if isinstance(ended, Finished) else ended.action_id
+
+
+def _object(name: str, value: Mapping[str, object]) -> dict[str, Json]:
+    try:
+        plain = json_value(value)
+    except ValueTooLargeError as error:
+        raise OversizeError(f"{name} is too large. {error.message}") from error
+    except UnsupportedValueError as error:
+        raise ArgumentError(f"{name} has no JSON form. {error.message}") from error
+    if not isinstance(plain, dict):
+        raise ArgumentError(f"{name} is a mapping of names.")
+    return plain
