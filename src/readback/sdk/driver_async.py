@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from readback.domain.context import Context
+from readback.domain.errors import StoreError
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
@@ -32,7 +33,8 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import AppendResult, LedgerStore
+from readback.ports.store import Append, AppendResult, LedgerStore
+from readback.sdk.ahead import AHEAD
 from readback.sdk.begun import start
 from readback.sdk.courier import Courier
 from readback.sdk.driver_steps import (
@@ -103,13 +105,17 @@ class AsyncDriver:
         """The answer, and what interrupted us meanwhile."""
         match step:
             case Commit(append):
-                result, stop = await _uninterrupted(self._commit.append(append))
+                result, stop = await self._committed(append)
                 if append.incidents or self._desk.listens:
                     self._desk.heard(append, result)
                 return Committed(result, self._desk.runtime.now_us()), stop
             case Dispatch():
-                now_us = self._desk.runtime.now_us()
-                if not may_call or now_us > step.not_after_us:
+                now_us, ahead = self._desk.runtime.now_us(), AHEAD.get()
+                sent = ahead is not None and ahead.made
+                if ahead is not None and sent and not may_call:
+                    ahead.drop()
+                    return interrupted(asyncio.CancelledError(), now_us, now_us), None
+                if not sent and (not may_call or now_us > step.not_after_us):
                     return ended(Ending.NOT_MADE, now_us, now_us), None
                 called = await self._call(
                     step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
@@ -126,6 +132,20 @@ class AsyncDriver:
             case _:
                 return self._desk.answer(step), None
         return called, called.error if called.ending is Ending.CANCELLED else None
+
+    async def _committed(self, append: Append) -> tuple[AppendResult, BaseException | None]:
+        """What became of it in the store; the call that may be made ahead goes out with its attempt."""
+        ahead, writing = AHEAD.get(), self._commit.append(append)
+        if ahead is None:
+            return await _uninterrupted(writing)
+        ahead.writing(append)
+        try:
+            result, stop = await _uninterrupted(writing)
+        except StoreError as error:
+            ahead.written(error)
+            raise
+        ahead.written(result)
+        return result, stop
 
     async def _together(self, works: tuple[Generator[Step, Answer, Any], ...]) -> Gathered:
         """All at once. A cancellation goes on to each of them, and is theirs to record."""

@@ -32,6 +32,11 @@ class Attending(AsyncReadback):
         """Clock and sleep."""
         return self._session.runtime
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are limits to what a tenant may take."""
+        return self._session.engine.limits is not None
+
     def know(self, plan: Plan) -> None:
         """Loads a contract, so that its actions can be gone on with; earlier versions stay for theirs."""
         self._session.know(plan)

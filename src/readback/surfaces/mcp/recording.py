@@ -1,7 +1,9 @@
 """Calls that no contract governs, on record as not checked: what their servers answer goes on before it is recorded.
 
-Called by the gate. The attempt is durable before the call, as always. The answer need not be: the client is told that
-the result is unknown, whatever it was, and a crash that loses the answer leaves an attempt that is unknown too.
+Called by the gate. The call goes out when the engine has admitted it, while its attempt is being written, and nobody
+is answered before that is durable. The answer itself need not be: the client is told that the result is unknown,
+whatever it was, and a crash that loses the answer leaves an attempt that is unknown too. A call whose operation has a
+name waits for its attempt, as it may not be made twice, and so does every call while the ledger fails or has limits.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ import asyncio
 from collections.abc import Callable
 
 from readback.canon import Json
+from readback.domain.errors import StoreError
 from readback.domain.errors.gateway import ToolRefusedError
 from readback.domain.outcome import Outcome
+from readback.sdk.ahead import AHEAD, Ahead
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp import verdict
 from readback.surfaces.mcp.attending import Attending
@@ -26,6 +30,8 @@ class Recording:
         self._ledger, self._hold_s, self._say = ledger, hold_s, say
         self.under_way: set[asyncio.Task[Outcome]] = set()
         self._told: set[asyncio.Task[Outcome]] = set()
+        self._sound = True
+        """Whether the last that was to be recorded was: while it is not, nothing is sent that could not be."""
 
     async def call(self, flight: Flight, proposal: Proposal, operation: str | None) -> dict[str, Json]:
         """The result for the client. Its own cancellation goes on to the server. Raises what `Attending.run` does, and
@@ -33,7 +39,9 @@ class Recording:
         """
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.answered = answered
-        task = asyncio.create_task(self._run(flight, proposal, operation))
+        may_be_ahead = operation is None and self._sound and not self._ledger.limited
+        ahead = flight.ahead(self._ledger.runtime) if may_be_ahead else None
+        task = asyncio.create_task(self._run(flight, proposal, operation, ahead))
         self.under_way.add(task)
         task.add_done_callback(self._ended)
         task.add_done_callback(flight.land)
@@ -56,13 +64,15 @@ class Recording:
         if self._told:
             await asyncio.wait(set(self._told))
 
-    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
+    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None, ahead: Ahead | None) -> Outcome:
         IN_HAND.set(flight)
+        AHEAD.set(ahead)
         return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         self.under_way.discard(task)
         error = None if task.cancelled() else task.exception()
+        self._sound = not isinstance(error, StoreError)
         if task in self._told and error is not None:
             self._say(f"What a tool without a contract answered could not be recorded: {error}")
         self._told.discard(task)

@@ -17,6 +17,7 @@ from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import NoSuchToolError
 from readback.ports.fittings import ExecutorFitting, Fixed, SourceFitting
 from readback.ports.runtime import Runtime
+from readback.sdk.ahead import Ahead
 from readback.sdk.fittings import BuiltInFittings
 from readback.sdk.group_commit import holding
 from readback.surfaces.mcp.attending import Ticket
@@ -35,6 +36,8 @@ class Flight:
     raised: Exception | None = None
     answered: asyncio.Future[None] | None = None
     """Done when the tool has answered, for whoever does not wait for the record of that."""
+    sent: asyncio.Task[dict[str, Json]] | None = None
+    """The call, where it was made ahead."""
 
     @property
     def key(self) -> ToolKey:
@@ -54,8 +57,20 @@ class Flight:
             except Exception as error:
                 self.raised = error
                 raise
-        self.land()
         return self.raw
+
+    def ahead(self, runtime: Runtime) -> Ahead:
+        """The client's own request, to be made while its attempt is being written."""
+
+        def make() -> None:
+            self.sent = asyncio.create_task(self.send(self.call.arguments, runtime))
+            self.sent.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+        def drop() -> None:
+            if self.sent is not None:
+                self.sent.cancel()
+
+        return Ahead(make, drop)
 
     def land(self, _: object = None) -> None:
         """The tool has answered, or never will."""

@@ -44,7 +44,8 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
         flight = IN_HAND.get()
         if flight is None:
             raise NotDispatchedError("Nobody waits for it any more, and nothing allows that it is called again.")
-        answer = await flight.send(flight.call.arguments, servers.runtime)
+        answer = await (flight.sent or flight.send(flight.call.arguments, servers.runtime))
+        flight.land()
         MAY_WAIT_S.set(SHARES_S)
         return kept(answer)
 

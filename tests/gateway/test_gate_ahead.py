@@ -1,0 +1,173 @@
+"""A call that no contract governs goes out while its attempt is being written, and is answered when that is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from anyio.lowlevel import checkpoint
+
+from readback.domain.errors import StoreError
+from readback.domain.events import EventKind
+from readback.ports.store import Append, AppendResult, Freeze, Frozen
+from readback.testing.store_memory import MemoryStore
+from tests.gateway.desk import Desk, at_a_desk, until_asleep
+
+pytestmark = pytest.mark.requirement("GATEWAY-ungoverned")
+
+
+class Slow(MemoryStore):
+    """Writes an attempt when it is let; fails, or refuses it, when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_write, self.writing = threading.Event(), threading.Event()
+        self.may_write.set()
+        self.fails = False
+        self.bars: Freeze | None = None
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        if any(event.kind == EventKind.ATTEMPTED for each in batch for event in each.events):
+            self.writing.set()
+            self.may_write.wait(10)
+            if self.fails:
+                raise StoreError("The disk is full.")
+            if self.bars is not None:
+                return [Frozen(self.bars) for _ in batch]
+        return super().append(batch)
+
+
+def counting(desk: Desk) -> list[str]:
+    """A tool that says who called it."""
+    called: list[str] = []
+
+    @desk.server.tool()
+    async def count(name: str) -> str:
+        called.append(name)
+        return name
+
+    @desk.server.tool()
+    async def sit() -> str:
+        await desk.book.opened.wait()
+        return ""
+
+    return called
+
+
+async def when(so: Callable[[], object]) -> None:
+    """Until it is so, while everybody else goes on."""
+    while not so():
+        await checkpoint()
+
+
+@asynccontextmanager
+async def another_under_way(desk: Desk, store: Slow) -> AsyncIterator[None]:
+    """With a call that waits, so that attempts are written in a thread of their own, and these when they are let."""
+    beside = asyncio.create_task(desk.call("sit"))
+    await until_asleep()
+    store.may_write.clear()
+    store.writing.clear()
+    try:
+        yield
+    finally:
+        store.may_write.set()
+        desk.book.opened.set()
+        await beside
+
+
+def test_the_server_works_while_the_attempt_is_written_and_the_answer_waits_for_it(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        async with another_under_way(desk, store):
+            asked = asyncio.create_task(desk.call("count", name="rent"))
+            await when(lambda: called or asked.done())
+            await until_asleep()
+            assert store.writing.is_set()
+            assert not asked.done()
+            store.may_write.set()
+            told = await asked
+            assert (told.text, told.outcome["verdict"]) == ("rent", "not_checked")
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_a_call_whose_operation_has_a_name_waits_for_its_attempt(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        async with another_under_way(desk, store):
+            asked = asyncio.create_task(desk.call("count", "op-1", name="rent"))
+            await when(lambda: store.writing.is_set() or asked.done())
+            await until_asleep()
+            assert called == []
+            store.may_write.set()
+            assert (await asked).text == "rent"
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_what_was_sent_and_cannot_be_recorded_is_told_as_unknown_and_nothing_more_is_sent(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        store.fails = True
+        told = await desk.call("count", name="rent")
+        assert told.failed
+        assert (told.outcome["state"], told.outcome["may_repeat"]) == ("unknown", False)
+        assert told.outcome["code"] == "store.unknown-outcome"
+        again = await desk.call("count", name="food")
+        assert again.outcome["code"] == StoreError.code  # nothing was sent
+        assert "nothing was sent" in again.text
+        assert called == ["rent"]
+        store.fails = False
+        assert (await desk.call("count", name="food")).text == "food"
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_a_freeze_that_comes_in_between_is_told_as_unknown_and_recorded_as_nothing(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        counting(desk)
+        store.bars = Freeze("acme", "tenant:acme", "act_1", "stop", 1)
+        told = await desk.call("count", name="rent")
+        assert told.outcome["state"] == "unknown"
+        assert [*store.projections()] == []
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_a_client_that_cancels_while_the_attempt_is_written_is_heard_by_the_server(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+        counting(desk)
+
+        @desk.server.tool()
+        async def stay() -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return ""
+
+        async with another_under_way(desk, store):
+            asked = asyncio.create_task(desk.call("stay"))
+            await begun.wait()
+            asked.cancel()
+            await until_asleep()
+            store.may_write.set()
+            await ended.wait()
+
+    at_a_desk(tmp_path, work, store=store)
