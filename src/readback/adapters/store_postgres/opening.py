@@ -7,7 +7,7 @@ changes nothing in a schema that is not ours.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -52,6 +52,9 @@ _SESSION: Final = {
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
 }
 
+WRITES: Final = {"synchronous_commit": "on", "default_transaction_read_only": "off"}
+READS: Final = {"default_transaction_read_only": "on"}
+
 
 def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
     """A connection in place of one that broke, as soon as there is one. Raises StoreError."""
@@ -90,7 +93,7 @@ class Opening:
 
     def writer(self) -> Connection:
         """The connection that changes things; also checks the server and migrates the schema."""
-        connection = self._connect("synchronous_commit = on", "default_transaction_read_only = off")
+        connection = self._connect(WRITES)
         try:
             self._refuse_unfit(connection)
             migrate(connection, self.address.schema, self.shown)
@@ -104,7 +107,7 @@ class Opening:
 
     def again(self) -> Connection:
         """The writer's connection in place of one that broke."""
-        connection = self._connect("synchronous_commit = on", "default_transaction_read_only = off")
+        connection = self._connect(WRITES)
         try:
             self._refuse_unfit(connection)
         except psycopg.Error as error:
@@ -126,7 +129,7 @@ class Opening:
 
     def reader(self) -> Connection:
         """A connection that looks and changes nothing."""
-        return self._connect("default_transaction_read_only = on")
+        return self._connect(READS)
 
     def first_reader(self) -> Connection:
         """The reader of a store that is opened read-only: with the checks that the writer would make."""
@@ -153,15 +156,14 @@ class Opening:
             raise
         return connection
 
-    def _connect(self, *said: str) -> Connection:
-        settings = _SESSION | {"search_path": f'"{self.address.schema}"'}
-        settings |= dict(cast("tuple[str, str]", tuple(one.split(" = "))) for one in said)
+    def _connect(self, said: Mapping[str, str]) -> Connection:
+        settings = {**_SESSION, "search_path": f'"{self.address.schema}"', **said}
         try:
             connection = psycopg.connect(
                 self.address.url,
                 autocommit=True,
                 connect_timeout=CONNECT_TIMEOUT_S,
-                application_name=APPLICATION,
+                fallback_application_name=APPLICATION,
                 tcp_user_timeout=TCP_SILENCE_MS,
                 keepalives_idle=10,
                 keepalives_interval=5,

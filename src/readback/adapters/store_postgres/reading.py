@@ -219,6 +219,14 @@ class Queries:
     def evidence_bytes(self, tenant: str) -> int:
         return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
 
+    def damage(self) -> list[str]:
+        """What is wrong with the rows, by our own check; empty if nothing. Reads everything."""
+        late = [
+            f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
+        ]
+        kept = self._many_rows(rows.KEY_OF_NOBODY)
+        return late + [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:

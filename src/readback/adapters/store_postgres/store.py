@@ -18,6 +18,7 @@ from readback.adapters.store_postgres.faults import forked_error
 from readback.adapters.store_postgres.group import GroupCommit, Job
 from readback.adapters.store_postgres.opening import Connection, Opening
 from readback.adapters.store_postgres.outgoing import Outgoing
+from readback.adapters.store_postgres.purging import purged
 from readback.adapters.store_postgres.reading import Queries, Readers
 from readback.adapters.store_postgres.schema import lock_class
 from readback.adapters.store_postgres.sealing import SealedQueries
@@ -45,6 +46,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
     """Keeps `LedgerStore`. Safe for threads, and for any number of processes; not across fork()."""
 
     def __init__(self, opening: Opening, *, own_clock: bool) -> None:
+        self._opening = opening
         self._shown = opening.shown
         self._read_only = opening.read_only
         self._forked = False
@@ -80,6 +82,12 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
+
+    def purge(self) -> bool:
+        """Of the tables; what the server's write-ahead log, its archive and standbys hold goes when they let it go."""
+        if self._read_only:
+            raise StoreReadOnlyError(f"The ledger at {self._shown} was opened read-only.")
+        return purged(self._opening)
 
     def close(self) -> None:
         if not self._forked:

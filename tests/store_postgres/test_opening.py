@@ -1,0 +1,236 @@
+"""What is refused when a ledger is opened on PostgreSQL, and in which words; what is made, and what is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+import psycopg
+import pytest
+
+from readback.adapters.store_postgres import address, open_postgres_store, opening, schema
+from readback.adapters.store_postgres.group import Job
+from readback.adapters.store_postgres.work import AppendWork, Work
+from readback.bootstrap import store as store_of
+from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
+from readback.domain.errors import (
+    ReadbackError,
+    StoreCorruptError,
+    StoreError,
+    StoreReadOnlyError,
+    StoreVersionError,
+    UsageError,
+)
+from readback.ports.store import Appended, Projection
+from readback.testing.store_samples import sample_append, sample_creation, sample_projection
+
+pytestmark = pytest.mark.slow
+
+
+def _schema(url: str) -> str:
+    return url.rpartition("schema=")[2]
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> str:
+    """The address of a ledger with one action."""
+    with open_postgres_store(ledger_url) as store:
+        store.append([sample_creation("a1")])
+    return ledger_url
+
+
+def test_a_ledger_is_made_where_none_is_and_found_where_one_is(ledger: str) -> None:
+    with open_postgres_store(ledger) as store:
+        assert [event.version for event in store.events("a1")] == [1]
+
+
+def test_the_url_of_the_command_line_opens_it(ledger: str) -> None:
+    opened = store_of(ledger)
+    assert opened.projection("a1") is not None
+    opened.close()
+
+
+def test_two_schemas_of_one_database_are_two_ledgers(ledger: str, ledger_server: PostgresPair) -> None:
+    other = f"{ledger}_b"
+    with open_postgres_store(other) as store:
+        assert store.projection("a1") is None
+    ledger_server.run(f"drop schema {_schema(other)} cascade")
+
+
+def test_a_schema_of_somebody_else_is_refused_and_left_alone(ledger_url: str, ledger_server: PostgresPair) -> None:
+    name = _schema(ledger_url)
+    ledger_server.run(f"create schema {name} create table orders (id int)")
+    with pytest.raises(StoreCorruptError, match="not those of a Readback ledger") as caught:
+        open_postgres_store(ledger_url)
+    assert caught.value.code == "store.not-ours"
+    assert ledger_server.run(f"select count(*) from pg_class where relnamespace = '{name}'::regnamespace") == (1,)
+
+
+def test_a_ledger_of_a_later_release_is_refused(ledger: str, ledger_server: PostgresPair) -> None:
+    ledger_server.run(f"insert into {_schema(ledger)}.migration values (99, '0099_later.sql', 'x')")
+    for read_only in (False, True):
+        with pytest.raises(StoreVersionError, match="has schema 99"):
+            open_postgres_store(ledger, read_only=read_only)
+
+
+def test_a_ledger_whose_migration_had_another_text_is_refused(ledger: str, ledger_server: PostgresPair) -> None:
+    ledger_server.run(f"update {_schema(ledger)}.migration set sha256 = 'x' where number = 1")
+    with pytest.raises(StoreVersionError, match=r"another text of migration 0001_ledger\.sql"):
+        open_postgres_store(ledger)
+
+
+def test_an_older_ledger_is_brought_up_and_read_only_it_is_refused(
+    ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = schema.migrations()
+    step = schema.Migration(len(known) + 1, "9999_next.sql", "CREATE TABLE later (id int);")
+    monkeypatch.setattr(schema, "migrations", lambda: [*known, step])
+    with pytest.raises(StoreVersionError, match="older schema"):
+        open_postgres_store(ledger, read_only=True)
+    open_postgres_store(ledger).close()
+    open_postgres_store(ledger, read_only=True).close()
+
+
+def test_a_migration_that_fails_leaves_the_ledger_as_it_was(ledger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = schema.migrations()
+    step = schema.Migration(len(known) + 1, "9999_next.sql", "CREATE TABLE later (id int); SELECT 1 / 0;")
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "migrations", lambda: [*known, step])
+        with pytest.raises(StoreError, match="division by zero"):
+            open_postgres_store(ledger)
+    with open_postgres_store(ledger) as store:
+        assert store.append([sample_creation("a2")]) == [Appended(1, 0)]
+
+
+def test_read_only_nothing_is_made_and_nothing_is_changed(ledger_url: str, ledger_server: PostgresPair) -> None:
+    with pytest.raises(StoreError, match="There is no ledger"):
+        open_postgres_store(ledger_url, read_only=True)
+    assert ledger_server.run(f"select to_regnamespace('{_schema(ledger_url)}') is null") == (True,)
+    open_postgres_store(ledger_url).close()
+    with open_postgres_store(ledger_url, read_only=True) as store:
+        assert store.due(0, 1) == []
+        for call in (
+            lambda: store.append([sample_creation("a1")]),
+            lambda: store.lease("a1", "w", 0, 1),
+            lambda: store.wake("a1", 0),
+        ):
+            with pytest.raises(StoreReadOnlyError):
+                call()
+
+
+def test_a_role_that_may_only_look_is_told_so(ledger: str, ledger_server: PostgresPair) -> None:
+    name = _schema(ledger)
+    role = f"looker_of_{name}"
+    ledger_server.run(f"create role {role} login")
+    ledger_server.run(f"grant usage on schema {name} to {role}")
+    ledger_server.run(f"grant select on all tables in schema {name} to {role}")
+    url = ledger.replace("postgres@", f"{role}@")
+    with open_postgres_store(url, read_only=True) as store:
+        assert store.projection("a1") is not None
+    with open_postgres_store(url) as store, pytest.raises(StoreReadOnlyError, match="cannot be written"):
+        store.append([sample_creation("a2")])
+    ledger_server.run(f"drop owned by {role}")
+    ledger_server.run(f"drop role {role}")
+
+
+def test_an_old_server_is_refused(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "SERVER_VERSION_MIN", 990_000)
+    with pytest.raises(StoreError, match="99 or later is needed") as caught:
+        open_postgres_store(ledger_url)
+    assert caught.value.code == "store.server-too-old"
+
+
+def test_a_session_that_does_not_commit_to_the_disk_is_refused(ledger_url: str) -> None:
+    with pytest.raises(StoreError, match="synchronous_commit = off") as caught:
+        _open_with(ledger_url, {"synchronous_commit": "off"})
+    assert caught.value.code == "store.not-durable"
+
+
+def _open_with(url: str, settings: dict[str, str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "WRITES", settings)
+        open_postgres_store(url).close()
+
+
+def test_a_database_in_another_encoding_is_refused(ledger_url: str, ledger_server: PostgresPair) -> None:
+    ledger_server.run("create database latin encoding 'LATIN1' template template0")
+    with pytest.raises(StoreError, match="encoded in LATIN1") as caught:
+        open_postgres_store(ledger_url.replace("/postgres?", "/latin?"))
+    assert caught.value.code == "store.encoding"
+    ledger_server.run("drop database latin")
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[PostgresPair]:
+    with PostgresPair() as running:
+        yield running
+
+
+def test_on_a_standby_a_ledger_is_looked_at_and_not_written(pair: PostgresPair) -> None:
+    url = f"postgresql://postgres@/postgres?host={pair.home}&port=5432"
+    with open_postgres_store(url) as store:
+        store.append([sample_creation("a1")])
+    pair.catch_up()
+    standby = url.replace("port=5432", f"port={STANDBY}")
+    with open_postgres_store(standby, read_only=True) as store:
+        assert store.projection("a1") is not None
+    with pytest.raises(StoreError, match="is a standby") as caught:
+        open_postgres_store(standby)
+    assert caught.value.code == "store.standby"
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://host/db?schema=Has Space", "postgresql://host/db?schema=a;drop", "mysql://host/db"]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        address.address_of(url)
+
+
+def test_a_password_is_never_shown() -> None:
+    found = address.address_of("postgresql://ops:s3cret@db.example:5433/ledgers?schema=acme&password=s3cret")
+    assert "s3cret" not in found.shown
+    assert found.shown == "postgresql://ops@db.example:5433/ledgers (schema acme)"
+    assert found.url == "postgresql://ops:s3cret@db.example:5433/ledgers?password=s3cret"
+
+
+# --- values that no database takes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        sample_projection("a2", target="\ud800"),
+        sample_projection("a2", due_us=2**63),
+        sample_projection("a2", operation=7),
+        sample_projection("a2", created_us="noon"),
+    ],
+)
+def test_a_value_that_cannot_be_kept_fails_its_own_append_alone(ledger: str, projection: object) -> None:
+    item = sample_creation("a2")
+    bad = replace(item, projection=cast("Projection", projection), reserve=None)
+    with open_postgres_store(ledger) as store:
+        jobs: list[Job[Work]] = [Job(AppendWork([one])) for one in (sample_creation("a3"), bad, sample_creation("a4"))]
+        store._run(jobs)
+        assert [job.error.code if isinstance(job.error, ReadbackError) else job.error for job in jobs] == [
+            None, "store.value", None,
+        ]  # fmt: skip
+        assert [store.events(name) != [] for name in ("a2", "a3", "a4")] == [False, True, True]
+
+
+def test_an_event_cannot_be_changed_or_removed(ledger: str, ledger_server: PostgresPair) -> None:
+    for statement in ("UPDATE {}.event SET kind = 'x'", "DELETE FROM {}.event", "TRUNCATE {}.event CASCADE"):
+        with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="never changed or removed"):
+            ledger_server.run(statement.format(_schema(ledger)))
+
+
+def test_separators_of_our_own_come_back_as_they_were(ledger: str) -> None:
+    odd = "a\x1fb\x1ac\x00d\x1ae\x1a0"
+    with open_postgres_store(ledger) as store:
+        held = sample_projection("a2", target=odd, tenant=odd, run=odd)
+        store.append([sample_append("a2", projection=held), sample_creation("a3")])
+        stored = store.projection("a2")
+        assert stored is not None
+        assert stored.projection == held
+        assert store.by_stamp(odd, "rb-a2") == "a2"
