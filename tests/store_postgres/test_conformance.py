@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,18 +20,26 @@ class TestPostgresStore(StoreConformance):
     places_later = True
 
     @pytest.fixture(autouse=True)
-    def opened(self, ledger_url: str) -> None:
+    def opened(self, ledger_url: str) -> Iterator[None]:
         self.urls = (f"{ledger_url}_{number}" if number else ledger_url for number in itertools.count())
+        self.opened_stores: list[PostgresStore] = []
         super().setup_method()
+        yield
+        for store in self.opened_stores:
+            store.close()
 
     def setup_method(self) -> None:
         """The store is made by the fixture above, once the address is known."""
 
     def make_store(self) -> LedgerStore:
         self.url = next(self.urls)
-        return conforms(open_postgres_store(self.url, clock="callers"))
+        return conforms(self._open())
 
     def reopen(self, store: LedgerStore) -> LedgerStore:
         store.close()
         assert isinstance(store, PostgresStore)
-        return open_postgres_store(self.url, clock="callers")
+        return self._open()
+
+    def _open(self) -> PostgresStore:
+        self.opened_stores.append(open_postgres_store(self.url, clock="callers"))
+        return self.opened_stores[-1]

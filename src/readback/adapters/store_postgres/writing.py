@@ -308,7 +308,8 @@ class Transaction:
         """The moment of a look, reserved; seldom, so it is written at once."""
         self.flush()
         self.all(rows.FORGET_PACE, (tenant, PACE, now_us // MINUTE_US))
-        taken = {cast("int", minute): cast("int", n) for minute, n in self.all(rows.SELECT_PACE, (tenant, PACE))}
+        reserved = self.all(rows.SELECT_PACE, (tenant, PACE, wanted_us // MINUTE_US))
+        taken = {cast("int", minute): cast("int", n) for minute, n in reserved}
         at_us = paced(taken, wanted_us, per_minute)
         self.all(rows.PUT_COUNT, (tenant, PACE, str(at_us // MINUTE_US), 1))
         return at_us
