@@ -1,4 +1,4 @@
-"""A process that gives places or does actions on a ledger, until it is killed or its input ends. Started by tests alone.
+"""A process that gives places or does actions on a ledger, until it is killed. Started by tests alone.
 
 `take`: gives places once; with `hold` it stops between the function and the commit; says "taken N" afterwards, and
 stays. `place`: gives places over and over. `act`: verified actions one after the other, each told with its id.
@@ -11,38 +11,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from readback import Context, Readback, Reading, action
 from readback.adapters.store_postgres import open_postgres_store
 
-NOTES: dict[str, dict[str, Any]] = {}
 PLACES_AT_ONCE = 7
-
-
-@action(
-    name="jot",
-    kind="set",
-    side_effect="low_risk_internal",
-    target="note/{requested.text}",
-    identity={"target": "authoritative.id", "tenant": "not_offered"},
-    ensure={"written": "authoritative.text == requested.text"},
-    within="10s",
-    late_window="1s",
-    polls=["0s", "1s"],
-)
-def jot(ctx: Context, text: str) -> object:
-    """Writes it down."""
-    NOTES[text] = {"id": text, "text": text}
-    return {"status": "ok"}
-
-
-@jot.read(source="notes", consistency="strong", independence="other_client")
-def note_of(ctx: Context, text: str) -> Reading:
-    """What is written."""
-    return Reading.of(NOTES[text]) if text in NOTES else Reading.absent()
+PAUSE_SECONDS = 0.002
 
 
 def say(*words: object) -> None:
-    print(*words, flush=True)
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 def for_ever() -> None:
@@ -75,9 +52,13 @@ def place(url: str) -> None:
             taken = store.take_places(PLACES_AT_ONCE)
             if taken:
                 say("taken", taken)
+            threading.Event().wait(PAUSE_SECONDS)
 
 
 def act(url: str, name: str, key_file: str) -> None:
+    from readback import Readback  # here, so that who only gives places starts sooner
+    from tests.store_postgres.jotting import jot
+
     seal = {"key_file": key_file, "entries": 20, "seconds": 0.05} if Path(key_file).exists() else False
     with Readback.open(url, tenant="acme", principal=name, actions=[jot], seal=seal) as rb:
         say("ready")

@@ -26,15 +26,15 @@ from readback.lifecycle.sealing.confirm import is_confirmed
 from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
 from readback.ports.outbox import Cursor
-from readback.testing.store_samples import NOON_US, sample_append, sample_creation
+from readback.testing.store_samples import NOON_US, sample_append
 
 pytestmark = pytest.mark.slow
 PATIENT_S = 60.0
 TRIES_MAX = 5_000
 GATE = 77
 BATCHES = 4
-KILLS = 6
-ACTORS = 3
+KILLS = 4
+ACTORS = 2
 
 
 def schema_of(url: str) -> str:
