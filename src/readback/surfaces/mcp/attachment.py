@@ -67,6 +67,7 @@ class Attachment:
         self.key = server.key
         self.hello = hello or Hello()
         self.peer: Peer = peer or Nobody()
+        self.room = asyncio.Semaphore(server.at_once) if server.at_once else None
         self.fallback: Attachment | None = None
         """Who takes calls when this one has been closed."""
         self._current: Connection | None = None

@@ -6,6 +6,7 @@ what neither knows passes unchanged. Source: Model Context Protocol, revisions u
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -48,9 +49,13 @@ class Call:
 
 
 class Toolserver(Protocol):
-    """A server behind the gateway, as far as tools go. `key`: its name among several; "" where it is the only one."""
+    """A server behind the gateway, as far as tools go. `key`: its name among several; "" where it is the only one.
+
+    `room`: for so many calls at a time; one more has to wait before it is begun. None where it takes what comes.
+    """
 
     key: str
+    room: asyncio.Semaphore | None
 
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None

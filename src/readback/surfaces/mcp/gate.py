@@ -181,7 +181,11 @@ class Gate:
     async def _fly(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
         """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
         IN_HAND.set(flight)
-        return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+        await flight.enter()
+        try:
+            return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+        finally:
+            flight.leave()
 
     def _landed(self, task: asyncio.Task[Outcome]) -> None:
         self._flying.discard(task)
@@ -213,6 +217,11 @@ class Gate:
         return verdict.governed(outcome, None) if outcome.attempted else verdict.refused(error)
 
     async def _pending(self, flight: Flight, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
+        if self._hold_s and not flight.admitted:
+            task.cancel()
+            proposal.mark_run()  # it never will be
+            said = f"The server of {flight.call.tool!r:.200} had no room for this call within {self._hold_s:g} s."
+            return verdict.refused(GatewayBusyError(said))
         if not flight.ticket.action_id:
             await asyncio.wait({task}, timeout=0)  # a hold of nothing: it has not even begun
         if not flight.ticket.action_id:
@@ -231,7 +240,12 @@ class Gate:
                 said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
                 return verdict.refused(ToolDeniedError(said))
             case Policy.PASS:
-                return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+                flight = Flight(call, server)
+                await flight.enter()
+                try:
+                    return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+                finally:
+                    flight.leave()
             case Policy.UNVERIFIED:
                 return await self._recorded(Flight(call, server))
 

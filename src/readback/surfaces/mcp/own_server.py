@@ -116,6 +116,7 @@ class _Here:
     """Keeps `Toolserver` over the handlers that come after the middleware, for one call."""
 
     key = ""
+    room = None
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         self._ctx, self._next = ctx, call_next

@@ -22,8 +22,12 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, json_line, plain_json
 
-OPEN_MAX: Final = 100
-"""Connections at a time; more calls wait, as they do with the SDK."""
+CALLS_MAX: Final = 100
+"""Calls of clients at a time, as with the SDK. More of them wait before they are begun: the time that a tool may take
+is the tool's, and does not run while its call waits for others.
+"""
+OPEN_MAX: Final = 128
+"""Connections at a time: what contracts read by other tools of the server never waits for clients' calls."""
 CONNECT_S: Final = 30.0
 CHUNK_BYTES: Final = 1 << 16
 

@@ -67,7 +67,11 @@ class Recording:
     async def _run(self, flight: Flight, proposal: Proposal, operation: str | None, ahead: Ahead | None) -> Outcome:
         IN_HAND.set(flight)
         AHEAD.set(ahead)
-        return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+        await flight.enter()
+        try:
+            return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+        finally:
+            flight.leave()
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         self.under_way.discard(task)

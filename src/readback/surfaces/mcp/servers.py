@@ -38,6 +38,9 @@ class Flight:
     """Done when the tool has answered, for whoever does not wait for the record of that."""
     sent: asyncio.Task[dict[str, Json]] | None = None
     """The call, where it was made ahead."""
+    admitted: bool = False
+    """Whether it has begun, or may; until then it waits for its server to have room."""
+    in_room: bool = False
 
     @property
     def key(self) -> ToolKey:
@@ -57,7 +60,22 @@ class Flight:
             except Exception as error:
                 self.raised = error
                 raise
+            finally:
+                self.leave()
         return self.raw
+
+    async def enter(self) -> None:
+        """Waits for room at the server. Nothing is on record before, and no time of the contract's runs."""
+        if self.server.room is not None:
+            await self.server.room.acquire()
+            self.in_room = True
+        self.admitted = True
+
+    def leave(self) -> None:
+        """Makes room: the tool has answered, or will not be called."""
+        if self.in_room and self.server.room is not None:
+            self.in_room = False
+            self.server.room.release()
 
     def ahead(self, runtime: Runtime) -> Ahead:
         """The client's own request, to be made while its attempt is being written."""

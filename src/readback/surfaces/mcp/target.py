@@ -49,6 +49,8 @@ class Server:
     key: str = ""
     timeout_s: float = CALL_TIMEOUT_S
     modern: bool | None = None
+    at_once: int = 0
+    """How many calls it is given at a time over one session's connections; 0 for as many as come."""
     header_maps: dict[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
     """By tool: which arguments its calls repeat in HTTP headers."""
 

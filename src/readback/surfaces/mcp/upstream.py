@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from readback.canon import Json
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ClientLink
+from readback.surfaces.mcp.posts import CALLS_MAX
 from readback.surfaces.mcp.target import CALL_TIMEOUT_S, Command, Endpoint, Server
 
 __all__ = ["CALL_TIMEOUT_S", "Command", "Endpoint", "Upstream"]
@@ -22,10 +23,15 @@ class Upstream:
     def __init__(self, target: Command | Endpoint, *, key: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
         self.target = target
         self.key = key
-        self.server = Server(target, key, timeout_s)
+        self.server = Server(target, key, timeout_s, at_once=CALLS_MAX if isinstance(target, Endpoint) else 0)
         self.own = Attachment(self.server)
         self._attached: set[Attachment] = set()
         self._leaving: set[asyncio.Task[None]] = set()
+
+    @property
+    def room(self) -> asyncio.Semaphore | None:
+        """That of the gateway's own connection."""
+        return self.own.room
 
     @classmethod
     def command(
