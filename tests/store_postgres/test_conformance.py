@@ -14,6 +14,7 @@ from readback.testing.conformance_store import StoreConformance, conforms
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.requirement("PGSTORE-conformance")
 class TestPostgresStore(StoreConformance):
     """The real one, on a real server. Leases by the callers' times, which the suite makes up."""
 

@@ -41,6 +41,7 @@ def beside(ledger_url: str, store: PostgresStore) -> Iterator[PostgresStore]:
         yield opened
 
 
+@pytest.mark.requirement("PGSTORE-lost-reply")
 def test_an_append_whose_reply_was_lost_is_known_to_be_kept(
     store: PostgresStore, beside: PostgresStore, proxy: Proxy
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_lease_whose_reply_was_lost_is_held_with_the_fence_that_was_given(
     assert store.append([sample_append("a1", 1, fence=1)]) == [Appended(version=2, seq=0)]
 
 
+@pytest.mark.requirement("PGSTORE-lost-reply")
 def test_a_commit_of_which_nobody_can_tell_says_so(
     store: PostgresStore, beside: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_sessions_that_an_operator_ends_are_opened_again(ledger_server: Postgres
         assert [event.version for event in store.events("a1")] == [1, 2]
 
 
+@pytest.mark.requirement("PGSTORE-restart")
 def test_a_server_that_dies_under_load_is_waited_for_and_loses_nothing_that_was_acknowledged() -> None:
     with PostgresPair(standby=False, settings="fsync = on") as server:
         _die_under_load(server)

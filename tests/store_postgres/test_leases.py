@@ -30,6 +30,7 @@ def _let_pass(server: PostgresPair, us: int) -> None:
 
 
 @pytest.mark.parametrize("apart_us", [-DAY_US, -1, 0, 1, DAY_US])
+@pytest.mark.requirement("PGSTORE-clock")
 def test_a_live_lease_is_not_taken_by_a_host_whose_clock_is_apart(store: PostgresStore, apart_us: int) -> None:
     assert store.lease("a1", "w1", NOON_US, NOON_US + MINUTE_US) == 1
     there_us = NOON_US + apart_us
@@ -63,6 +64,7 @@ def test_an_append_takes_a_lease_for_as_long_as_its_projection_says(
     assert stored.projection == longer, "what it says is what its holder said"
 
 
+@pytest.mark.requirement("PGSTORE-clock")
 def test_what_is_leased_is_due_to_nobody_until_the_database_says_that_the_lease_has_ended(
     store: PostgresStore, ledger_server: PostgresPair
 ) -> None:

@@ -58,6 +58,7 @@ def test_two_schemas_of_one_database_are_two_ledgers(ledger: str, ledger_server:
     ledger_server.run(f"drop schema {_schema(other)} cascade")
 
 
+@pytest.mark.requirement("PGSTORE-schema")
 def test_a_schema_of_somebody_else_is_refused_and_left_alone(ledger_url: str, ledger_server: PostgresPair) -> None:
     name = _schema(ledger_url)
     ledger_server.run(f"create schema {name} create table orders (id int)")
@@ -67,6 +68,7 @@ def test_a_schema_of_somebody_else_is_refused_and_left_alone(ledger_url: str, le
     assert ledger_server.run(f"select count(*) from pg_class where relnamespace = '{name}'::regnamespace") == (1,)
 
 
+@pytest.mark.requirement("PGSTORE-schema")
 def test_a_ledger_of_a_later_release_is_refused(ledger: str, ledger_server: PostgresPair) -> None:
     ledger_server.run(f"insert into {_schema(ledger)}.migration values (99, '0099_later.sql', 'x')")
     for read_only in (False, True):
@@ -80,6 +82,7 @@ def test_a_ledger_whose_migration_had_another_text_is_refused(ledger: str, ledge
         open_postgres_store(ledger)
 
 
+@pytest.mark.requirement("PGSTORE-schema")
 def test_an_older_ledger_is_brought_up_and_read_only_it_is_refused(
     ledger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

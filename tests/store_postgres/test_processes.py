@@ -177,6 +177,7 @@ def test_what_a_killed_process_acknowledged_is_there_and_nothing_is_half_there(l
         assert len(held) - 1 - len(acknowledged) in (0, 1), "at most the one that was being acknowledged"
 
 
+@pytest.mark.requirement("PGSTORE-rings")
 def test_processes_that_write_the_same_in_any_order_do_not_wait_in_a_ring(stores: list[PostgresStore]) -> None:
     names = [f"a{number}" for number in range(8)]
     stores[0].append([sample_creation(name) for name in names])
@@ -243,6 +244,7 @@ def _attempt(action_id: str = "a2") -> Append:
     return sample_append(action_id, unless_frozen=(ORDER,))
 
 
+@pytest.mark.requirement("PGSTORE-freezes")
 def test_an_attempt_does_not_pass_by_a_freeze_that_is_being_made(
     stores: list[PostgresStore], session: psycopg.Connection[Any], ledger_url: str
 ) -> None:
@@ -260,6 +262,7 @@ def test_an_attempt_does_not_pass_by_a_freeze_that_is_being_made(
     assert answers[0] == [Frozen(freeze)]
 
 
+@pytest.mark.requirement("PGSTORE-freezes")
 def test_a_freeze_waits_for_the_attempts_that_have_looked(
     stores: list[PostgresStore], session: psycopg.Connection[Any], ledger_url: str
 ) -> None:
@@ -288,6 +291,7 @@ def test_attempts_of_one_tenant_do_not_wait_for_each_other(
     session.rollback()
 
 
+@pytest.mark.requirement("PGSTORE-freezes")
 def test_a_tenants_limit_holds_between_processes(stores: list[PostgresStore]) -> None:
     def fill(place: int) -> list[AppendResult]:
         found = []
