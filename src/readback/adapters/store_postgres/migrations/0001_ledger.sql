@@ -12,8 +12,7 @@ CREATE TABLE event (
     envelope  bytea   NOT NULL,
     leaf      bytea   NOT NULL,
     PRIMARY KEY (id)
-);
-CREATE UNIQUE INDEX event_of_action ON event (action_id, version);
+) PARTITION BY RANGE (id);                                    -- by the order of arrival, and so by time
 ALTER TABLE event ALTER COLUMN envelope SET STORAGE EXTERNAL;
 
 CREATE FUNCTION event_is_for_good() RETURNS trigger LANGUAGE plpgsql AS $$

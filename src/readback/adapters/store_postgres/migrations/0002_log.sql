@@ -15,9 +15,38 @@ CREATE TABLE sequencer (
     cluster bigint NOT NULL,       -- the server whose transactions the numbers below are
     since   xid8   NOT NULL,       -- entries of earlier transactions have their places
     upto    xid8   NOT NULL,       -- entries of transactions before this one are being placed: all of those had ended
-    after   bigint                 -- of these, up to this arrival; NULL where none are being placed
+    after   bigint,                -- of these, up to this arrival; NULL where none are being placed
+    entries_a_partition bigint NOT NULL DEFAULT 33554432
 ) WITH (fillfactor = 20);
 INSERT INTO sequencer (cluster, since, upto) SELECT system_identifier, '0', '0' FROM pg_control_system();
+
+-- Partitions of the entries, in the order of arrival. There is always an empty one behind the one that is written.
+CREATE TABLE event_partition (
+    number int PRIMARY KEY,
+    first  bigint NOT NULL,        -- the first arrival that it holds
+    past   bigint NOT NULL         -- the first that it does not
+);
+
+-- Adds one. It is attached when it is complete, which keeps nobody who appends waiting.
+CREATE FUNCTION add_event_partition() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    next   event_partition;
+    name   text;
+BEGIN
+    SELECT coalesce(max(number), 0) + 1, coalesce(max(past), 0) INTO next.number, next.first FROM event_partition;
+    next.past := next.first + (SELECT entries_a_partition FROM sequencer);
+    name := 'event_' || next.number;
+    EXECUTE format('CREATE TABLE %I (LIKE event INCLUDING DEFAULTS INCLUDING STORAGE)', name);
+    EXECUTE format('ALTER TABLE %I ADD CONSTRAINT bounds CHECK (id >= %s AND id < %s)', name, next.first, next.past);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON %I (action_id, version)', name || '_of_action', name);
+    EXECUTE format('CREATE TRIGGER event_is_never_emptied BEFORE TRUNCATE ON %I'
+                   ' FOR EACH STATEMENT EXECUTE FUNCTION event_is_for_good()', name);
+    EXECUTE format('ALTER TABLE event ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, next.first, next.past);
+    EXECUTE format('ALTER TABLE %I DROP CONSTRAINT bounds', name);
+    INSERT INTO event_partition SELECT next.*;
+END $$;
+SELECT add_event_partition();
+SELECT add_event_partition();
 
 -- Gives places to up to `most` entries, in the order of arrival, and says how many got one; 0 where somebody else does.
 --
@@ -67,6 +96,9 @@ BEGIN
         UPDATE sequencer SET since = held.upto, upto = held.upto, after = NULL;
     ELSE
         UPDATE sequencer SET upto = held.upto, after = top;
+    END IF;
+    IF top >= (SELECT max(first) FROM event_partition) THEN
+        PERFORM add_event_partition();
     END IF;
     RETURN taken;
 END $$;
