@@ -49,13 +49,14 @@ class Call:
 
 
 class Toolserver(Protocol):
-    """A server behind the gateway, as far as tools go. `key`: its name among several; "" where it is the only one.
-
-    `room`: for so many calls at a time; one more has to wait before it is begun. None where it takes what comes.
-    """
+    """A server behind the gateway, as far as tools go. `key`: its name among several; "" where it is the only one."""
 
     key: str
-    room: asyncio.Semaphore | None
+
+    @property
+    def room(self) -> asyncio.Semaphore | None:
+        """For so many calls at a time; one more has to wait before it is begun. None where it takes what comes."""
+        ...
 
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None

@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
@@ -116,7 +117,7 @@ class _Here:
     """Keeps `Toolserver` over the handlers that come after the middleware, for one call."""
 
     key = ""
-    room = None
+    room: asyncio.Semaphore | None = None
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         self._ctx, self._next = ctx, call_next

@@ -17,6 +17,7 @@ from typing import Final
 
 import anyio
 
+from readback.surfaces.mcp.guard import Guard
 from readback.surfaces.mcp.line_dispatch import LineDispatcher
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, next_line
 
@@ -54,7 +55,7 @@ async def process_lines(
         lambda: _Protocol(loop), *argv, stdin=PIPE, stdout=PIPE, stderr=None,
         env=environment(env), cwd=cwd, start_new_session=True,
     )  # fmt: skip
-    server = _Server(transport, protocol)
+    server, guard = _Server(transport, protocol), Guard(transport.get_pid())
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.read)
@@ -67,6 +68,7 @@ async def process_lines(
     finally:
         server.dispatcher.end()
         server.kill()
+        guard.dismiss()
 
 
 class _Server:
