@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from readback.canon import Json
-from readback.config import Settings, secret_at, settings
+from readback.config import Settings, secret_at, settings, shown
 from readback.domain.errors import SettingsError
 from readback.domain.subscriber import Subscriber
 
@@ -156,7 +156,8 @@ def standing_by(
 
 def _file_url(url: str) -> str:
     if not url.startswith("sqlite:"):
-        raise SettingsError(f"The ledger {url} is no file.", remedy="Copy it with its own database's tools.")
+        tool = "pg_dump and pg_restore" if url.startswith("postgres") else "its own database's tools"
+        raise SettingsError(f"The ledger {shown(url)} is no file.", remedy=f"Copy it with {tool}.")
     return url
 
 
@@ -168,7 +169,19 @@ def runtime() -> Runtime:
 
 
 def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
-    """What tells a worker on this ledger which action to go on with. Raises StoreError."""
+    """What tells a worker on this ledger which action to go on with. Raises SettingsError where its queue is not
+    installed.
+    """
+    address = getattr(store, "address", None)
+    if address is not None:
+        try:
+            from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
+        except ImportError as error:
+            raise SettingsError(
+                f"Workers on PostgreSQL need {error.name}, which is not installed.",
+                remedy="Install it: pip install 'readback[postgres]'.",
+            ) from error
+        return ProcrastinateWakeups(store, runtime, address.url, address.schema)
     from readback.adapters.wakeups_embedded import EmbeddedWakeups
 
     return EmbeddedWakeups(store, runtime)

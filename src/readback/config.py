@@ -110,6 +110,17 @@ def settings(
     )
 
 
+def shown(url: str) -> str:
+    """A ledger's URL as it may be shown: without its password."""
+    scheme, colon, rest = url.partition("://")
+    place, at, host = rest.rpartition("@")
+    named = f"{place.partition(':')[0]}@" if at and "/" not in place else ""
+    address = f"{scheme}{colon}{named}{host if named else rest}"
+    path, asked, query = address.partition("?")
+    kept = [one for one in query.split("&") if "password" not in one.partition("=")[0].lower()]
+    return path + (asked + "&".join(kept) if any(kept) else "")
+
+
 def is_contract_file(named: str) -> bool:
     """Whether this names a contract file, or a pack of the package, and not a Python module."""
     return named.startswith(PACK) or named.endswith((".yaml", ".yml"))

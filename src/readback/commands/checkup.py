@@ -21,7 +21,8 @@ from readback.canon import Json, sha256_hex
 from readback.commands.opening import load_contracts
 from readback.commands.terminal import moment, safe, span
 from readback.commands.version import versions
-from readback.config import Settings
+from readback.config import Settings, shown
+from readback.domain.errors import StoreError
 from readback.domain.side_effect import SideEffect, depth
 from readback.ledger.leaf import leaf_hash
 from readback.ports.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
@@ -65,7 +66,7 @@ def python(settings: Settings) -> Iterator[Finding]:
 
 def configuration(settings: Settings) -> Iterator[Finding]:
     """The settings in force."""
-    said = f"{safe(settings.url)}, tenant {safe(settings.tenant)}, principal {safe(settings.principal)}"
+    said = f"{safe(shown(settings.url))}, tenant {safe(settings.tenant)}, principal {safe(settings.principal)}"
     yield Finding("settings", "ok", said)
     if settings.ignored_file:
         remedy = "Pin its SHA-256 in the user's own config.toml under [trusted], or remove it."
@@ -170,9 +171,15 @@ def ledger(settings: Settings) -> Iterator[Finding]:
         return
     if path is not None:
         yield from _rights(path)
-    store = bootstrap.store(settings.url, read_only=True)
     try:
-        yield Finding("ledger", "ok", f"{safe(settings.url)} opens, with the schema of this release")
+        store = bootstrap.store(settings.url, read_only=True)
+    except StoreError as error:
+        if error.code != "store.absent":
+            raise
+        yield Finding("ledger", "ok", f"{safe(shown(settings.url))} has none yet; the first action creates it")
+        return
+    try:
+        yield Finding("ledger", "ok", f"{safe(shown(settings.url))} opens, with the schema of this release")
         yield from _clock_against(store)
         yield from _waiting(store, settings)
         yield from _leases(store)

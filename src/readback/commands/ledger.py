@@ -20,6 +20,7 @@ from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, ver
 from readback.commands.ledger_records import evidence, schema
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.config import shown
 from readback.domain.errors import UsageError
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
@@ -84,9 +85,9 @@ def verify(
     finally:
         store.close()
     if as_json:
-        print_json(_described(report, settings.url))
+        print_json(_described(report, shown(settings.url)))
     else:
-        _tell(report, settings.url)
+        _tell(report, shown(settings.url))
     return 0 if report.ok else EXIT_FAULT
 
 

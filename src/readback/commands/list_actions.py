@@ -11,7 +11,7 @@ from readback.commands import options
 from readback.commands.opening import reading, settings_of
 from readback.commands.telling import exit_of, plain, shown_verdict, verdict_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
-from readback.config import Settings
+from readback.config import Settings, shown
 from readback.domain.events import EventKind
 from readback.domain.state import EXIT_FAILED, State
 from readback.domain.verdict import Verdict
@@ -124,7 +124,7 @@ def _nothing(session: Session, settings: Settings, *, filtered: bool) -> None:
     if filtered:
         note(f"No action of tenant {safe(settings.tenant)} matches.")
         return
-    note(f"Tenant {safe(settings.tenant)} has no actions in {safe(settings.url)}.")
+    note(f"Tenant {safe(settings.tenant)} has no actions in {safe(shown(settings.url))}.")
     others = {s.projection.tenant for s in session.store.page(ActionFilter(limit=TENANTS_LOOKED_AT_MAX))}
     if others:
         named = ", ".join(safe(name, 80) for name in sorted(others))

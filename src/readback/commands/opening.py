@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from readback import bootstrap
 from readback.canon import ReadbackError
 from readback.commands.terminal import note, safe
-from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, user_folder
+from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, shown, user_folder
 from readback.domain.errors import UsageError
 from readback.sdk.session import Session
 from readback.sdk.tables import table_in_force
@@ -145,7 +145,7 @@ def again_with(settings: Settings, *, contracts: bool = False) -> str:
     import shlex
 
     plain = Settings()
-    given = [("--url", settings.url, plain.url), ("--tenant", settings.tenant, plain.tenant)]
+    given = [("--url", shown(settings.url), plain.url), ("--tenant", settings.tenant, plain.tenant)]
     said = [f"{option} {shlex.quote(value)}" for option, value, default in given if value != default]
     if contracts:
         said += [f"--contracts {shlex.quote(module)}" for module in settings.contracts or ("MODULE",)]

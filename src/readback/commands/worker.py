@@ -13,6 +13,7 @@ from readback.commands.failures import described
 from readback.commands.opening import load_contracts, settings_of, working
 from readback.commands.telling import exit_of
 from readback.commands.terminal import note, print_json, safe
+from readback.config import shown
 from readback.domain.errors import InputError
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.sdk.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
@@ -89,7 +90,8 @@ def worker(
                 handover_us=left_us,
                 watching=watching(quiet=as_json),
             )
-            said = f"Working for {safe(served.said)} on {safe(settings.url)} with {len(session.plans)} contracts."
+            ledger = safe(shown(settings.url))
+            said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
 
         tally = asyncio.run(work())

@@ -141,7 +141,7 @@ class Opening:
                 raise StoreError(
                     f"There is no ledger at {self.shown}.",
                     remedy="Check the address; a store that is opened read-only is not created.",
-                    code="store.cannot-open",
+                    code="store.absent",
                 )
             if missing:
                 raise StoreVersionError(

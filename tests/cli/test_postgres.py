@@ -1,0 +1,74 @@
+"""The commands on a ledger that PostgreSQL keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from readback.config import shown
+from tests.cli import shop
+from tests.cli.conftest import CONTRACTS, Desk
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def there(desk: Desk, ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("READBACK_URL", ledger_url)
+    return desk
+
+
+def test_an_action_is_run_listed_shown_and_its_ledger_recomputed(there: Desk, ledger_url: str) -> None:
+    shipped = there.ship("first", code=0)
+    assert shipped["state"] == "reconciled_success"
+    assert [one["id"] for one in there("list", "--json", code=0).json] == [shipped["id"]]
+    assert shipped["id"] in there("show", shipped["id"], code=0).out
+    report = there("ledger", "verify", "--json", code=0).json
+    assert (report["ok"], report["url"]) == (True, ledger_url)
+    assert report["events"] > 3
+    assert "opens, with the schema of this release" in there("doctor", code=0).out
+    assert not (there.folder / "readback.db").exists()
+
+
+def test_what_waits_is_gone_on_with_by_another_process(there: Desk) -> None:
+    waiting = there.ship("late", "--wait", "0", code=3, how="lie")
+    orders = shop.load()
+    orders["o-17"].update(status="shipped", carrier="dhl")  # somebody mended it by hand
+    shop.save(orders)
+    there.runtime.advance(2)
+    found = there("resume", "--contracts", CONTRACTS, "--json", code=0).json["actions"]
+    assert [(one["id"], one["verified"]) for one in found] == [(waiting["id"], True)]
+    assert "Nothing is due" in there("resume", "--contracts", CONTRACTS, code=0).out
+    assert there("ledger", "verify", "--json", code=0).json["ok"] is True
+
+
+def test_where_no_ledger_is_the_doctor_says_that_the_first_action_makes_it(there: Desk) -> None:
+    assert "the first action creates it" in there("doctor", code=0).out
+    assert there("list", code=6).err.startswith("Error: There is no ledger at")
+
+
+def test_a_backup_is_left_to_the_databases_own_tools(there: Desk, tmp_path: Path) -> None:
+    there.ship("first", code=0)
+    said = there("ledger", "backup", "--out", str(tmp_path / "copy.db"), code=5)
+    assert "pg_dump" in said.err
+
+
+def test_a_server_that_is_not_there_is_a_store_error(desk: Desk, tmp_path: Path) -> None:
+    said = desk("list", "--url", f"postgresql://ops:s3cret@/postgres?host={tmp_path}", code=6)
+    assert "cannot be reached" in said.err
+    assert "s3cret" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite:///readback.db", "sqlite:///readback.db"),
+        ("sqlite:////srv/a@b/x.db", "sqlite:////srv/a@b/x.db"),
+        ("postgresql://ops:p%40ss@db:5432/x?schema=a", "postgresql://ops@db:5432/x?schema=a"),
+        ("postgresql://ops@db/x?password=p&schema=a", "postgresql://ops@db/x?schema=a"),
+        ("postgresql://db/x?password=p", "postgresql://db/x"),
+    ],
+)
+def test_a_ledgers_address_is_shown_without_its_password(url: str, said: str) -> None:
+    assert shown(url) == said
