@@ -11,11 +11,20 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Protocol
 
+from readback.canon.digest import sha256_hex
 from readback.ports.store import LedgerStore
 
 US: Final = 1_000_000
+QUEUE_HEX_DIGITS: Final = 28
+"""With what a queue puts before it, a name of a channel has to stay under 64 characters."""
 HEARTBEAT_TIMEOUT_US: Final = 10 * US
 """A worker that nobody has heard of for so long is taken for dead, where its end cannot be proved."""
+TASK: Final = "readback.advance"
+"""What a wake-up is called in a queue; its one argument is `action`, the id."""
+DEFER_AHEAD_US: Final = 5 * US
+"""What is due within so long is deferred with its append; what is due later is found when its time has come. A queue
+need not be able to tell a few that are due from many that are not.
+"""
 HEARTBEATS_IN_TIMEOUT: Final = 4
 """So many heartbeats fit into that time: two may be lost before anybody takes notice."""
 
@@ -89,6 +98,11 @@ class Wakeups(Protocol):
     async def close(self) -> None:
         """Ends this worker: what it has taken and not ended is brought to others at once. May be called twice."""
         ...
+
+
+def queue_of(tenant: str) -> str:
+    """The queue of a tenant's wake-ups: each has its own, so that none waits behind another's backlog."""
+    return f"readback-{sha256_hex(tenant.encode())[:QUEUE_HEX_DIGITS]}"
 
 
 def due_in_turn(store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int) -> list[str]:

@@ -21,7 +21,6 @@ from readback.domain.errors import (
     InvariantError,
     NotFoundError,
     StoreError,
-    StoreLockedError,
     UnknownOutcomeError,
 )
 from readback.domain.saga.fold import KIND
@@ -42,6 +41,8 @@ REFUSED_MAX_US: Final = 600 * US
 """An action that cannot be gone on with here is tried again ever more seldom: its contract may be loaded elsewhere."""
 ERRORS_KEPT_MAX: Final = 1_000
 OPEN_LOOKED_AT_MAX: Final = 1_000
+PASSING: Final = frozenset({"store.locked", "store.unreachable"})
+"""Store errors that go away by themselves: what they kept from being done is done a moment later."""
 OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost"})
 """Store errors that speak of one action's entries, and leave the others alone."""
 
@@ -166,6 +167,14 @@ class Worker:
     # --- taking up ---
 
     async def _take_up(self) -> None:
+        try:
+            await self._take_what_is_due()
+        except StoreError as error:
+            if error.code not in PASSING:
+                raise
+            self._watching.said(f"Warning: {error.message} Trying again.")
+
+    async def _take_what_is_due(self) -> None:
         self._session.courier.sweep()
         free = self._concurrency - len(self._tasks)
         if free <= 0:
@@ -175,12 +184,7 @@ class Worker:
         now_us = self._session.runtime.now_us()
         leave = {*self._tasks, *(each for each, refused in self._refused.items() if refused.until_us > now_us)}
         full = [tenant for tenant, number in self._in_hand.items() if number >= self._share]
-        try:
-            due = await self._wakeups.take(self._served.tenants, free, leave, full)
-        except StoreLockedError as error:
-            self._watching.said(f"Warning: {error.message} Trying again.")
-            return
-        for wakeup in due:
+        for wakeup in await self._wakeups.take(self._served.tenants, free, leave, full):
             await self._take(wakeup)
 
     async def _take(self, wakeup: Wakeup) -> None:
@@ -190,6 +194,9 @@ class Worker:
             return
         stored = self._session.store.projection(action_id)
         tenant = stored.projection.tenant if stored is not None else ""
+        if stored is not None and not self._is_due(stored.projection):
+            await self._wakeups.done(wakeup)  # out of date: somebody was here before
+            return
         if self._in_hand[tenant] >= self._share:
             await self._wakeups.later(wakeup, 0)
             return
@@ -201,6 +208,9 @@ class Worker:
             await self._wakeups.later(wakeup, 0)  # looks after success leave room for what becomes due meanwhile
             return
         self._begin(wakeup, tenant, again=again)
+
+    def _is_due(self, projection: Projection) -> bool:
+        return projection.due_us is not None and projection.due_us <= self._session.runtime.now_us()
 
     def _begin(self, wakeup: Wakeup, tenant: str, *, again: bool) -> None:
         action_id = wakeup.action_id
@@ -274,10 +284,8 @@ class Worker:
         except UnknownOutcomeError as error:
             session.raise_alarm(error)
             self._end(error)
-        except StoreLockedError as error:
-            self._refuse(action_id, error)
         except StoreError as error:
-            if error.code in OF_ONE_ACTION:
+            if error.code in OF_ONE_ACTION | PASSING:
                 self._refuse(action_id, error)
             else:
                 self._end(error)
@@ -306,7 +314,7 @@ class Worker:
         known = self._refused.get(action_id)
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
         again_us = self._session.runtime.now_us() + pause_us
-        moment = isinstance(error, StoreLockedError | ContractChangedError)
+        moment = error.code in PASSING or isinstance(error, ContractChangedError)
         self._refused[action_id] = _Refused(min(again_us, until_us or again_us), pause_us, moment)
         if len(self.tally.errors) < ERRORS_KEPT_MAX:
             self.tally.errors[action_id] = error
@@ -323,7 +331,9 @@ class Worker:
         """Until something of ours ends, something becomes due, somebody pokes us, or the poll interval is over."""
         try:
             next_us = await self._wakeups.next_us(self._served.tenants)
-        except StoreLockedError:
+        except StoreError as error:
+            if error.code not in PASSING:
+                raise
             next_us = None
         ahead = next_us - self._session.runtime.now_us() if next_us is not None else self._poll_us
         # What is due and was not taken up is refused or in hand: looking again at once would only spin.

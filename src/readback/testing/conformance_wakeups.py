@@ -43,10 +43,12 @@ class Ground(Protocol):
 
 def due(ground: Ground, action_id: str, tenant: str = "acme", in_us: int = 0, version: int = 0) -> None:
     """An action that is due in so long, as the engine would leave it."""
+    now_us = ground.runtime.now_us()
     held = sample_projection(
         action_id,
         tenant=tenant,
-        due_us=ground.runtime.now_us() + in_us,
+        updated_us=now_us,
+        due_us=now_us + in_us,
         key_hash=f"{action_id:0<64}",
         stamp=f"rb-{action_id}",
         state="pending",
@@ -60,12 +62,19 @@ def at_rest(ground: Ground, action_id: str, version: int) -> None:
     ground.store.append([sample_append(action_id, version, projection=held)])
 
 
-async def taken(worker: Wakeups, limit: int, tenants: tuple[str, ...] = (), until: int = 1) -> list[Wakeup]:
+async def taken(
+    worker: Wakeups,
+    limit: int,
+    tenants: tuple[str, ...] = (),
+    until: int = 1,
+    leave: tuple[str, ...] = (),
+    full: tuple[str, ...] = (),
+) -> list[Wakeup]:
     """What a worker takes, until it has so many or nothing more comes."""
     found: list[Wakeup] = []
     for _ in range(20):
-        leave = {each.action_id for each in found}
-        found += await worker.take(tenants, limit - len(found), leave)
+        held = {*leave, *(each.action_id for each in found)}
+        found += await worker.take(tenants, limit - len(found), held, full)
         if len(found) >= until:
             break
         await worker.pause(SOON_SECONDS / 20)
@@ -160,9 +169,10 @@ class WakeupsConformance:
                 for number in range(3):
                     due(ground, f"{tenant}{number}", tenant)
             worker = ground.worker()
-            some = await worker.take(("a", "b"), 10, (), ("a",))
+            some = await taken(worker, 10, ("a", "b"), 3, full=("a",))
             assert sorted(each.action_id for each in some) == ["b0", "b1", "b2"]
-            everybody = await worker.take((), 10, [each.action_id for each in some], ("a", "b"))
+            held = tuple(each.action_id for each in some)
+            everybody = await taken(worker, 10, (), 3, held, ("a", "b"))
             assert sorted(each.action_id for each in everybody) == ["c0", "c1", "c2"]
             await worker.close()
 
@@ -175,7 +185,7 @@ class WakeupsConformance:
                 due(ground, f"a{number}")
             first = await taken(worker, 2, until=2)
             held = {each.action_id for each in first}
-            rest = await worker.take((), 10, held)
+            rest = await taken(worker, 10, (), 2, tuple(held))
             assert len(held) == 2
             assert {each.action_id for each in rest} == {"a0", "a1", "a2", "a3"} - held
             await worker.close()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from readback.adapters.store_postgres.deferring import Deferring
 from readback.adapters.store_postgres.rows import Row
 
 KNOWN_HEADS_MAX: Final = 8192
@@ -40,6 +41,7 @@ class Known:
         self.heads: dict[str, Head] = {}
         self.contracts: set[tuple[bytes, str]] = set()
         """Texts of contracts that are in it: each action brings its contract's."""
+        self.queue = Deferring()
 
     def believe(self, heads: Mapping[str, Head], contracts: set[tuple[bytes, str]]) -> None:
         """After a commit: this is how they were left."""
@@ -52,3 +54,4 @@ class Known:
         """After a transaction that came to nothing."""
         self.heads.clear()
         self.contracts.clear()
+        self.queue.forget()

@@ -47,6 +47,8 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
 
     def __init__(self, opening: Opening, *, own_clock: bool) -> None:
         self._opening = opening
+        self.address = opening.address
+        """Where it is, for whoever brings its wake-ups."""
         self._shown = opening.shown
         self._read_only = opening.read_only
         self._forked = False

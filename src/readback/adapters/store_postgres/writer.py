@@ -85,7 +85,7 @@ class Writer:
                 self._reconnect(str(missed))
                 continue
             except psycopg.Error as error:
-                if not (was_missed(error) or isinstance(error, errors.UniqueViolation)):
+                if not (was_missed(error) or isinstance(error, (errors.UniqueViolation, errors.UndefinedFunction))):
                     raise
                 missed = error
                 continue

@@ -65,6 +65,8 @@ class Transaction:
         self._freezes: list[Freeze] | None = None
         self._in_flight: dict[str, int] = {}
         self._anything_erased = False
+        self._due: list[Projection] = []
+        """What somebody has to be woken for once it is kept."""
         self._contracts: set[tuple[bytes, str]] = set()
 
     # --- the two round trips -------------------------------------------------------------------------
@@ -100,8 +102,11 @@ class Transaction:
 
     def commit(self) -> None:
         """Write what was gathered and commit. After a crash before the COMMIT nothing is kept, after it everything."""
+        wakes = bool(self._due) and self._known.queue.is_there(self._connection)
         with self._connection.pipeline():
             self._write()
+            if wakes:
+                self._known.queue.defer(self._execute, self._due)
             self._connection.execute("COMMIT")
         self._known.believe(self._heads, self._contracts)
 
@@ -207,6 +212,8 @@ class Transaction:
         self._was.setdefault(item.action_id, head)
         self._heads[item.action_id] = Head(version, head.fence, packing.for_life(projection), waiting)
         self._projections[item.action_id] = projection
+        if self._known.queue.is_soon(projection):
+            self._due.append(projection)
         for evidence in item.evidence:
             name = (bytes.fromhex(evidence.digest), item.tenant)
             if evidence.digest == projection.contract_hash:

@@ -1,0 +1,68 @@
+"""Defers wake-ups in the ledger's own transaction, by the SQL functions of the queue that stands beside it.
+
+Called by the writer's transaction. It calls a function of the database and knows nothing else of the queue: whoever
+fetches from it is another adapter. Where there is no queue, nothing is deferred, and workers find what is due in the
+ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from readback.adapters.store_postgres.opening import Connection
+from readback.ports.store import Projection
+from readback.ports.store_rules import SUCCEEDED
+from readback.ports.wakeups import DEFER_AHEAD_US, TASK, queue_of
+
+LOOKED_FOR_EVERY: Final = 64
+"""A queue that is not there is looked for again after so many groups that would have deferred something."""
+_IS_THERE: Final = "SELECT to_regprocedure('procrastinate_defer_jobs_v1(procrastinate_job_to_defer_v1[])') IS NOT NULL"
+_DEFER: Final = """
+SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
+    queue, task, rank, NULL, NULL, jsonb_build_object('action', id),
+    CASE WHEN ahead > 0 THEN now() + ahead * interval '1 microsecond' END)::procrastinate_job_to_defer_v1))
+FROM jsonb_to_recordset(%s::jsonb) AS due(id text, queue text, task text, ahead bigint, rank integer)
+"""
+"""Delays, and not moments: the hosts' clocks and the database's may differ."""
+
+
+class Deferring:
+    """What one writer knows of the queue."""
+
+    def __init__(self) -> None:
+        self._there: bool | None = None
+        self._missed = 0
+
+    def forget(self) -> None:
+        """It is looked for again: something was wrong with it, or the connection is another one."""
+        self._there = None
+
+    @staticmethod
+    def is_soon(p: Projection) -> bool:
+        """Whether somebody has to be woken for it: it is due soon, and in nobody's hand."""
+        return p.due_us is not None and not p.lease_owner and p.due_us - p.updated_us <= DEFER_AHEAD_US
+
+    def is_there(self, connection: Connection) -> bool:
+        """Asked outside a pipeline, seldom."""
+        if self._there is None or (not self._there and self._missed >= LOOKED_FOR_EVERY):
+            found = connection.execute(_IS_THERE).fetchone()
+            self._there, self._missed = bool(found and found[0]), 0
+        self._missed += not self._there
+        return self._there
+
+    @staticmethod
+    def defer(execute: Callable[[str, Sequence[Any]], object], due: list[Projection]) -> None:
+        """One statement for all of them."""
+        jobs = [
+            {
+                "id": p.action_id,
+                "queue": queue_of(p.tenant),
+                "task": TASK,
+                "ahead": max((p.due_us or 0) - p.updated_us, 0),
+                "rank": -1 if p.state == SUCCEEDED else 0,
+            }
+            for p in due
+        ]
+        execute(_DEFER, (json.dumps(jobs),))

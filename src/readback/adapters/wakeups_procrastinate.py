@@ -1,0 +1,282 @@
+"""Wake-ups by procrastinate, on the PostgreSQL that holds the ledger: workers on any number of machines.
+
+Chosen by `bootstrap` for ledgers on PostgreSQL. The store defers what is due soon in the ledger's own transaction; here
+it is fetched, fairly, by a queue for each tenant, and ended. What is due later, or was lost on the way, is found in the
+ledger by a sweep. It decides nothing, and nothing that it forgets is lost: its own transactions need not even be on the
+disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, cast
+
+import psycopg
+import psycopg_pool
+from procrastinate import PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from procrastinate.schema import SchemaManager
+from psycopg import sql
+
+from readback.domain.errors import StoreError
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.ports.wakeups import HEARTBEAT_TIMEOUT_US, TASK, US, Wakeup, due_in_turn, queue_of
+
+CONNECTIONS_MAX: Final = 4
+"""Of one worker: one listens, and the others fetch and end."""
+CONNECT_TIMEOUT_S: Final = 10
+SWEEP_EVERY_US: Final = US // 4
+"""What is due and has no wake-up is looked for so often: what becomes due after a long wait is woken by this."""
+SWEPT_MAX: Final = 256
+LATER_MS: Final = 500
+"""What this worker does not take is kept from everybody for so long, so that it does not come back at once."""
+UNREACHABLE: Final = "store.unreachable"
+
+_OWN: Final = """
+CREATE TABLE IF NOT EXISTS wakeup_worker (
+    worker_id bigint PRIMARY KEY, owner text NOT NULL, since timestamptz NOT NULL DEFAULT now());
+CREATE INDEX IF NOT EXISTS wakeup_action ON procrastinate_jobs ((args ->> 'action'));
+"""
+_QUEUES: Final = """
+WITH RECURSIVE each(name) AS (
+    (SELECT queue_name FROM procrastinate_jobs ORDER BY queue_name LIMIT 1)
+    UNION ALL
+    SELECT (SELECT queue_name FROM procrastinate_jobs WHERE queue_name > each.name ORDER BY queue_name LIMIT 1)
+    FROM each WHERE each.name IS NOT NULL)
+SELECT name FROM each WHERE name IS NOT NULL
+"""
+"""The queues that have jobs, by leaps through an index."""
+_SWEEP: Final = """
+WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtext('readback sweep'), hashtext(%(schema)s)) AS mine)
+SELECT procrastinate_defer_jobs_v1(array_agg(
+    ROW(queue, %(task)s, 0, NULL, NULL, jsonb_build_object('action', due.action), NULL)::procrastinate_job_to_defer_v1))
+FROM alone, unnest(%(ids)s::text[], %(queues)s::text[]) AS due(action, queue)
+WHERE mine AND NOT EXISTS (
+    SELECT 1 FROM procrastinate_jobs WHERE args ->> 'action' = due.action AND status IN ('todo', 'doing'))
+HAVING count(*) > 0
+"""
+_SILENT: Final = """
+SELECT owner FROM wakeup_worker LEFT JOIN procrastinate_workers ON id = worker_id
+GROUP BY owner HAVING bool_and(id IS NULL)
+"""
+_FORGET: Final = """
+DELETE FROM wakeup_worker WHERE since < now() - interval '1 day'
+    AND worker_id NOT IN (SELECT id FROM procrastinate_workers) RETURNING owner
+"""
+_PUT_BACK: Final = """
+SELECT procrastinate_retry_job_v2(%(id)s, now() + %(ms)s * interval '1 millisecond', NULL, NULL, NULL) AS done
+"""
+"""By the database's clock: hosts' clocks may differ."""
+
+
+class ProcrastinateWakeups:
+    """Keeps `Wakeups`. One for each worker."""
+
+    def __init__(
+        self, store: LedgerStore, runtime: Runtime, url: str, schema: str, timeout_us: int = HEARTBEAT_TIMEOUT_US
+    ) -> None:
+        """`url`: libpq's; `schema`: the ledger's, where the queue is too. `timeout_us`: the heartbeat timeout."""
+        self._store, self._runtime = store, runtime
+        self._url, self._schema, self._timeout_s = url, schema, timeout_us / US
+        self._connector = PsycopgConnector(
+            conninfo=url,
+            min_size=1,
+            max_size=CONNECTIONS_MAX,
+            timeout=CONNECT_TIMEOUT_S,
+            kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
+            configure=self._configure,
+        )
+        self._jobs = JobManager(self._connector)
+        self._worker = 0
+        self._listening: asyncio.Task[None] | None = None
+        self._stirred = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self._in_hand: set[int] = set()
+        self._last = ""
+        """The queue that was served last: the next round begins behind it."""
+        self._swept_us = 0
+        self._closed = False
+
+    @property
+    def beats(self) -> bool:
+        return True
+
+    async def take(
+        self, tenants: Sequence[str], limit: int, leave: Collection[str] = (), full: Collection[str] = ()
+    ) -> list[Wakeup]:
+        self._stirred.clear()
+        async with self._asked():
+            await self._sweep(tenants)
+            waiting = await self._queues(tenants, full)
+            found: list[Wakeup] = []
+            held = set(leave)
+            while waiting and len(found) < limit:
+                queue = waiting.pop(0)
+                job = await self._jobs.fetch_job([queue], self._worker)
+                if job is None:
+                    continue
+                waiting.append(queue)
+                self._last = queue
+                wakeup = _wakeup_of(job)
+                self._in_hand.add(wakeup.ticket)
+                if wakeup.action_id in held:
+                    await self._put_back(wakeup.ticket, LATER_MS)
+                    continue
+                held.add(wakeup.action_id)
+                found.append(wakeup)
+            return found
+
+    async def done(self, wakeup: Wakeup) -> None:
+        async with self._asked():
+            self._in_hand.discard(wakeup.ticket)
+            with suppress(ConnectorException):  # it was taken from us, as from the dead: another one ends it
+                await self._jobs.finish_job_by_id_async(wakeup.ticket, Status.SUCCEEDED, delete_job=True)
+
+    async def later(self, wakeup: Wakeup, at_us: int) -> None:
+        """`at_us` is this worker's own business, which leaves it out until then."""
+        async with self._asked():
+            await self._put_back(wakeup.ticket, LATER_MS)
+
+    async def beat(self) -> list[str]:
+        async with self._asked():
+            held = set(self._store.owners())
+            found = {owner for owner in held if self._runtime.is_gone(owner)}
+            if not await self._is_known():
+                await self._register()
+            await self._jobs.update_heartbeat(self._worker)
+            await self._jobs.prune_stalled_workers(self._timeout_s)
+            stalled = await self._jobs.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=self._timeout_s)
+            for job in stalled:
+                await self._put_back(cast("int", job.id), 0)
+            silent = await self._rows(_SILENT)
+            await self._rows(_FORGET)
+            return sorted(found | (held & {str(row["owner"]) for row in silent}))
+
+    async def next_us(self, tenants: Sequence[str]) -> int | None:
+        found = [self._store.next_due_us(tenant) for tenant in tenants or ("",)]
+        return min((at_us for at_us in found if at_us is not None), default=None)
+
+    async def pause(self, seconds: float) -> None:
+        slept = asyncio.ensure_future(self._runtime.sleep_async(seconds))
+        stirred = asyncio.ensure_future(self._stirred.wait())
+        try:
+            await asyncio.wait({slept, stirred}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            slept.cancel()
+            stirred.cancel()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._listening is not None:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError, ConnectorException, psycopg.Error):
+                await self._listening
+        if self._worker:
+            with suppress(ConnectorException, psycopg.Error):  # what is left behind is found by the heartbeat
+                for ticket in [*self._in_hand]:
+                    await self._put_back(ticket, 0)
+                await self._jobs.unregister_worker(self._worker)
+                await self._rows(
+                    "DELETE FROM wakeup_worker WHERE worker_id = %(worker)s RETURNING 1", worker=self._worker
+                )
+        await self._connector.close_async()
+
+    # --- what is fetched -----------------------------------------------------------------------------
+
+    async def _queues(self, tenants: Sequence[str], full: Collection[str]) -> list[str]:
+        """Those that are served, from behind the one that was served last."""
+        left_out = {queue_of(tenant) for tenant in full}
+        if tenants:
+            named = sorted({queue_of(tenant) for tenant in tenants})
+        else:
+            named = [str(row["name"]) for row in await self._rows(_QUEUES)]
+        named = [name for name in named if name not in left_out]
+        return [name for name in named if name > self._last] + [name for name in named if name <= self._last]
+
+    async def _sweep(self, tenants: Sequence[str]) -> None:
+        """Wake-ups for what is due and has none: its time has come after long, or one was lost."""
+        now_us = self._runtime.now_us()
+        if now_us < self._swept_us + SWEEP_EVERY_US:
+            return
+        self._swept_us = now_us
+        ids = due_in_turn(self._store, tenants, now_us, SWEPT_MAX)
+        if not ids:
+            return
+        held = [self._store.projection(each) for each in ids]
+        queues = [queue_of(each.projection.tenant) if each is not None else "" for each in held]
+        await self._rows(_SWEEP, schema=self._schema, task=TASK, ids=ids, queues=queues)
+
+    async def _put_back(self, ticket: int, delay_ms: int) -> None:
+        self._in_hand.discard(ticket)
+        with suppress(ConnectorException):  # somebody else has ended it, or put it back
+            await self._rows(_PUT_BACK, id=ticket, ms=delay_ms)
+
+    # --- being there ---------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _asked(self) -> AsyncIterator[None]:
+        """The queue is there, and what is wrong with it is said as the store's fault."""
+        try:
+            async with self._opening:
+                if not self._worker:
+                    await self._open()
+            yield
+        except (ConnectorException, psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
+            said = f"The wake-ups of the ledger cannot be asked for: {error.__cause__ or error}"
+            raise StoreError(
+                said, remedy="Is the server up? The ledger itself is not concerned.", code=UNREACHABLE
+            ) from error
+
+    async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        await connection.set_autocommit(True)
+        await connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self._schema)))
+        await connection.execute("SET synchronous_commit TO off")
+
+    async def _open(self) -> None:
+        await self._connector.open_async()
+        async with self._connector.pool.connection() as connection, connection.transaction():
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtext('readback queue'), hashtext(%s))", [self._schema]
+            )
+            found = await (await connection.execute("SELECT to_regclass('procrastinate_jobs')")).fetchone()
+            if found is None or found[0] is None:
+                await connection.execute(SchemaManager.get_schema())
+            await connection.execute(_OWN)
+        await self._register()
+        self._listening = asyncio.create_task(self._listen(), name="readback-wakeups")
+
+    async def _register(self) -> None:
+        self._worker = await self._jobs.register_worker()
+        await self._rows(
+            "INSERT INTO wakeup_worker (worker_id, owner) VALUES (%(worker)s, %(owner)s) RETURNING 1",
+            worker=self._worker,
+            owner=self._runtime.owner(),
+        )
+
+    async def _is_known(self) -> bool:
+        """Not after a silence that others took for this worker's end."""
+        return bool(await self._rows("SELECT 1 FROM procrastinate_workers WHERE id = %(worker)s", worker=self._worker))
+
+    async def _listen(self) -> None:
+        async def heard(*, channel: str, notification: object) -> None:
+            self._stirred.set()
+
+        while True:
+            with suppress(ConnectorException, psycopg.Error, psycopg_pool.PoolTimeout):  # looked for by `pause`s end
+                await self._jobs.listen_for_jobs(on_notification=heard)
+            await self._runtime.sleep_async(1.0)
+
+    async def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
+        found = await self._connector.execute_query_all_async(cast("Any", query), **values)
+        return cast("list[dict[str, Any]]", found)
+
+
+def _wakeup_of(job: Job) -> Wakeup:
+    return Wakeup(str(job.task_kwargs["action"]), cast("int", job.id))

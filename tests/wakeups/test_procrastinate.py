@@ -1,0 +1,157 @@
+"""The queue on PostgreSQL keeps the port's promise, and what it loses is found again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import psycopg
+import pytest
+
+from readback.adapters.runtime_system import SystemRuntime
+from readback.adapters.store_postgres import open_postgres_store
+from readback.adapters.store_postgres.store import PostgresStore
+from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
+from readback.ports.runtime import Runtime
+from readback.ports.store import LedgerStore
+from readback.ports.wakeups import DEFER_AHEAD_US, US, Wakeups, queue_of
+from readback.testing.conformance_wakeups import Ground, WakeupsConformance, at_rest, due, taken
+
+TIMEOUT_US = US // 2
+
+
+class Elsewhere(SystemRuntime):
+    """A process of another machine: nobody here can prove that it has ended."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def owner(self) -> str:
+        return self._name
+
+
+class OnPostgres:
+    """Workers on one database; each owner is a process on a machine of its own."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.store: LedgerStore = store
+        self.runtime: Runtime = SystemRuntime()
+        self.address = store.address
+
+    def worker(self, owner: str = "") -> Wakeups:
+        runtime = Elsewhere(owner) if owner else self.runtime
+        return ProcrastinateWakeups(self.store, runtime, self.address.url, self.address.schema, TIMEOUT_US)
+
+    async def kill(self, worker: Wakeups, owner: str) -> None:
+        """It beats no more, and its time passes by the database's clock."""
+        assert isinstance(worker, ProcrastinateWakeups)
+        worker._closed = True
+        if worker._listening is not None:
+            worker._listening.cancel()
+        await worker._connector.close_async()
+        self.run(f"SELECT pg_sleep({TIMEOUT_US / US * 1.2})")
+
+    def lose(self) -> None:
+        found = self.run("SELECT to_regclass('procrastinate_jobs')")
+        if found and found[0][0] is not None:
+            self.run("DELETE FROM procrastinate_jobs")
+
+    def run(self, statement: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(self.address.url, autocommit=True) as connection:
+            connection.execute(f'SET search_path TO "{self.address.schema}"')
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+class TestProcrastinate(WakeupsConformance):
+    @pytest.fixture(autouse=True)
+    def _where(self, ledger_url: str) -> None:
+        self.url = ledger_url
+
+    def ground(self) -> AbstractContextManager[Ground]:
+        return self._ground()
+
+    @contextmanager
+    def _ground(self) -> Iterator[Ground]:
+        with open_postgres_store(self.url) as store:
+            yield OnPostgres(store)
+
+
+@pytest.fixture
+def place(ledger_url: str) -> Iterator[OnPostgres]:
+    with open_postgres_store(ledger_url) as store:
+        yield OnPostgres(store)
+
+
+def jobs(place: OnPostgres) -> list[tuple[object, ...]]:
+    return place.run("SELECT queue_name, args ->> 'action', status::text FROM procrastinate_jobs ORDER BY id")
+
+
+def installed(place: OnPostgres) -> None:
+    async def go() -> None:
+        worker = place.worker()
+        await worker.beat()
+        await worker.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.requirement("FLEET-deferred")
+def test_a_wake_up_is_kept_with_the_append_that_asks_for_it_or_not_at_all(place: OnPostgres) -> None:
+    due(place, "before")
+    installed(place)
+    for number in range(70):  # this writer has asked for the queue before there was one
+        due(place, f"a{number}")
+    assert (queue_of("acme"), "a69", "todo") in jobs(place)
+    place.run("DELETE FROM procrastinate_jobs")
+    due(place, "b1")
+    due(place, "b1")  # the version is taken: a conflict, and nothing of it is kept
+    due(place, "far", in_us=2 * DEFER_AHEAD_US)
+    due(place, "b2", in_us=DEFER_AHEAD_US // 2)
+    at_rest(place, "b1", 1)
+    assert [name for _, name, _ in jobs(place)] == ["b1", "b2"]
+
+
+@pytest.mark.requirement("FLEET-deferred")
+def test_a_queue_that_is_taken_away_keeps_no_append_from_being_made(place: OnPostgres) -> None:
+    installed(place)
+    due(place, "a0")
+    place.run("DROP FUNCTION procrastinate_defer_jobs_v1(procrastinate_job_to_defer_v1[])")
+    due(place, "a1")
+    assert place.store.projection("a1") is not None
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_workers_share_what_is_due_and_nothing_comes_twice_while_they_live(place: OnPostgres) -> None:
+    async def go() -> None:
+        workers = [place.worker(f"w{number}") for number in range(3)]
+        for number in range(60):
+            due(place, f"a{number:02}", f"tenant-{number % 5}")
+        found = await asyncio.gather(*(taken(worker, 20, until=20) for worker in workers))
+        ids = [each.action_id for some in found for each in some]
+        assert len(ids) == len(set(ids)) == 60
+        for worker in workers:
+            await worker.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_a_worker_that_was_silent_for_too_long_beats_again(place: OnPostgres) -> None:
+    async def go() -> None:
+        one, other = place.worker("one"), place.worker("other")
+        await one.beat()
+        place.run(f"SELECT pg_sleep({TIMEOUT_US / US * 1.2})")
+        due(place, "a1")
+        now_us = place.runtime.now_us()
+        assert place.store.lease("a1", "one", now_us, now_us + 3600 * US) is not None
+        assert await other.beat() == ["one"]
+        assert await one.beat() == []
+        assert await other.beat() == []
+        await one.close()
+        await other.close()
+
+    asyncio.run(go())
