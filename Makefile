@@ -85,7 +85,7 @@ format: $(SETUP)
 	$(BIN)/ruff format .
 
 types: $(SETUP)
-	$(BIN)/mypy src $(wildcard tests/typing examples)
+	$(BIN)/mypy src $(wildcard tests/typing examples bench)
 
 layers: $(SETUP)
 	$(BIN)/lint-imports
@@ -100,8 +100,12 @@ mutants: $(SETUP)
 mutants-sample: $(SETUP)
 	scripts/mutants.sh sample
 
+# The hot path against its floor; beside what users would take instead, each in an environment of its own that is made
+# here; and where the time goes. The last two keep their pages, docs/benchmarks.md and docs/performance.md.
 bench: $(SETUP)
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.side_by_side
+	$(BIN)/python -m bench.breakdown
 
 # Everything, the part that the demo needs at the same versions, and what is installed without dependencies.
 # None of them names the place where packages come from: that is the machine's to say.

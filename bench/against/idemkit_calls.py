@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from idemkit import MethodConfig, idempotent
+from idemkit import IdempotencyConflict, MethodConfig, idempotent
 from idemkit.backends.postgres import PostgresBackend
 from idemkit.cli import main as idemkit_command
 
@@ -34,8 +34,16 @@ async def opened(url: str, orders: Orders) -> AsyncIterator[Async]:
         if not shipped(await ship(name=name), name):
             raise NotShippedError(name)
 
+    async def recover(name: str) -> None:
+        """The caller asks again until the dead claim is no longer in the way; the call then runs again."""
+        while True:
+            try:
+                return await act(name)
+            except IdempotencyConflict:
+                continue  # it has waited by itself
+
     async with backend:
-        yield Async(act, act, {"connections": CONNECTIONS})
+        yield Async(act, recover, {"connections": CONNECTIONS})
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def measure(
     if databases:
         from bench.scale.database import measured_on_postgres
 
-        ran = measured_on_postgres(folder / "postgres", databases, progress)
+        ran = measured_on_postgres(folder, databases, progress)
     return Measured(machine, empty.stat().st_size, tuple(found), look, tuple(waits), ran)
 
 

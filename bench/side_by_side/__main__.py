@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         server = None
         if any(each.store == "postgres" for each in chosen):
             _say("starting PostgreSQL")
-            server = stack.enter_context(PostgresServer(folder / "postgres"))
+            server = stack.enter_context(PostgresServer(folder))
         settings = server.settings() if server else {}
         found = measured(chosen, folder, server, _say)
     if asked.json:

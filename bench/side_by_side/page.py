@@ -22,17 +22,17 @@ def tables(found: Sequence[Figures], machine: Mapping[str, str], server: Mapping
     """All of it, as Markdown."""
     parts = [
         "### The machine",
-        _table(("", ""), [(name, value) for name, value in machine.items()]),
+        table(("", ""), [(name, value) for name, value in machine.items()]),
         "### Actions a second",
-        _table(("program", *(f"{w} in flight" for w in WIDTHS)), [_rates(each) for each in found]),
+        table(("program", *(f"{w} in flight" for w in WIDTHS)), [_rates(each) for each in found]),
         f"The median of {ROUNDS} slices, their lowest and highest behind it.",
         "### Readback beside the others",
-        _table(("", "in flight", "times its actions a second", "wanted"), ratios(found)),
+        table(("", "in flight", "times its actions a second", "wanted"), ratios(found)),
         "The median over the rounds of the ratio within a round.",
         "### Added latency, milliseconds",
-        _table(("program", *(f"{w} in flight: p50, p99" for w in WIDTHS)), [_latencies(each) for each in found]),
+        table(("program", *(f"{w} in flight: p50, p99" for w in WIDTHS)), [_latencies(each) for each in found]),
         "### What an action costs",
-        _table(
+        table(
             (
                 "program", "CPU at 1, µs", "CPU at 16, µs", "CPU at 256, µs", "server's CPU at 16, µs", "bytes kept",
                 "peak memory, MB", "disk flushes at 1",
@@ -40,12 +40,12 @@ def tables(found: Sequence[Figures], machine: Mapping[str, str], server: Mapping
             [_costs(each) for each in found],
         ),
         "### After kill -9",
-        _table(
+        table(
             ("program", "settled, s after the new process's start", "calls of the tool", "how"),
             [_recovered(each) for each in found if each.contender.recovers],
         ),
         "### What each promises, and its version",
-        _table(("program", "durable steps of an action", "asked of its store", "versions"), [_terms(e) for e in found]),
+        table(("program", "durable steps of an action", "asked of its store", "versions"), [_terms(e) for e in found]),
         "PostgreSQL: " + ", ".join(f"`{name} = {value}`" for name, value in server.items()) + "." if server else "",
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -80,7 +80,8 @@ def percentile(took_us: Sequence[int], part: float) -> float:
     return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else float("nan")
 
 
-def _table(head: Row, rows: Sequence[Row]) -> str:
+def table(head: Row, rows: Sequence[Row]) -> str:
+    """A table of Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

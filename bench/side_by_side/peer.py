@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -28,18 +29,18 @@ class Peer:
 
     def __init__(self, python: Path, program: str, url: str, *mode: str, errors: Path) -> None:
         self._errors = errors
-        self._process = subprocess.Popen(
-            [str(python), "-m", f"bench.against.{program}", url, *mode],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors.open("ab"), text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}, start_new_session=True,
-        )  # fmt: skip
+        with errors.open("ab") as told:
+            self._process = subprocess.Popen(
+                [str(python), "-m", f"bench.against.{program}", url, *mode],
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True,
+                env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in: IO[str] = self._process.stdin
+        self._out: IO[str] = self._process.stdout
         self._wanted = selectors.DefaultSelector()
         self._wanted.register(self._out, selectors.EVENT_READ)
-
-    @property
-    def _out(self) -> IO[str]:
-        assert self._process.stdout is not None
-        return self._process.stdout
 
     def answer(self, within_s: float = ANSWER_S_MAX) -> dict[str, Any]:
         """Its next answer. What it prints besides is passed over. Raises PeerError if it ends or is late."""
@@ -55,25 +56,27 @@ class Peer:
 
     def ask(self, **command: Any) -> dict[str, Any]:
         """A command, and the answer to it."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
+        self._in.write(json.dumps(command) + "\n")
+        self._in.flush()
         return self.answer()
 
     def end(self) -> dict[str, Any]:
         """Lets it close its store and end; its last answer."""
         last = self.ask(end=True)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_S_MAX)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self.kill()
         return last
 
     def kill(self) -> None:
-        """kill -9, with all it has started."""
+        """kill -9, with all it has started. May be called twice, and after the end."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._wanted.close()
+        self._out.close()
+        with suppress(BrokenPipeError):
+            self._in.close()
 
 
 class Recovery(NamedTuple):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bench.side_by_side.contenders import Contender
+from bench.side_by_side.contenders import CLAIM, Contender
 from bench.side_by_side.environments import python_of
 from bench.side_by_side.machine import flushes
 from bench.side_by_side.peer import Peer, PeerError, Recovery, recovery
@@ -132,10 +133,20 @@ def measured(
                     each.work(f"{number}-{width}", width, SLICE_S[width])
         for each in running:
             each.end()
-        for each in running:
+        _recover(running, progress)
+        return [each.figures for each in running]
+
+
+def _recover(running: Sequence[Running], progress: Progress) -> None:
+    """One after another; those that wait for a claim to run out all together, since they only wait."""
+    waiting = [each for each in running if each.figures.contender.promises == CLAIM]
+    for each in running:
+        if each not in waiting:
             progress(f"kill -9: {each.figures.contender.title}")
             each.recover()
-        return [each.figures for each in running]
+    progress("kill -9: those that wait for a claim to run out")
+    with ThreadPoolExecutor(max(1, len(waiting))) as pool:
+        list(pool.map(Running.recover, waiting))
 
 
 @contextmanager

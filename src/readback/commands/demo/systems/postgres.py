@@ -42,11 +42,14 @@ log_min_messages = warning
 class PostgresPair:
     """Both servers, from `__enter__` to `__exit__`; nothing is left behind."""
 
-    def __init__(self, *, standby: bool = True, settings: str = "") -> None:
-        """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, which win over ours."""
+    def __init__(self, *, standby: bool = True, settings: str = "", inside: Path | None = None) -> None:
+        """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, which win over ours.
+
+        `inside`: the folder in which its own is made; else that of the system for what is temporary.
+        """
         self._with_standby = standby
         self._more = settings
-        self.root = Path(tempfile.mkdtemp(prefix="readback-postgres-"))
+        self.root = Path(tempfile.mkdtemp(prefix="readback-postgres-", dir=inside))
         self.home = self.root / "home"
         self._running: list[subprocess.Popen[bytes]] = []
         self._as: dict[str, Any] = {}

@@ -1,0 +1,1 @@
+"""The programs and tables of `make bench`, in small."""
