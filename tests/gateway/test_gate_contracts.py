@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 
 from readback.domain.errors import SettingsError, UsageError
@@ -86,6 +87,43 @@ def test_a_server_that_says_that_its_tools_changed_is_asked_before_the_next_call
         assert (await desk.enter()).outcome["code"] == "gateway.tool-changed"
 
     at_a_desk(tmp_path, work, mode="legacy")
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+@pytest.mark.parametrize("announced", [True, False])
+def test_tools_that_cannot_be_listed_are_held_where_the_server_said_that_they_changed(
+    tmp_path: Path, announced: bool
+) -> None:
+    async def work(desk: Desk) -> None:
+        lists = [False]
+
+        async def listing(ctx: Any, call_next: Any) -> Any:
+            if ctx.method == "tools/list" and not lists[0]:
+                raise MCPError(code=-32603, message="not now")
+            return await call_next(ctx)
+
+        desk.server._lowlevel_server.middleware.insert(0, listing)
+        if announced:
+            desk.gateway.gate.tools_changed("")
+        else:
+            desk.runtime.advance(31)
+        told = await desk.enter("rent")
+        assert told.outcome.get("code") == ("gateway.tool-changed" if announced else None)
+        assert desk.book.rows("rent") == ([] if announced else [3])
+        lists[0] = True
+        assert not (await desk.enter("food")).failed
+
+    at_a_desk(tmp_path, work)
+
+
+def test_a_change_that_is_announced_while_the_tools_are_listed_is_looked_for_again() -> None:
+    catalogue = Catalogue()
+    before = catalogue.announced("")
+    catalogue.forget("")
+    catalogue.see("", [{"name": "a"}], 0, before)
+    assert catalogue.is_due("", 1)
+    catalogue.see("", [{"name": "a"}], 0, catalogue.announced(""))
+    assert not catalogue.is_due("", 1)
 
 
 @pytest.mark.requirement("GATEWAY-changed")

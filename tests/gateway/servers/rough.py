@@ -46,6 +46,10 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
         for _ in range(arguments["mebibytes"]):
             sys.stdout.write("x" * 1024 * 1024)
         say('"}}')
+    elif name == "number":
+        say(f'{{"jsonrpc": "2.0", "id": {json.dumps(request_id)}, "result": {{"content": [], "n": {arguments["n"]}}}}}')
+    elif name == "echo":
+        say({"id": request_id, "result": {"content": [], "arguments": arguments}})
     elif name == "closed":
         say({"id": request_id, "error": {"code": -32000, "message": "Connection closed"}})
     elif name == "timeout":

@@ -17,7 +17,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED
 
 from readback.surfaces.mcp.greeting import ENVELOPE
-from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.lines import answer_line, plain_json
 from readback.surfaces.mcp.relay import Relay
 
 CALL: Final = "tools/call"
@@ -142,7 +142,7 @@ class CallLane:
         writer = self.writer
         if writer is None or writer.is_closing():
             return
-        writer.write(json_line(message))
+        writer.write(answer_line(message))
         try:
             await writer.drain()
         except OSError:

@@ -47,12 +47,25 @@ class Catalogue:
     _seen: dict[str, dict[str, Tool]] = field(default_factory=dict)
     """By server: its tools as last listed."""
     _looked_us: dict[str, int] = field(default_factory=dict)
+    _announced: dict[str, int] = field(default_factory=dict)
+    """How often each server has said that its tools are others now."""
+    _listed: dict[str, int] = field(default_factory=dict)
+    """How often it had, when it was last asked for them."""
     _agreed: dict[ToolKey, str] = field(default_factory=dict)
     """What each governed tool was when its contract was loaded."""
     _prints: dict[ToolKey, str] = field(default_factory=dict)
 
-    def see(self, server: str, tools: Sequence[Tool], now_us: int) -> None:
-        """All tools of a server, as it lists them now."""
+    def announced(self, server: str) -> int:
+        """How often it has said that its tools changed: to be asked before they are listed, and given to `see`."""
+        return self._announced.get(server, 0)
+
+    def is_unsettled(self, server: str) -> bool:
+        """Whether it has said that its tools changed, and has not listed them since."""
+        return self.announced(server) != self._listed.get(server, 0)
+
+    def see(self, server: str, tools: Sequence[Tool], now_us: int, announced: int = 0) -> None:
+        """All tools of a server, as it lists them now. A change that it announced meanwhile is still to be seen."""
+        self._listed[server] = announced
         self._seen[server] = {str(tool.get("name", "")): dict(tool) for tool in tools}
         self._looked_us[server] = now_us
         for key in [key for key in self._prints if key[0] == server]:
@@ -71,11 +84,11 @@ class Catalogue:
     def is_due(self, server: str, now_us: int) -> bool:
         """Whether nobody has asked this server for its tools for a while."""
         looked = self._looked_us.get(server)
-        return looked is None or now_us - looked >= LOOK_AGAIN_US
+        return self.is_unsettled(server) or looked is None or now_us - looked >= LOOK_AGAIN_US
 
     def forget(self, server: str) -> None:
         """The server says that its tools have changed: it is asked before the next governed call."""
-        self._looked_us.pop(server, None)
+        self._announced[server] = self.announced(server) + 1
 
     def tools(self, server: str) -> Mapping[str, Tool]:
         """Its tools by name."""

@@ -33,8 +33,10 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.fault import ReadbackError
+from readback.domain.errors import NotDispatchedError
 from readback.surfaces.mcp.greeting import Greeting, Hello, enveloped, greet
-from readback.surfaces.mcp.line_dispatch import LineDispatcher
+from readback.surfaces.mcp.line_dispatch import AS_TEXT, LineDispatcher
+from readback.surfaces.mcp.lines import NO_JSON, is_json
 from readback.surfaces.mcp.posts import NotOursError, Posts
 
 log = logging.getLogger(__name__)
@@ -196,7 +198,9 @@ class Connection:
                 with suppress(NotOursError):
                     headers, timeout_s = options.get("headers") or {}, options.get("timeout")
                     return await self.posts.call(params, headers, timeout_s, self._on_notice)
-            return await dispatcher.send_raw_request(method, params, options)
+            if isinstance(dispatcher, LineDispatcher):
+                return await dispatcher.send_raw_request(method, params, options)
+            return await _exactly(dispatcher, method, params, options)
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -348,6 +352,18 @@ class _Watched:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+async def _exactly(
+    dispatcher: JSONRPCDispatcher[TransportContext], method: str, params: Mapping[str, Any], options: CallOptions
+) -> dict[str, Any]:
+    """By the SDK, which reads a number that is none of JSON, and writes null for it: neither may pass for the value."""
+    if not is_json(params):
+        raise NotDispatchedError(f"Nothing was sent: the request {NO_JSON}.", remedy=AS_TEXT)
+    result = await dispatcher.send_raw_request(method, params, options)
+    if not is_json(result):
+        raise MCPError(code=CONNECTION_CLOSED, message=f"The answer {NO_JSON}.")
+    return result
 
 
 def _bind(function: Callable[..., Awaitable[None]], *args: Any) -> Callable[[], Awaitable[None]]:

@@ -15,6 +15,7 @@ from readback.canon import Json, ReadbackError
 from readback.domain.errors import ArgumentError, NotFoundError, UnknownOutcomeError
 from readback.domain.errors.gateway import (
     GatewayBusyError,
+    ToolChangedError,
     ToolDeniedError,
     ToolRefusedError,
     UpstreamLostError,
@@ -143,18 +144,25 @@ class Gate:
         return next((name for server, name in contracts.actions if server == key[0] and _folded(name) == wanted), "")
 
     async def _look_at_tools(self, server: Toolserver) -> None:
-        """Asks a server for its tools that nobody asked for a while. One that cannot say is called as it was known."""
+        """Asks a server for its tools that nobody asked for a while. One that cannot say is called as it was known.
+
+        Raises ToolChangedError where it has said that they are others now.
+        """
         if not self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
             return
         async with self._looking.setdefault(server.key, asyncio.Lock()):
             if not self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
                 return  # somebody else has asked meanwhile
+            announced = self._catalogue.announced(server.key)
             try:
                 tools = await self._servers.list_tools(server)
             except UpstreamLostError as error:
                 self._say(f"The tools of server {server.key!r} cannot be listed: {error}")
+                if self._catalogue.is_unsettled(server.key):
+                    said = "The server says that its tools changed, and cannot list them now; they are held."
+                    raise ToolChangedError(said, remedy="Call again when the server lists its tools.") from error
                 return
-            self._catalogue.see(server.key, tools, self._ledger.runtime.now_us())
+            self._catalogue.see(server.key, tools, self._ledger.runtime.now_us(), announced)
 
     def _check_room(self) -> None:
         if self._closing:

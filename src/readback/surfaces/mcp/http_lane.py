@@ -24,7 +24,7 @@ from mcp.shared.inbound import (
 )
 from starlette.requests import Request
 
-from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.lines import answer_line, plain_json
 from readback.surfaces.mcp.relay import Relay
 
 Scope = MutableMapping[str, Any]
@@ -95,7 +95,7 @@ class PostSession:
             if self._streams:
                 await self._send({"type": "http.response.body", "body": _framed(message), "more_body": False})
                 return
-            body = json_line(message)[:-1]
+            body = answer_line(message)[:-1]
             headers = [_JSON, (b"content-length", str(len(body)).encode("ascii"))]
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             await self._send({"type": "http.response.body", "body": body, "more_body": False})
@@ -195,7 +195,7 @@ def _message(request_id: int | str, task: asyncio.Future[dict[str, Any]]) -> tup
 
 
 def _framed(message: dict[str, Any]) -> bytes:
-    return b"event: message\r\ndata: " + json_line(message)[:-1] + b"\r\n\r\n"
+    return b"event: message\r\ndata: " + answer_line(message)[:-1] + b"\r\n\r\n"
 
 
 def _again(first: MutableMapping[str, Any], receive: Receive) -> Receive:

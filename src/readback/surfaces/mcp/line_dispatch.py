@@ -10,12 +10,13 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 from mcp.shared.dispatcher import CallOptions, coerce_request_id
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 from mcp_types.jsonrpc import (
     ErrorData,
     JSONRPCError,
@@ -25,10 +26,12 @@ from mcp_types.jsonrpc import (
     RequestId,
 )
 
-from readback.surfaces.mcp.lines import TooLong, from_server, json_line, plain_json
+from readback.domain.errors import NotDispatchedError
+from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json
 
 log = logging.getLogger(__name__)
 
+AS_TEXT: Final = "Send the number as a text, or leave it out."
 FAILED: Final = 0
 """The code of a handler's own fault, as the SDK says it."""
 OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
@@ -86,7 +89,10 @@ class LineDispatcher:
         timeout_s = options.get("timeout")
         timer: asyncio.TimerHandle | None = None
         try:
-            await self._written(message, timeout_s)
+            try:
+                await self._written(message, timeout_s)
+            except NotJsonError as error:
+                raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
             timer = None if timeout_s is None else loop.call_later(timeout_s, self._late, key, method)
             return await answer
         except asyncio.CancelledError:
@@ -108,8 +114,8 @@ class LineDispatcher:
             message["params"] = params
         try:
             await self._write(message)
-        except MCPError:
-            log.debug("dropped %s: the connection is closed", method)
+        except (MCPError, NotJsonError) as error:
+            log.debug("dropped %s: %s", method, error)
 
     def _identity(self, wanted: RequestId | None) -> RequestId:
         if wanted is None:
@@ -205,8 +211,14 @@ class LineDispatcher:
             message["error"] = {"code": FAILED, "message": str(error)}
         try:
             await self._write(message)
+        except NotJsonError as error:
+            await self._answer_with(asked, {"code": INVALID_PARAMS, "message": str(error)})
         except MCPError:
             log.debug("dropped the answer to %s: the connection is closed", method)
+
+    async def _answer_with(self, asked: RequestId, error: Mapping[str, Any]) -> None:
+        with suppress(MCPError):
+            await self._write({"jsonrpc": "2.0", "id": asked, "error": error})
 
     def _answered(self, key: RequestId, task: asyncio.Task[None]) -> None:
         if self._answering.get(key) is task:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,16 @@ from typing import Any, Final
 import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
+from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 """A longer message is not read: whoever waits for it is told so, and the connection goes on."""
@@ -24,10 +34,16 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 NESTED_MAX: Final = 150
 """What may be nested deeper is left to the slow reader, which bounds it: nobody could write it to the client."""
 
+NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
+
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,256}")')
 _METHOD = re.compile(rb'"method"\s*:')
 _LONG_NUMBER = re.compile(rb"\d{19}")
 """Only the slow reader keeps a larger integer exact."""
+
+
+class NotJsonError(ValueError):
+    """Nobody could read it as it is, and nothing of it may become another value on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,10 @@ def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:
         answers = None if _METHOD.search(line.head) else line.request_id
         return ValueError(line.said) if answers is None else _error(answers, CONNECTION_CLOSED, line.said)
     message = from_client(line)
+    if isinstance(message, SessionMessage) and unfit(message):
+        whose = message.message
+        said = f"The answer {NO_JSON}."
+        return _error(whose.id, CONNECTION_CLOSED, said) if isinstance(whose, JSONRPCResponse) else NotJsonError(said)
     if not isinstance(message, Exception) or _METHOD.search(line):
         return message
     answers = _identity(line)
@@ -94,6 +114,37 @@ def from_client(line: bytes) -> SessionMessage | Exception | None:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
         return error
+
+
+def unfit(message: SessionMessage) -> bool:
+    """Whether a message that the slow reader took could not be written again as it came."""
+    match message.message:
+        case JSONRPCRequest(params=inside) | JSONRPCNotification(params=inside) | JSONRPCResponse(result=inside):
+            return not is_json(inside)
+        case _:
+            return False
+
+
+def unfit_request(message: SessionMessage | Exception) -> SessionMessage | None:
+    """The answer to a request that could not be handed on as it came. None for what can be."""
+    if isinstance(message, Exception) or not isinstance(message.message, JSONRPCRequest) or not unfit(message):
+        return None
+    return _error(message.message.id, INVALID_PARAMS, f"The request {NO_JSON}.")
+
+
+def is_json(value: object) -> bool:
+    """Whether every number in it is one of JSON."""
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, float):
+            if not math.isfinite(each):
+                return False
+        elif isinstance(each, Mapping):
+            rest.extend(each.values())
+        elif isinstance(each, list | tuple):
+            rest.extend(each)
+    return True
 
 
 def refusal(line: TooLong) -> SessionMessage | None:
@@ -119,11 +170,25 @@ def plain_json(line: bytes) -> dict[str, Any] | None:
 
 
 def json_line(message: Mapping[str, Any]) -> bytes:
-    """A raw message as one line."""
+    """A raw message as one line. Raises NotJsonError."""
     try:
-        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+        line = orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # a large integer, or half a character: only the slow one writes them
+        if not is_json(message):
+            raise NotJsonError(f"The message {NO_JSON}.") from None
         return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+    if b"null" in line and not is_json(message):  # which is what the quick one makes of such numbers
+        raise NotJsonError(f"The message {NO_JSON}.")
+    return line
+
+
+def answer_line(message: Mapping[str, Any]) -> bytes:
+    """An answer as one line; that it cannot be written where it cannot."""
+    try:
+        return json_line(message)
+    except NotJsonError:
+        error = {"code": INTERNAL_ERROR, "message": f"The answer {NO_JSON}."}
+        return json_line({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
 
 
 def _error(request_id: int | str, code: int, said: str) -> SessionMessage:

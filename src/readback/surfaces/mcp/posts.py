@@ -20,7 +20,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
 
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, json_line, plain_json
+from readback.domain.errors import NotDispatchedError
+from readback.surfaces.mcp.line_dispatch import AS_TEXT
+from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
 
 CALLS_MAX: Final = 100
 """Calls of clients at a time, as with the SDK. More of them wait before they are begun: the time that a tool may take
@@ -135,7 +137,10 @@ class _Wire:
     async def exchange(
         self, target: str, headers: Mapping[str, str], message: Mapping[str, Any], on_notice: OnNotice
     ) -> dict[str, Any] | MCPError:
-        body = json_line(message)[:-1]
+        try:
+            body = json_line(message)[:-1]
+        except NotJsonError as error:
+            raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
         request = h11.Request(
             method="POST", target=target, headers=[*headers.items(), ("content-length", str(len(body)))]
         )
@@ -200,6 +205,8 @@ def _message(data: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError | No
         on_notice(message.method, message.params)
     if isinstance(message, JSONRPCError):
         return MCPError(code=message.error.code, message=message.error.message, data=message.error.data)
+    if isinstance(message, JSONRPCResponse) and not is_json(message.result):
+        return MCPError(code=CONNECTION_CLOSED, message=f"The answer {NO_JSON}.")
     return message.result if isinstance(message, JSONRPCResponse) else None
 
 

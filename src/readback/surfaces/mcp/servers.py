@@ -151,7 +151,8 @@ class Servers:
     async def list_front(self) -> None:
         """Lists the tools of every server in front anew. Raises UpstreamLostError."""
         for server in [*self._front.values()]:
-            self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us())
+            announced = self._catalogue.announced(server.key)
+            self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us(), announced)
 
     async def list_behind(self) -> dict[str, dict[str, Mapping[str, Json]]]:
         """The tools of the servers that contracts only read from, by server and name. Raises UpstreamLostError."""

@@ -20,7 +20,16 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from readback.surfaces.mcp.call_lane import CallLane
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, Streams, TooLong, from_client, next_line, refusal, written
+from readback.surfaces.mcp.lines import (
+    MESSAGE_MAX_BYTES,
+    Streams,
+    TooLong,
+    from_client,
+    next_line,
+    refusal,
+    unfit_request,
+    written,
+)
 
 CHUNK_BYTES: Final = 1 << 16
 FLUSH_S: Final = 2.0
@@ -123,7 +132,10 @@ async def _read(
                 if (refused := refusal(line)) is not None:
                     await refusals.send(refused)
             elif not lane.take(line) and (message := from_client(line)) is not None:
-                await to_session.send(message)
+                if (refused := unfit_request(message)) is not None:
+                    await refusals.send(refused)
+                else:
+                    await to_session.send(message)
 
     waits: list[asyncio.Future[object]] = [asyncio.ensure_future(hand_on())]
     if stop is not None:
