@@ -95,10 +95,11 @@ def test_tools_that_cannot_be_listed_are_held_where_the_server_said_that_they_ch
     tmp_path: Path, announced: bool
 ) -> None:
     async def work(desk: Desk) -> None:
-        lists = [False]
+        fails = [1]
 
         async def listing(ctx: Any, call_next: Any) -> Any:
-            if ctx.method == "tools/list" and not lists[0]:
+            if ctx.method == "tools/list" and fails:
+                fails.pop()
                 raise MCPError(code=-32603, message="not now")
             return await call_next(ctx)
 
@@ -110,7 +111,7 @@ def test_tools_that_cannot_be_listed_are_held_where_the_server_said_that_they_ch
         told = await desk.enter("rent")
         assert told.outcome.get("code") == ("gateway.tool-changed" if announced else None)
         assert desk.book.rows("rent") == ([] if announced else [3])
-        lists[0] = True
+        assert not fails
         assert not (await desk.enter("food")).failed
 
     at_a_desk(tmp_path, work)
