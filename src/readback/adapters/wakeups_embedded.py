@@ -20,8 +20,8 @@ class EmbeddedWakeups:
         self._store, self._runtime = store, runtime
 
     @property
-    def beats(self) -> bool:
-        return False
+    def beat_every_us(self) -> int:
+        return 0
 
     async def take(
         self, tenants: Sequence[str], limit: int, leave: Collection[str] = (), full: Collection[str] = ()

@@ -313,7 +313,7 @@ def _take_judgement(a: Action, e: Event) -> None:
 def _resumed(a: Action, e: Event) -> None:
     if a.attempt_open:
         a.attempt_open = False
-        a.ended_us = e.at_us
+        a.ended_us = _int(e.data.get("ended", e.at_us))  # later, where its maker is only presumed dead
 
 
 def _signalled(a: Action, e: Event) -> None:

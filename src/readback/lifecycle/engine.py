@@ -23,7 +23,6 @@ from readback.domain.errors import (
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.limits import Limits
-from readback.domain.observation import Observation
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.review import Decision as Decided
@@ -71,6 +70,8 @@ class Engine:
     approvals: approve.Approvals = approve.NO_APPROVALS
     limits: Limits | None = None
     """What each tenant may take; None where nobody is limited, and nothing is asked then."""
+    presumes: bool = False
+    """Others may be on other machines: whoever is taken for dead may still be in the middle of its call."""
 
     # --- propose and validate ---
 
@@ -222,9 +223,7 @@ class Engine:
             validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
             return (yield from self._commit(run, park=True)) or Finished(run)
         if action.attempt_open:
-            now_us = run.now_us
-            run.record(EventKind.RESUMED, now_us, (S.UNKNOWN,), {"owner": run.owner})
-            run.observation = Observation.missing(now_us)
+            execute.take_over(run, presumes=self.presumes)
         if run.contract.approval is not None:
             run.doubt = yield from approve.doubt(run, self.approvals)
         if action.state is S.COMPENSATING:

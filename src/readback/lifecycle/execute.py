@@ -286,6 +286,21 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     run.record(EventKind.OBSERVED, called.finished_us, path, data, refs)
 
 
+def take_over(run: Run, *, presumes: bool) -> None:
+    """An attempt that somebody else made has no answer, and will not get one: it counts as unknown from here.
+
+    `presumes`: that nobody makes it any more is not proved. Then it counts as ended when its own time is over, and what
+    is looked for after it is looked for from there.
+    """
+    action, now_us = run.action, run.now_us
+    over_us = action.executed_us + DISPATCH_GRACE_US + action.timeout_us
+    data: dict[str, Json] = {"owner": run.owner}
+    if presumes and over_us > now_us:
+        data["ended"] = over_us
+    run.record(EventKind.RESUMED, now_us, (State.UNKNOWN,), data)
+    run.observation = Observation.missing(action.ended_us)
+
+
 def never_dispatched(run: Run) -> Reconciliation:
     """The failure that provably precedes dispatch: the only one that skips verification."""
     detail = run.observation.detail if run.observation is not None else ""

@@ -50,9 +50,9 @@ class Wakeups(Protocol):
     """
 
     @property
-    def beats(self) -> bool:
-        """Whether others know by heartbeats that this worker is alive. Where they do not (a dead process is proved dead
-        on its own machine), `beat` has to be called only before something is taken.
+    def beat_every_us(self) -> int:
+        """How often `beat` is to be called at least, for others to know that this worker is alive. 0 where they know it
+        otherwise (a dead process is proved dead on its own machine): then once before something is taken.
         """
         ...
 
@@ -82,8 +82,7 @@ class Wakeups(Protocol):
         """This worker is alive. Returns owners of leases that are not: proved, or silent for the heartbeat timeout.
 
         Whoever gets them releases their leases, and so does everybody else who does: that changes nothing. An owner
-        that never beat is never silent: its leases end by their own time. To be called HEARTBEATS_IN_TIMEOUT times in
-        HEARTBEAT_TIMEOUT_US at least; it is cheap to be called more often.
+        that never beat is never silent: its leases end by their own time.
         """
         ...
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, TypeAlias
 from unicodedata import category, normalize
@@ -85,6 +85,8 @@ class Session:
     """Has places in the log given, where the store gives them later."""
 
     def __post_init__(self) -> None:
+        if self.store.places_later:  # many machines append to it
+            self.engine = replace(self.engine, presumes=True)
         self.sealer = self.sealing.sealer(self.store, self.runtime)
         self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
         self.sequencer = Sequencer(self.store, self._grown, self.courier.wake) if self.store.places_later else None

@@ -26,7 +26,7 @@ from readback.domain.errors import (
 from readback.domain.saga.fold import KIND
 from readback.domain.state import TERMINAL, State
 from readback.ports.store import ActionFilter, Projection, StoredProjection
-from readback.ports.wakeups import HEARTBEAT_TIMEOUT_US, HEARTBEATS_IN_TIMEOUT, Wakeup, Wakeups
+from readback.ports.wakeups import Wakeup, Wakeups
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.serving import Served
 from readback.sdk.session import Session
@@ -34,6 +34,8 @@ from readback.sdk.session import Session
 US: Final = 1_000_000
 CONCURRENCY_DEFAULT: Final = 16
 CONCURRENCY_MAX: Final = 4_096
+TAKEN_AT_ONCE_MAX: Final = 64
+"""So many are taken before the first of them is begun."""
 HANDOVER_US: Final = 600 * US
 """An action that began with another version of its contract is left so long to workers that know that version."""
 REFUSED_FIRST_US: Final = 5 * US
@@ -118,10 +120,10 @@ class Worker:
         heart = asyncio.create_task(self._live(), name="readback-heart")
         try:
             while not self._stop.is_set():
-                await self._take_up()
+                more = await self._take_up()
                 if self._until_idle and not self._tasks and self._idle():
                     break
-                await self._pause()
+                await self._pause(at_once=more)
             while self._tasks:
                 await asyncio.wait(self._tasks.values())
         finally:
@@ -152,10 +154,9 @@ class Worker:
 
     async def _live(self) -> None:
         """Says that this worker is alive, and ends the leases of those that are not."""
-        every = HEARTBEAT_TIMEOUT_US / HEARTBEATS_IN_TIMEOUT / US
-        while self._wakeups.beats:
+        while self._wakeups.beat_every_us:
             await self._bury()
-            await self._session.runtime.sleep_async(every)
+            await self._session.runtime.sleep_async(self._wakeups.beat_every_us / US)
 
     async def _bury(self) -> None:
         try:
@@ -166,26 +167,31 @@ class Worker:
 
     # --- taking up ---
 
-    async def _take_up(self) -> None:
+    async def _take_up(self) -> bool:
+        """Whether there may be more to take at once."""
         try:
-            await self._take_what_is_due()
+            return await self._take_what_is_due()
         except StoreError as error:
             if error.code not in PASSING:
                 raise
             self._watching.said(f"Warning: {error.message} Trying again.")
+            return False
 
-    async def _take_what_is_due(self) -> None:
+    async def _take_what_is_due(self) -> bool:
         self._session.courier.sweep()
         free = self._concurrency - len(self._tasks)
         if free <= 0:
-            return
-        if not self._wakeups.beats:
+            return False
+        if not self._wakeups.beat_every_us:
             await self._bury()
         now_us = self._session.runtime.now_us()
         leave = {*self._tasks, *(each for each, refused in self._refused.items() if refused.until_us > now_us)}
         full = [tenant for tenant, number in self._in_hand.items() if number >= self._share]
-        for wakeup in await self._wakeups.take(self._served.tenants, free, leave, full):
+        limit, before = min(free, TAKEN_AT_ONCE_MAX), len(self._tasks)
+        found = await self._wakeups.take(self._served.tenants, limit, leave, full)
+        for wakeup in found:
             await self._take(wakeup)
+        return len(found) == limit and before < len(self._tasks) < self._concurrency
 
     async def _take(self, wakeup: Wakeup) -> None:
         action_id = wakeup.action_id
@@ -327,8 +333,11 @@ class Worker:
 
     # --- pausing ---
 
-    async def _pause(self) -> None:
+    async def _pause(self, *, at_once: bool) -> None:
         """Until something of ours ends, something becomes due, somebody pokes us, or the poll interval is over."""
+        if at_once:
+            await self._session.runtime.sleep_async(0)  # what was begun gets its turn
+            return
         try:
             next_us = await self._wakeups.next_us(self._served.tenants)
         except StoreError as error:
