@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from readback.canon import sha256_hex
 from tests.architecture.tree import ROOT
-from tests.contract_files.conftest import Office
+from tests.contract_files.conftest import TOKEN, Office
 from tests.contract_files.drafted_tools import taken
 from tests.contract_files.writing import loaded
 
@@ -117,3 +119,57 @@ def test_a_draft_takes_no_file_s_place_and_needs_one_server(office: Office) -> N
     assert "one server" in office("contracts", "draft", code=2).err
     assert "one server" in office("contracts", "draft", "--url", "http://x/mcp", "--", "srv", code=2).err
     assert "--timeout" in office("contracts", "draft", "--timeout", "5", "--", *STOCK, code=2).err
+
+
+@pytest.fixture
+def guarded_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that answers whoever bears the token, which stands in the environment as STOCK_BEARER."""
+    monkeypatch.setenv("STOCK_BEARER", f"Bearer {TOKEN}")
+    environment = {**os.environ, "STOCK_TOKEN": f"Bearer {TOKEN}"}
+    process = subprocess.Popen([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FILE-draft-live", "FILE-check-server")
+def test_a_server_that_wants_a_credential_is_given_it_by_reference_and_nobody_is_shown_it(
+    office: Office, guarded_url: str
+) -> None:
+    bearer, drafted = office.write("bearer", f"Bearer {TOKEN}"), ""
+    for name, kind, where in (("authorization", "file", "bearer"), ("Authorization", "env", "STOCK_BEARER")):
+        told = office("contracts", "draft", "--url", guarded_url, "--header", f"{name}={kind}:{where}", code=0)
+        assert TOKEN not in told.out + told.err
+        named = str(bearer) if kind == "file" else where
+        drafted = told.out
+        assert yaml.safe_load(drafted)["server"]["headers"] == {name: {kind: named}}
+    refused = office("contracts", "draft", "--url", guarded_url, code=3)
+    assert TOKEN not in refused.out + refused.err
+    office.write("c.yaml", drafted)
+    for more in (["--server"], ["--url", guarded_url, "--header", "Authorization=env:STOCK_BEARER"]):
+        checked = office("contracts", "check", "c.yaml", *more, "--json", code=5)
+        assert {each["code"] for each in checked.json["faults"]} == {"contract.undecided"}
+        assert TOKEN not in checked.out + checked.err
+    assert office("contracts", "check", "c.yaml", "--url", guarded_url).code == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (f"Authorization=Bearer {TOKEN}", "its value is no reference"),
+        ("Authorization", "its value is no reference"),
+        ("Authorization=env:", "its value is no reference"),
+        ("Bad name=env:HOME", "cannot be the name of a header"),
+        ("A=env:HOME", "belongs to --url"),
+    ],
+)
+def test_a_header_that_is_no_reference_is_refused_without_being_shown(office: Office, header: str, said: str) -> None:
+    at = [] if "belongs" in said else ["--url", "http://127.0.0.1:9/mcp"]
+    told = office("contracts", "draft", *at, "--header", header, *([] if at else ["--", "true"]))
+    assert told.code != 0
+    assert said in told.err
+    assert TOKEN not in told.out + told.err

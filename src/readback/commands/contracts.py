@@ -13,7 +13,7 @@ from readback.canon import Json
 from readback.commands import options
 from readback.commands.contracts_draft import draft
 from readback.commands.contracts_packs import list_packs
-from readback.commands.contracts_servers import COMMAND, WithServer, pins_broken, toolbox_of
+from readback.commands.contracts_servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
 from readback.commands.contracts_servers import told as servers_told
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
@@ -44,6 +44,7 @@ def contracts() -> None:
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--offline", is_flag=True, help="Reach no system: check the files alone.")
 @click.option("--url", metavar="URL", help="Check against the tools of this server, by streamable HTTP.")
+@header_option
 @click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and check against them.")
 @click.option("--tenant", metavar="ID", help="For whom the readers are asked (READBACK_TENANT; else default).")
 @options.as_json
@@ -53,6 +54,7 @@ def check(
     files: tuple[str, ...],
     offline: bool,
     url: str | None,
+    headers: tuple[str, ...],
     own: bool,
     tenant: str | None,
     as_json: bool,
@@ -68,9 +70,9 @@ def check(
     """
     settings = settings_of(tenant=tenant, modules=files)
     command = tuple(ctx.meta.get(COMMAND, ()))
-    if offline and (command or url or own):
+    if offline and (command or url or own or headers):
         raise UsageError("--offline reaches no system, and a server is named.", remedy="Leave one of them away.")
-    loaded, toolbox = _against(settings, command, url or "", own)
+    loaded, toolbox = _against(settings, command, url or "", own, headers)
     probes: list[Probe] = []
     if not loaded.faults and not offline:
         probes = [
@@ -97,11 +99,13 @@ def check(
     return code
 
 
-def _against(settings: Settings, command: tuple[str, ...], url: str, own: bool) -> tuple[Loaded, Toolbox | None]:
+def _against(
+    settings: Settings, command: tuple[str, ...], url: str, own: bool, headers: tuple[str, ...]
+) -> tuple[Loaded, Toolbox | None]:
     """The files, checked against the tools of servers where any are named; a pack is told by its server's command."""
     settings = replace(settings, contracts=tuple(completed(each, command) for each in settings.contracts))
     loaded = _loaded(settings)
-    toolbox = toolbox_of(loaded, command, url, own)
+    toolbox = toolbox_of(loaded, command, url, own, headers)
     if toolbox is None:
         return loaded, None
     again = _loaded(settings, toolbox)
@@ -137,10 +141,19 @@ def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
 @click.argument("name")
 @options.contracts
 @click.option("--url", metavar="URL", help="As it is beside the tools of this server, by streamable HTTP.")
+@header_option
 @click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and show it beside them.")
 @options.as_json
 @click.pass_context
-def show(ctx: click.Context, name: str, modules: tuple[str, ...], url: str | None, own: bool, as_json: bool) -> int:
+def show(
+    ctx: click.Context,
+    name: str,
+    modules: tuple[str, ...],
+    url: str | None,
+    headers: tuple[str, ...],
+    own: bool,
+    as_json: bool,
+) -> int:
     """One contract as it was understood: every key with its value, the class's defaults among them.
 
     Of a pack (`pack:NAME`) the file itself, with `${...}` where its parameters go.
@@ -152,7 +165,7 @@ def show(ctx: click.Context, name: str, modules: tuple[str, ...], url: str | Non
         click.echo(pack_named(name)[0].text, nl=False)
         return 0
     command = tuple(ctx.meta.get(COMMAND, ()))
-    loaded = _against(settings_of(modules=modules), command, url or "", own)[0].sound()
+    loaded = _against(settings_of(modules=modules), command, url or "", own, headers)[0].sound()
     found = loaded.contracts.get(name)
     if found is None:
         raise NotFoundError(

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from readback.canon import Json
-from readback.commands.extras import of_extra
+from readback.commands.contracts_servers import header_option, references, upstream_at
 from readback.commands.terminal import note, safe
 from readback.contracts.durations import microseconds
 from readback.domain.errors import ContractFieldError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
+from readback.ports.fittings import ServerTerms
 
 if TYPE_CHECKING:
     from readback.surfaces.mcp.upstream import Upstream
@@ -31,10 +33,18 @@ _ALONE: Final = "Nothing was called or written. See whether the server starts by
 @click.command("draft", short_help="Propose contracts for a server's tools.")
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
 @click.option("--url", metavar="URL", help="A server that speaks streamable HTTP, in place of a command.")
+@header_option
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write it; else stdout.")
 @click.option("--tool", "only", metavar="NAME", multiple=True, help="Only this one, whatever it says; may be repeated.")
 @click.option("--timeout", metavar="SPAN", default="60s", show_default=True, help="How long the server may take.")
-def draft(command: tuple[str, ...], url: str | None, out: Path | None, only: tuple[str, ...], timeout: str) -> int:
+def draft(
+    command: tuple[str, ...],
+    url: str | None,
+    headers: tuple[str, ...],
+    out: Path | None,
+    only: tuple[str, ...],
+    timeout: str,
+) -> int:
     """Read a live MCP server's tools and write a commented contract file.
 
     What is proposed goes by names and hints, and is marked: each value that begins with DECIDE fails `readback
@@ -54,8 +64,15 @@ def draft(command: tuple[str, ...], url: str | None, out: Path | None, only: tup
         limit = (microseconds(timeout) or 0) / US
     except ContractFieldError as error:
         raise UsageError(f"--timeout: {error.message}", remedy="Write it with its unit, such as 60s.") from error
-    found = _listed(command, url or "", limit)
-    text = drafted(found.tools, Server(command, url or "", found.name, found.version), frozenset(only))
+    named = references(headers, url or "")
+    whole = {
+        name: replace(each, name=str(Path(each.name).absolute())) if each.kind == "file" else each
+        for name, each in named.items()
+    }
+    terms = ServerTerms("", ".", command, url or "", headers=whole)
+    found = _listed(terms, limit)
+    server = Server(command, url or "", found.name, found.version, terms.headers)
+    text = drafted(found.tools, server, frozenset(only))
     if out is None:
         sys.stdout.write(text)
     else:
@@ -80,12 +97,9 @@ class _Listed(NamedTuple):
     version: str
 
 
-def _listed(command: Sequence[str], url: str, limit_s: float) -> _Listed:
-    """The server's own words. Raises UpstreamLostError, FittingError."""
-    with of_extra("mcp", "Reading a server's tools"):
-        from readback.surfaces.mcp.upstream import Upstream
-    server = Upstream.url(url) if url else Upstream.command(command)
-    return asyncio.run(_asked(server, limit_s))
+def _listed(terms: ServerTerms, limit_s: float) -> _Listed:
+    """The server's own words. Raises UpstreamLostError, FittingError, SettingsError."""
+    return asyncio.run(_asked(upstream_at("", terms), limit_s))
 
 
 async def _asked(server: Upstream, limit_s: float) -> _Listed:

@@ -17,10 +17,11 @@ from readback.commands.terminal import safe
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
 from readback.contracts.files.document import Fault
+from readback.contracts.files.embed import sound_header
 from readback.contracts.files.tools import Toolbox, fingerprint
-from readback.domain.errors import SettingsError, UsageError
+from readback.domain.errors import ContractFieldError, SettingsError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
-from readback.ports.fittings import ServerTerms
+from readback.ports.fittings import Reference, ServerTerms
 
 if TYPE_CHECKING:
     from readback.surfaces.mcp.upstream import Upstream
@@ -50,26 +51,62 @@ class WithServer(click.Command):
 
 
 COMMAND: Final = "readback.contracts.command"
+header_option = click.option(
+    "--header",
+    "headers",
+    metavar="NAME=env:VARIABLE",
+    multiple=True,
+    help="A header for --url, by reference: NAME=env:VARIABLE or NAME=file:PATH; may be repeated.",
+)
 
 
-def toolbox_of(loaded: Loaded, command: Sequence[str], url: str, own: bool) -> Toolbox | None:
+def references(given: Sequence[str], url: str) -> dict[str, Reference]:
+    """Headers as they are given on the command line, where a value written out would be seen by everybody.
+
+    Raises UsageError.
+    """
+    found: dict[str, Reference] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        kind, colon, where = value.partition(":")
+        try:
+            sound_header(name, None)
+        except ContractFieldError as error:
+            raise UsageError(f"--header: {error.message}", remedy=_BY_REFERENCE) from error
+        if not (equals and colon and where) or kind not in ("env", "file"):
+            raise UsageError(f"--header {name}: its value is no reference.", remedy=_BY_REFERENCE)
+        if name.lower() in {known.lower() for known in found}:
+            raise UsageError(f"--header {name} is given twice.", remedy="Give it once.")
+        found[name] = Reference(kind, where)
+    if found and not url:
+        raise UsageError("--header belongs to --url.", remedy="Give the address, or leave the header away.")
+    return found
+
+
+_BY_REFERENCE: Final = "Write NAME=env:VARIABLE or NAME=file:PATH; the variable or the file holds the whole value."
+
+
+def toolbox_of(
+    loaded: Loaded, command: Sequence[str], url: str, own: bool, headers: Sequence[str] = ()
+) -> Toolbox | None:
     """The tools that the files are checked against; None where no server is to be asked.
 
     `own`: the servers that the files name are started too. Raises UpstreamLostError, FittingError, SettingsError.
     """
     if command and url:
         raise UsageError("Two servers are named.", remedy="Give a command after --, or --url.")
+    referred = references(headers, url)
     if not (command or url or own):
         return None
     wanted: dict[tuple[str, str], ServerTerms] = {}
     if command or url:
-        wanted["", ""] = ServerTerms("", ".", tuple(command), url)
+        wanted["", ""] = ServerTerms("", ".", tuple(command), url, headers=referred)
     for home in loaded.homes if own else ():
         wanted |= {(home.file, ""): home.server} if home.server is not None and not (command or url) else {}
         wanted |= {("", name): terms for name, terms in home.servers.items()}
     if not wanted:
         raise UsageError("No file names a server.", remedy="Give the server's command after --, or its --url.")
-    listed = asyncio.run(_all({key: _upstream(key[1], terms) for key, terms in wanted.items()}))
+    listed = asyncio.run(_all({key: upstream_at(key[1], terms) for key, terms in wanted.items()}))
     return Toolbox(
         listed.get(("", "")),
         {name: tools for (_, name), tools in listed.items() if name},
@@ -100,7 +137,7 @@ def told(toolbox: Toolbox) -> list[str]:
     ]
 
 
-def _upstream(name: str, terms: ServerTerms) -> Upstream:
+def upstream_at(name: str, terms: ServerTerms) -> Upstream:
     with of_extra("mcp", "Reading a server's tools"):
         from readback.surfaces.mcp.gateway import upstream_of
     return upstream_of(name, terms)

@@ -1,12 +1,15 @@
 """A server of the official SDK with a small stock: `python -m tests.contract_files.live.stock_server`.
 
-It speaks over stdio; with `--http` on a free port of loopback, whose address it prints.
+It speaks over stdio; with `--http` on a free port of loopback, whose address it prints. Where the environment names a
+STOCK_TOKEN, it answers nobody who does not bear that.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
+from typing import Any
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -52,13 +55,26 @@ def list_stock() -> list[Article]:
     return [Article(sku=sku, count=count) for sku, count in STOCK.items()]
 
 
+def _for_bearers(app: Any, token: str) -> Any:
+    async def checked(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and dict(scope["headers"]).get(b"authorization") != token.encode():
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b"who are you?"})
+        else:
+            await app(scope, receive, send)
+
+    return checked
+
+
 def _serve_http() -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp\n")
         sys.stdout.flush()
-        config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+        app: Any = server.streamable_http_app()
+        token = os.environ.get("STOCK_TOKEN")
+        config = uvicorn.Config(_for_bearers(app, token) if token else app, log_level="error")
         uvicorn.Server(config).run(sockets=[listening])
 
 

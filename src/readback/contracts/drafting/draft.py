@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from readback.canon import Json
@@ -26,6 +26,7 @@ from readback.domain.contract import NOT_OFFERED
 from readback.domain.errors import UsageError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect, depth
+from readback.ports.fittings import Reference
 
 TOLD_MAX: Final = 200
 """Of tools that get no contract, how many are named."""
@@ -40,6 +41,8 @@ class Server:
     url: str = ""
     name: str = ""
     version: str = ""
+    headers: Mapping[str, Reference | str] = field(default_factory=dict)
+    """Each by reference."""
 
 
 def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> str:
@@ -104,7 +107,13 @@ def _server(server: Server) -> Line:
     if server.url:
         hidden = holds_credential(server.url)
         said = ("The address holds a credential: give it by reference, as {env: NAME}.",) if hidden else ()
-        return Line("server", [Line("url", marked() if hidden else server.url, said)])
+        sent = [
+            Line(name, [Line(each.kind, each.name)])
+            for name, each in server.headers.items()
+            if isinstance(each, Reference)
+        ]
+        headers = [Line("headers", sent)] if sent else []
+        return Line("server", [Line("url", marked() if hidden else server.url, said), *headers])
     found: list[str] = []
     for each in server.command:
         found.append(marked() if holds_credential(each, *found[-1:]) else each)
