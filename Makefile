@@ -61,10 +61,10 @@ test: $(SETUP)
 # Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test,
 # and none of the plugins that these tests have no use for.
 KEPT  := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/quick
-LEAN  := -p no:anyio -p no:cov -p no:doctest -p no:junitxml -p no:logging -p no:xdist
+LEAN  := --capture=sys -p no:anyio -p no:cov -p no:doctest -p no:junitxml -p no:logging -p no:xdist
 QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0 $(LEAN)
 quick: $(SETUP)
-	@$(QUICK) tests/unit tests/architecture & first=$$!; $(QUICK) tests/lifecycle; second=$$?; \
+	@$(QUICK) tests/unit & first=$$!; $(QUICK) tests/lifecycle tests/architecture; second=$$?; \
 	  wait $$first && exit $$second
 
 # One after another, so that the first fault is the last thing on the screen. The test run comes last:

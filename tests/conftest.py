@@ -5,6 +5,7 @@ Time and ids come from the runtime port; a test that needs another moment moves 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -96,22 +97,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
-@pytest.fixture(autouse=True)
-def only_loopback() -> Iterator[None]:
-    """Fail the test that tried to leave, even where the attempt was swallowed."""
-    _strays.clear()
-    yield
-    assert not _strays, f"tests reach loopback only; this one tried {_strays}"
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What was collected stays until the end: looking through all of it for rubbish, again and again, finds none."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """No READBACK_* variable and no user configuration reaches a test; returns the empty home."""
-    for name in [name for name in os.environ if name.startswith("READBACK_")]:
-        if name not in _KEPT_SETTINGS:
-            monkeypatch.delenv(name)
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     return home
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(empty_home: Path) -> Iterator[Path]:
+    """No READBACK_* variable and no user configuration reaches a test, which gets the empty home; and it stays here.
+
+    One fixture for all that holds for each test: they are many, and most of them are shorter than a fixture.
+    """
+    _strays.clear()
+    ours = {"HOME": str(empty_home), "XDG_CONFIG_HOME": str(empty_home / ".config")}
+    outside = {name for name in os.environ if name.startswith("READBACK_")} - _KEPT_SETTINGS
+    before = {name: os.environ.pop(name, None) for name in (*ours, *outside)}
+    os.environ.update(ours)
+    yield empty_home
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    # Also where the attempt was swallowed.
+    assert not _strays, f"tests reach loopback only; this one tried {_strays}"

@@ -85,6 +85,7 @@ def test_where_a_call_is_a_message_nobody_comes_by_a_hand() -> None:
     assert [m for m in modules() if m.name.startswith(DRIVERS) and _comes_by_hands(m)], "it looks for the wrong names"
 
 
+@pytest.mark.slow
 def test_whatever_else_has_a_call_still_has_it() -> None:
     """An exemption that nothing needs any more is a door that somebody may use."""
     for name, owners in OTHERS.items():

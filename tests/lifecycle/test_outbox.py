@@ -60,6 +60,7 @@ def named(told: Any, name: EventName) -> list[Message]:
 
 
 @pytest.mark.requirement("CLAIM-events")
+@pytest.mark.slow
 def test_what_happened_is_told_under_its_name(told: Any) -> None:
     counted = Counter(message.name for _, message in told[1])
     for name in (
@@ -88,6 +89,7 @@ def test_a_saga_is_told_of_as_its_steps_are(told: Any) -> None:
     assert any(message.data["saga"] for _, message in told[1])
 
 
+@pytest.mark.slow
 def test_each_entry_tells_the_same_for_ever_and_numbers_its_messages(told: Any) -> None:
     store, found = told
     for entry, message in found:

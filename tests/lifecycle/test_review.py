@@ -563,6 +563,7 @@ def test_a_packet_hides_what_the_contract_redacts(house: House) -> None:
 
 
 @pytest.mark.requirement("TRUTH-hold-packet")
+@pytest.mark.slow
 def test_a_value_that_is_too_long_is_cut_with_its_length_and_digest(house: House) -> None:
     long = "x" * 400_000
     house.shop.rows.clear()

@@ -179,6 +179,7 @@ def test_what_nobody_can_look_at_any_more_ends_with_its_time(house: House) -> No
 
 
 @pytest.mark.requirement("WATCH-asked")
+@pytest.mark.slow
 def test_the_record_under_the_key_answers_as_long_as_it_is_watched(house: House) -> None:
     made = house.action(watch={"every": "1d", "for": "90d"}, identity=AGREED)
     told = house.run(made)

@@ -231,6 +231,7 @@ def test_what_stays_fallen_is_said_once_and_what_changes_again_is_said_again(hou
 
 
 @pytest.mark.requirement("WATCH-ends", "WATCH-bounded")
+@pytest.mark.slow
 def test_what_flaps_too_often_is_left_to_a_person(house: House) -> None:
     told = watched(house, {"every": "1h", "for": "30d"})
     hours = 0.0

@@ -339,6 +339,7 @@ def test_a_person_reads_every_open_item_and_the_newest_settled_ones() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.dictionaries(st.text(max_size=30), st.text(max_size=90)))
+@pytest.mark.slow
 def test_no_value_from_outside_gets_out_of_its_quotes(target: str, run: str, told: dict[str, Json]) -> None:
     text = believe(run, [outcome(1, S.RECONCILED_SUCCESS, target=target, told=told)]).for_model(32_000)
     assert text.isascii()

@@ -64,6 +64,7 @@ def say(action: Action, each: Change) -> list[Change]:
 
 
 @pytest.mark.requirement("CLAIM-order", "L13")
+@pytest.mark.slow
 def test_whatever_is_said_in_whatever_order_a_claim_is_contested_before_it_falls_and_may_always_be_reinstated() -> None:
     wanted = [change(kind, status) for kind, status in product(K, SAYABLE)]
     for sequence in product(wanted, repeat=LENGTH):

@@ -47,6 +47,7 @@ def _written(place: str) -> str:
 
 @pytest.mark.parametrize("place", PLACES[:3])
 @pytest.mark.requirement("REPORT-bound", "REPORT-resolves")
+@pytest.mark.slow
 def test_every_sign_of_a_citation_counts(place: str) -> None:
     cited = _written(place)
     for text in TEXTS[:2]:
@@ -62,6 +63,7 @@ def test_every_sign_of_a_citation_counts(place: str) -> None:
 @pytest.mark.requirement("REPORT-bound")
 @settings(max_examples=400)
 @given(st.sampled_from(PLACES), st.sampled_from(TEXTS), st.data())
+@pytest.mark.slow
 def test_whatever_is_put_into_a_citation_is_caught(place: str, text: str, data: st.DataObject) -> None:
     cited = _written(place)
     at = data.draw(st.integers(1, len(cited) - 1))
@@ -76,6 +78,7 @@ def test_whatever_is_put_into_a_citation_is_caught(place: str, text: str, data: 
 @pytest.mark.requirement("REPORT-bound")
 @settings(max_examples=300)
 @given(st.sampled_from(PLACES), st.integers(0, len(KEPT) - 1), st.integers(0, 255))
+@pytest.mark.slow
 def test_a_byte_of_the_evidence_that_is_cited_is_not_changed_unseen(place: str, at: int, byte: int) -> None:
     changed = KEPT[:at] + bytes([byte]) + KEPT[at + 1 :]
     cited = cite(TENANT, ACTION, KEPT, place)
@@ -130,6 +133,7 @@ def _pointers(value: Any, at: str = "") -> list[str]:
 @pytest.mark.requirement("REPORT-written", "REPORT-bound")
 @settings(max_examples=200)
 @given(_json, st.text(min_size=1, max_size=12), st.data())
+@pytest.mark.slow
 def test_whatever_is_cited_has_one_spelling_and_is_read_back_as_it_was_written(
     value: Any, action_id: str, data: st.DataObject
 ) -> None:

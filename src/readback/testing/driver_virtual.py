@@ -10,12 +10,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeVar, assert_never, cast
 
 from readback.domain.action import Action
 from readback.domain.context import Context
-from readback.lifecycle.resume import fold, woken
+from readback.domain.events import open_envelope
+from readback.lifecycle.resume import fold_opened, woken
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import (
     Answer,
@@ -67,9 +69,11 @@ T = TypeVar("T")
 STEPS_MAX: Final = 20_000
 """More steps than any action or saga takes: a driver that comes here turns in a circle."""
 
-
 SLICE_US: Final = 250_000
 """A sleeper that is due already looks up after this long, as with the other drivers."""
+
+_open = lru_cache(maxsize=4096)(open_envelope)
+"""Most steps read all entries of their action again. The bytes are the key, so what was changed is opened anew."""
 
 
 class Hangs(BaseException):
@@ -241,7 +245,8 @@ class VirtualDriver:
     def _fold(self, action_id: str) -> Action | None:
         stored = self.store.projection(action_id)
         due_us = stored.projection.due_us if stored is not None else None
-        return woken(fold(self.store.events(action_id)), due_us)
+        opened = ((_open(stored.envelope), stored.leaf) for stored in self.store.events(action_id))
+        return woken(fold_opened(opened), due_us)
 
     def _lease(self, step: Lease) -> Leased:
         now_us, owner = self.runtime.now_us(), self.runtime.owner()
