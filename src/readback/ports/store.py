@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from readback.canon.swift import swift
 from readback.ports.log import SealedLog
@@ -472,4 +472,13 @@ class LedgerStore(SealedLog, Outbox, Protocol):
 
     def close(self) -> None:
         """Give everything back. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class LooksTogether(Protocol):
+    """What a store offers beside `LedgerStore` where a look is a journey over a network: many of them in one."""
+
+    def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
+        """What `opening` answers to each (tenant, key hash, subjects). Raises as the store does."""
         ...

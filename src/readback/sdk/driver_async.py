@@ -24,6 +24,7 @@ from readback.lifecycle.steps import (
     Ending,
     Gathered,
     Lease,
+    LoadOpening,
     Settle,
     Step,
     Take,
@@ -33,7 +34,7 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, AppendResult, LedgerStore
+from readback.ports.store import Append, AppendResult, LedgerStore, LooksTogether
 from readback.sdk.ahead import AHEAD
 from readback.sdk.begun import start
 from readback.sdk.courier import Courier
@@ -50,6 +51,7 @@ from readback.sdk.driver_steps import (
 )
 from readback.sdk.group_commit import GroupCommit, call_back, holding
 from readback.sdk.hand_threads import Errand, Threads
+from readback.sdk.looking import Looks
 
 T = TypeVar("T")
 US = 1_000_000
@@ -62,6 +64,7 @@ class AsyncDriver:
     def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
         self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
+        self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
         self._threads = Threads(THREADS_MAX)
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
@@ -126,6 +129,8 @@ class AsyncDriver:
                 return await self._together(works), None
             case Wait():
                 raise AssertionError("a wait is not done but waited")
+            case LoadOpening() if self._looks is not None:
+                return await self._looks.opening(step), None
             case Lease():
                 answer: Answer = await self._commit.off_loop(self._desk.answer, step)
                 return answer, None
@@ -238,6 +243,8 @@ class AsyncDriver:
     def close(self) -> None:
         """Ends the writer, and waits for threads whose call is over or never began; what still hangs is left behind."""
         self._commit.close()
+        if self._looks is not None:
+            self._looks.close()
         self._threads.close()
 
 

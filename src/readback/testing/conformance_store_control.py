@@ -14,6 +14,7 @@ from readback.ports.store import (
     Freeze,
     Frozen,
     Incident,
+    LooksTogether,
     Opened,
 )
 from readback.testing.conformance_store_places import PlacesConformance
@@ -85,6 +86,9 @@ class ControlConformance(PlacesConformance):
                 found = {(subject, name): value for subject, name, value in store.counts(TENANT)}
                 expected = Opened(store.key(TENANT, key), found, store.frozen(TENANT, asked))
                 assert store.opening(TENANT, key, asked) == expected
+                if isinstance(store, LooksTogether):
+                    one, other = (TENANT, key, asked), ("globex", key, asked)
+                    assert store.openings([one, other, one]) == [expected, Opened(None, {}, None), expected]
         met = store.opening(TENANT, "key of a1", both)
         assert (met.record, met.freeze) == (first.reserve, older)
         assert store.opening("globex", "key of a1", both) == Opened(None, {}, None)

@@ -45,6 +45,7 @@ _SESSION: Final = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
     "jit": "off",
+    "max_parallel_workers_per_gather": "0",
     "default_transaction_isolation": "read committed",
     "client_encoding": "UTF8",
     "lock_timeout": str(LOCK_TIMEOUT_MS),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import psycopg
 
@@ -28,6 +28,8 @@ from readback.ports.store import (
 )
 from readback.ports.store_rules import PACE, fairly
 
+T = TypeVar("T")
+Row = rows.Row
 PIECE_ROWS: Final = 512
 READERS_MAX: Final = 8
 """Connections that look at once; who comes when all of them do waits for one."""
@@ -57,12 +59,16 @@ class Readers:
         self._refusal: Callable[[], StoreError] | None = None
 
     def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[rows.Row]:
-        """All rows of one statement; its snapshot ends with it. Asked again where the connection was cut."""
+        """All rows of one statement; its snapshot ends with it."""
+        return self._asked(lambda connection: connection.execute(sql, values, binary=True, prepare=True).fetchall())
+
+    def _asked(self, ask: Callable[[Connection], T]) -> T:
+        """The answer of one connection. Asked again where it was cut."""
         for left in reversed(range(TRIES_MAX)):
             with self._free:
                 connection = self._borrow(again=left < TRIES_MAX - 1)
                 try:
-                    return connection.execute(sql, values, binary=True, prepare=True).fetchall()
+                    return ask(connection)
                 except psycopg.Error as error:
                     if not left or not (connection.broken or was_cut(error)):
                         raise as_store_error(error, self._shown) from error
@@ -70,6 +76,16 @@ class Readers:
                 finally:
                     self.give_back(connection)
         raise AssertionError("the last try answers or raises")
+
+    def together(self, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+        """All rows of several statements, in one round trip."""
+
+        def ask(connection: Connection) -> list[list[Row]]:
+            with connection.pipeline():
+                cursors = [connection.execute(sql, values, binary=True, prepare=True) for sql, values in asked]
+            return [cursor.fetchall() for cursor in cursors]
+
+        return self._asked(ask)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next reader, or close it if it is broken or the store is closed."""
@@ -205,6 +221,28 @@ class Queries:
             {(subject, name): value for subject, name, value in counts},
             self.frozen(tenant, subjects) if frozen else None,
         )
+
+    def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
+        """Two questions for all of them, and more only for tenants that have something counted or frozen."""
+        tenants = sorted({tenant for tenant, _, _ in asked})
+        keys = [packing.texts([tenant for tenant, _, _ in asked]), packing.texts([key for _, key, _ in asked])]
+        found, states = self._readers.together(
+            [(rows.SELECT_KEYS, (*keys, len(asked))), (rows.TENANTS_MET, (PACE, packing.texts(tenants), len(tenants)))]
+        )
+        records = {(one.tenant, one.key_hash): one for one in map(rows.key_record, found)}
+        met = {tenant: (frozen, counted) for tenant, frozen, counted in map(rows.plain, states)}
+        counts = {
+            tenant: {(subject, name): value for subject, name, value in self.counts(tenant)} if met[tenant][1] else {}
+            for tenant in tenants
+        }
+        return [
+            Opened(
+                records.get((tenant, key_hash)),
+                counts[tenant],
+                self.frozen(tenant, subjects) if met[tenant][0] else None,
+            )
+            for tenant, key_hash, subjects in asked
+        ]
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
         asked = [("tenant = %s", tenant)] if tenant else []

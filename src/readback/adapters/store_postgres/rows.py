@@ -159,7 +159,7 @@ _REFERS: Final = (
 ERASE: Final = statement(
     "UPDATE evidence SET media = '', body = NULL WHERE digest = %(raw)s AND tenant = %(tenant)s",
     "AND NOT EXISTS (SELECT FROM place JOIN event ON event.id = place.event WHERE place.seq > %(as_of)s AND", _REFERS,
-    ") AND NOT EXISTS (SELECT FROM sequencer, event WHERE xid >= sequencer.since AND", _REFERS,
+    ") AND NOT EXISTS (SELECT FROM event WHERE xid >= (SELECT since FROM sequencer) AND", _REFERS,
     "AND NOT EXISTS (SELECT FROM place WHERE place.event = event.id))",
 )  # fmt: skip
 """What has no place yet stands behind everything that has one."""
@@ -245,6 +245,12 @@ OPENING: Final = statement(
     "FROM (SELECT 1) AS one LEFT JOIN idempotency AS held ON held.tenant = %s AND held.key_hash = %s",
 )
 """Whether anything is frozen or counted at all, and who holds the key: one row, always."""
+TENANTS_MET: Final = (
+    "SELECT u.tenant, EXISTS (SELECT 1 FROM frozen WHERE frozen.tenant = u.tenant),"
+    " EXISTS (SELECT 1 FROM counter WHERE counter.tenant = u.tenant AND value > 0 AND subject <> %s)"
+    " FROM unnest(string_to_array(%s, E'\\x1f')) WITH ORDINALITY AS u(tenant, place) WHERE u.place <= %s"
+)
+"""Whether anything is frozen or counted at all, for each of some tenants."""
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0)::bigint FROM evidence WHERE tenant = %s"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND state <> 'reconciled_success'"

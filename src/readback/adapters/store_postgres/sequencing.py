@@ -26,7 +26,7 @@ _PICK: Final = rows.statement(
 )
 _LAST: Final = "SELECT coalesce(max(seq), 0) FROM place"
 _WAITING: Final = (
-    "SELECT id FROM event, sequencer WHERE xid >= sequencer.since"
+    "SELECT id FROM event WHERE xid >= (SELECT since FROM sequencer)"
     " AND NOT EXISTS (SELECT FROM place WHERE place.event = event.id) OFFSET 0"
 )
 """OFFSET 0: looked for by their transactions, in the index over these, and put in order afterwards."""
