@@ -13,17 +13,24 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from readback.domain.errors import UsageError
 
 SCHEMA_DEFAULT: Final = "readback"
+OBJECTS_OVER_BYTES: Final = 262_144
+_OURS: Final = frozenset({"schema", "objects", "objects_over"})
 SCHEMES: Final = ("postgresql", "postgres")
+OVER_DIGITS_MAX: Final = 12
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`url` is libpq's; `schema` the ledger's own; `shown` the address without its password."""
+    """`url` is libpq's; `schema` the ledger's own; `shown` the address without its password. `objects`: the URL under
+    which evidence of more than `objects_over` bytes is kept; "" for none.
+    """
 
     url: str
     schema: str
     shown: str
+    objects: str = ""
+    objects_over: int = OBJECTS_OVER_BYTES
 
 
 def address_of(url: str) -> Address:
@@ -42,7 +49,7 @@ def address_of(url: str) -> Address:
             f"The schema {schema!r} is no name for one.",
             remedy="Use small letters, digits and underscores, 48 at most, and begin with a letter.",
         )
-    rest = [(name, value) for name, value in options if name != "schema"]
+    rest = [(name, value) for name, value in options if name not in _OURS]
     host = parts.netloc.rpartition("@")[2]
     user = unquote(parts.username or "")
     secret = [(name, value) for name, value in rest if name not in ("password", "sslpassword")]
@@ -52,4 +59,12 @@ def address_of(url: str) -> Address:
         url=f"postgresql://{parts.netloc}{parts.path}?{urlencode(rest)}",
         schema=schema,
         shown=f"{shown} ({where + ', ' if where else ''}schema {schema})",
+        objects=dict(options).get("objects", ""),
+        objects_over=_bytes_of(dict(options).get("objects_over", str(OBJECTS_OVER_BYTES))),
     )
+
+
+def _bytes_of(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= OVER_DIGITS_MAX):
+        raise UsageError(f"objects_over={text!r} is no number of bytes.", remedy="Write it in digits.")
+    return int(text)

@@ -81,5 +81,6 @@ def settled(many: Sequence[tuple[tuple[str, str, str], tuple[str, int]]]) -> lis
     return columns("ttttn", [(*name, *value) for name, value in many])
 
 
-def evidence(many: Sequence[tuple[tuple[bytes, str], tuple[str, bytes]]]) -> list[Any]:
-    return columns("btbt", [(body, media, digest, tenant) for (digest, tenant), (media, body) in many])
+def evidence(many: Sequence[rows.Row]) -> list[Any]:
+    """Rows of body, media, object, bytes outside, digest and tenant."""
+    return columns(rows.EVIDENCE_KINDS, many)

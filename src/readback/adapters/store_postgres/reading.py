@@ -13,6 +13,7 @@ import psycopg
 
 from readback.adapters.store_postgres import packing, ready, rows
 from readback.adapters.store_postgres.faults import as_store_error, was_cut
+from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, waited_for
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
@@ -139,6 +140,8 @@ class Queries:
         self._many_rows = readers.rows
         self._own_clock = own_clock
 
+    _objects: Objects
+
     def events(self, action_id: str) -> list[StoredEvent]:
         return [rows.stored_event(row) for row in self._rows(_EVENTS, (action_id,))]
 
@@ -161,10 +164,16 @@ class Queries:
             raw = bytes.fromhex(digest)
         except ValueError:
             return None
-        found = self._rows("SELECT media, body FROM evidence WHERE digest = %s AND tenant = %s", (raw, tenant))
+        sql = "SELECT media, body, object FROM evidence WHERE digest = %s AND tenant = %s"
+        found = self._rows(sql, (raw, tenant))
         if not found or found[0][1] is None:
             return None
-        media, body = cast("tuple[str, bytes]", rows.plain(found[0]))
+        media, body, place = cast("tuple[str, bytes, str]", rows.plain(found[0]))
+        if place:
+            outside = self._objects.read(place)
+            if outside is None:
+                raise StoreCorruptError(f"Evidence {digest} is not at {place}, where it was kept.")
+            body = outside
         if sha256_hex(body) != digest:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return Evidence(digest=digest, media=media, body=body)

@@ -142,17 +142,22 @@ SETTLE_KEYS: Final = statement(
     "FROM", _many(("tenant", "key_hash", "action_id", "status", "expires_us"), "ttttn"),
     "WHERE u.expires_us IS NOT NULL AND k.tenant = u.tenant AND k.key_hash = u.key_hash AND k.action_id = u.action_id",
 )  # fmt: skip
-_EVIDENCE: Final = _many(("body", "media", "digest", "tenant"), "btbt")
+EVIDENCE_KINDS: Final = "bttnbt"
+_EVIDENCE: Final = _many(("body", "media", "object", "outside", "digest", "tenant"), EVIDENCE_KINDS)
 PUT_EVIDENCE: Final = statement(
-    "INSERT INTO evidence (tenant, digest, media, body) SELECT u.tenant, u.digest, u.media, u.body",
+    "INSERT INTO evidence (tenant, digest, media, body, object, outside)",
+    "SELECT u.tenant, u.digest, u.media, u.body, u.object, u.outside",
     "FROM", _EVIDENCE, "WHERE u.digest IS NOT NULL ON CONFLICT (digest, tenant) DO NOTHING",
 )  # fmt: skip
 PUT_EVIDENCE_AGAIN: Final = statement(
-    "UPDATE evidence AS e SET media = u.media, body = u.body FROM", _EVIDENCE,
+    "UPDATE evidence AS e SET media = u.media, body = u.body, object = u.object, outside = u.outside FROM", _EVIDENCE,
     "WHERE u.digest IS NOT NULL AND e.digest = u.digest AND e.tenant = u.tenant AND e.body IS NULL",
 )  # fmt: skip
 """What was erased and is recorded again has its bytes again."""
 ANYTHING_ERASED: Final = "SELECT EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
+TENANTS_TO_REMOVE: Final = "SELECT DISTINCT tenant FROM evidence WHERE body IS NULL AND object <> ''"
+TO_REMOVE: Final = "SELECT digest, object FROM evidence WHERE tenant = %s AND body IS NULL AND object <> ''"
+REMOVED: Final = "UPDATE evidence SET object = '', outside = 0 WHERE tenant = %s AND digest = %s"
 _REFERS: Final = (
     "event.tenant = %(tenant)s AND action_id <> %(id)s AND kind <> 'erased' AND position(%(digest)s IN envelope) > 0"
 )
@@ -251,7 +256,7 @@ TENANTS_MET: Final = (
     " FROM unnest(string_to_array(%s, E'\\x1f')) WITH ORDINALITY AS u(tenant, place) WHERE u.place <= %s"
 )
 """Whether anything is frozen or counted at all, for each of some tenants."""
-EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0)::bigint FROM evidence WHERE tenant = %s"
+EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body) + outside), 0)::bigint FROM evidence WHERE tenant = %s"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
 )

@@ -47,7 +47,8 @@ _EVENTS_OF: Final = rows.statement(
     "ORDER BY action_id, version",
 )  # fmt: skip
 _BODIES: Final = (
-    "SELECT digest, media, body FROM evidence WHERE tenant = %s AND digest = ANY (%s::bytea[]) AND length(body) <= %s"
+    "SELECT digest, media, body FROM evidence WHERE tenant = %s AND digest = ANY (%s::bytea[])"
+    " AND length(body) <= %s AND object = ''"
 )
 _KEYS: Final = rows.statement(
     "SELECT", rows.KEY_COLUMNS, "FROM idempotency WHERE tenant = %s AND key_hash = ANY (string_to_array(%s, E'\\x1f'))"

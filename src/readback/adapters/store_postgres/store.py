@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal, cast
 
+from readback.adapters.store_postgres import rows
 from readback.adapters.store_postgres.address import address_of
 from readback.adapters.store_postgres.beside import Beside
-from readback.adapters.store_postgres.claiming import Locks
+from readback.adapters.store_postgres.claiming import Locks, bucket_of
 from readback.adapters.store_postgres.faults import forked_error
 from readback.adapters.store_postgres.group import GroupCommit, Job
+from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, Opening
 from readback.adapters.store_postgres.outgoing import Outgoing
 from readback.adapters.store_postgres.purging import purged
@@ -56,6 +59,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._lock_class = lock_class(opening.address.schema)
         self._beside = Beside(opening)
+        self._objects = Objects(opening.address.objects, opening.address.objects_over)
         readers = Readers(self._shown, opening.reader)
         if self._read_only:
             readers.give_back(opening.first_reader())
@@ -68,8 +72,10 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         if not batch:
             return []
-        work = AppendWork(tuple(batch))
+        work = AppendWork(tuple(batch), ensure=self._objects.ensure)
         work.check()
+        if not self._read_only:
+            work.outside = self._objects.keep(batch)
         return cast("list[AppendResult]", self._submit(work, len(batch)))
 
     def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
@@ -89,7 +95,20 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
         """Of the tables; what the server's write-ahead log, its archive and standbys hold goes when they let it go."""
         if self._read_only:
             raise StoreReadOnlyError(f"The ledger at {self._shown} was opened read-only.")
+        self._remove_objects()
         return purged(self._opening)
+
+    def _remove_objects(self) -> None:
+        """Of what was erased, a tenant at a time: nobody appends for it meanwhile, and brings back what is removed."""
+        for (tenant,) in map(rows.plain, self._many_rows(rows.TENANTS_TO_REMOVE)):
+            self._beside.run(partial(self._remove_objects_of, tenant))
+
+    def _remove_objects_of(self, tenant: str, connection: Connection) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (self._lock_class, bucket_of(tenant)))
+        for digest, place in map(rows.plain, connection.execute(rows.TO_REMOVE, (tenant,)).fetchall()):
+            # A crash after this line finds the object gone, and the row as it was: it is removed again.
+            self._objects.drop(place)
+            connection.execute(rows.REMOVED, (tenant, digest))
 
     def close(self) -> None:
         if not self._forked:

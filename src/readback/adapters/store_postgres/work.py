@@ -5,15 +5,20 @@ Made by the store, carried out by the group's leader inside its transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from readback.adapters.store_postgres import rows
 from readback.adapters.store_postgres.claiming import LEASE_MAX_US
+from readback.adapters.store_postgres.objects import Kept, Name
 from readback.adapters.store_postgres.writing import Transaction
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import refuse_malformed
+
+
+def _nothing(kept: Kept) -> None:
+    """Where nothing stands outside there is nothing to see to."""
 
 
 class Work(Protocol):
@@ -24,15 +29,22 @@ class Work(Protocol):
 
 @dataclass(slots=True)
 class AppendWork:
-    """A batch of appends."""
+    """A batch of appends. `outside`: their large evidence, which stands in object storage."""
 
     batch: Sequence[Append]
+    outside: dict[Name, Kept] = field(default_factory=dict)
+    ensure: Callable[[Kept], None] = _nothing
 
     def check(self) -> None:
         for item in self.batch:
             refuse_malformed(item)
 
     def apply(self, transaction: Transaction) -> list[AppendResult]:
+        if self.outside:
+            if transaction.anything_erased:  # and its objects removed, until the locks were held
+                for kept in self.outside.values():
+                    self.ensure(kept)
+            transaction.outside |= self.outside
         return [transaction.append(item) for item in self.batch]
 
 

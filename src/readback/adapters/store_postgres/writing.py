@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from readback.adapters.store_postgres import packing, rows
 from readback.adapters.store_postgres.claiming import Locks, Wanted
 from readback.adapters.store_postgres.known import Head, Known
+from readback.adapters.store_postgres.objects import Kept
 from readback.adapters.store_postgres.opening import Connection
 from readback.ports.store import (
     Append,
@@ -61,10 +62,12 @@ class Transaction:
         self._projections: dict[str, Projection] = {}
         self._events: list[rows.Row] = []
         self._evidence: dict[tuple[bytes, str], tuple[str, bytes]] = {}
+        self.outside: dict[tuple[bytes, str], Kept] = {}
+        """Evidence of these appends that stands in object storage."""
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
         self._freezes: list[Freeze] | None = None
         self._in_flight: dict[str, int] = {}
-        self._anything_erased = False
+        self.anything_erased = False
         self._due: list[Projection] = []
         """What somebody has to be woken for once it is kept."""
         self._contracts: set[tuple[bytes, str]] = set()
@@ -96,8 +99,8 @@ class Transaction:
                 self._keys_found[record.tenant, record.key_hash] = record
         self._freezes = [] if frozen is None else [rows.freeze(row) for row in frozen.fetchall()]
         self._in_flight = {one: cast("int", cursor.fetchall()[0][0]) for one, cursor in waiting.items()}
-        self._anything_erased = erased is not None and bool(erased.fetchall()[0][0])
-        if self._anything_erased:
+        self.anything_erased = erased is not None and bool(erased.fetchall()[0][0])
+        if self.anything_erased:
             self._known.contracts.clear()  # one of them may be what was erased
 
     def commit(self) -> None:
@@ -300,7 +303,7 @@ class Transaction:
             values = {"raw": bytes.fromhex(digest), "digest": digest.encode()}
             self.all(rows.ERASE, values | {"tenant": item.tenant, "as_of": erases.as_of_seq, "id": item.action_id})
         self._known.contracts.clear()
-        self._anything_erased = True
+        self.anything_erased = True
 
     # --- leases, looks -------------------------------------------------------------------------------
 
@@ -327,6 +330,11 @@ class Transaction:
 
     # --- writing -------------------------------------------------------------------------------------
 
+    def _evidence_row(self, name: tuple[bytes, str]) -> rows.Row:
+        media, body = self._evidence[name]
+        kept = self.outside.get(name)
+        return (body, media, "", 0, *name) if kept is None else (b"", media, kept.place, len(kept.body), *name)
+
     def _write(self) -> None:
         """Inside a pipeline. Tables, and the rows of each, come in one order, so that nobody waits in a ring."""
         if self._projections:
@@ -339,9 +347,9 @@ class Transaction:
         if self._keys:
             self._write_keys()
         if self._evidence:
-            values = packing.evidence(sorted(self._evidence.items()))
+            values = packing.evidence([self._evidence_row(name) for name in sorted(self._evidence)])
             self._execute(rows.PUT_EVIDENCE, values)
-            if self._anything_erased:
+            if self.anything_erased:
                 self._execute(rows.PUT_EVIDENCE_AGAIN, values)
         if self._counts:
             for (tenant, subject, name), (reset, value) in sorted(self._counts.items()):

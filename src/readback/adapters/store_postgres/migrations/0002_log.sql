@@ -171,3 +171,8 @@ CREATE TABLE dead_letter (
     again      boolean NOT NULL,   -- somebody asked that it be delivered once more
     PRIMARY KEY (seq, number, subscriber)
 );
+
+-- Large evidence stands elsewhere: `body` is empty then, and `object` says where its `outside` bytes are. Erased, the
+-- body is NULL as always, and the object is named until it is removed.
+ALTER TABLE evidence ADD COLUMN object text COLLATE "C" NOT NULL DEFAULT '', ADD COLUMN outside bigint NOT NULL DEFAULT 0;
+CREATE INDEX evidence_to_remove ON evidence (tenant, digest) WHERE body IS NULL AND object <> '';

@@ -1,0 +1,220 @@
+"""Large evidence out of line: bytes go to object storage before the append, and the row says where they are.
+
+Called by the store, where its address names a place (`objects=`). An object's name is made of tenant and digest, so
+that the same bytes are kept once; a digest is recomputed by whoever reads. What a process left that died between object
+and row is found by the next append of the same bytes, and is named by no row until then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from readback.domain.errors import SettingsError, StoreError
+from readback.ports.store import Append
+
+Name = tuple[bytes, str]
+"""Digest and tenant."""
+T = TypeVar("T")
+TENANT_CHARACTERS: Final = 16
+_ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket"})
+
+
+class Files(Protocol):
+    """One kind of object storage. `path` is what follows the scheme."""
+
+    def put(self, path: str, body: bytes) -> None:
+        """The object is there, whole and durable, when this returns."""
+        ...
+
+    def get(self, path: str) -> bytes | None: ...
+
+    def has(self, path: str) -> bool: ...
+
+    def drop(self, path: str) -> None:
+        """The object is gone; it may have been before."""
+        ...
+
+
+class Local:
+    """`file:///folder`: on a disk that every process sees."""
+
+    def put(self, path: str, body: bytes) -> None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        with part.open("wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def get(self, path: str) -> bytes | None:
+        try:
+            return Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def has(self, path: str) -> bool:
+        return Path(path).is_file()
+
+    def drop(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+class S3:
+    """`s3://bucket/prefix`, by boto3, which takes endpoint, region and credentials from its environment."""
+
+    def __init__(self) -> None:
+        import boto3
+
+        self._client: Any = boto3.client("s3")
+
+    def put(self, path: str, body: bytes) -> None:
+        bucket, _, key = path.partition("/")
+        self._client.put_object(Bucket=bucket, Key=key, Body=body)
+
+    def get(self, path: str) -> bytes | None:
+        bucket, _, key = path.partition("/")
+        found = self._unless_absent(lambda: self._client.get_object(Bucket=bucket, Key=key))
+        return None if found is None else found["Body"].read()
+
+    def has(self, path: str) -> bool:
+        bucket, _, key = path.partition("/")
+        return self._unless_absent(lambda: self._client.head_object(Bucket=bucket, Key=key)) is not None
+
+    def drop(self, path: str) -> None:
+        bucket, _, key = path.partition("/")
+        self._client.delete_object(Bucket=bucket, Key=key)
+
+    def _unless_absent(self, ask: Callable[[], Any]) -> Any:
+        from botocore.exceptions import ClientError
+
+        try:
+            return ask()
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in _ABSENT:
+                return None
+            raise
+
+
+class Fsspec:
+    """Any other scheme, by fsspec and what it finds installed for it."""
+
+    def __init__(self, scheme: str) -> None:
+        import fsspec
+
+        self._files: Any = fsspec.filesystem(scheme)
+
+    def put(self, path: str, body: bytes) -> None:
+        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._files.pipe_file(path, body)
+
+    def get(self, path: str) -> bytes | None:
+        try:
+            return bytes(self._files.cat_file(path))
+        except FileNotFoundError:
+            return None
+
+    def has(self, path: str) -> bool:
+        return bool(self._files.exists(path))
+
+    def drop(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.rm_file(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Bytes that are in object storage: where, and what they are while they are at hand."""
+
+    place: str
+    body: bytes
+
+
+class Objects:
+    """Puts what is larger than `over` bytes under `base`; reads and drops what stands anywhere."""
+
+    def __init__(self, base: str, over: int) -> None:
+        """Raises SettingsError where nothing is installed for the scheme of `base`."""
+        self._base, self._over = base.rstrip("/"), over
+        self._kinds: dict[str, Files] = {}
+        if base:
+            self._files(base)
+
+    def keep(self, batch: Sequence[Append]) -> dict[Name, Kept]:
+        """Puts the large evidence of these appends, and says where. Raises StoreError; nothing was appended then."""
+        found: dict[Name, Kept] = {}
+        for item in batch if self._base else ():
+            for each in item.evidence:
+                if len(each.body) > self._over:
+                    name = (bytes.fromhex(each.digest), item.tenant)
+                    found[name] = Kept(self.place_of(*name), each.body)
+        for kept in found.values():
+            self.ensure(kept)
+        return found
+
+    def ensure(self, kept: Kept) -> None:
+        """It is there, if it was not."""
+        if not self._do("looked for", kept.place, lambda files, path: files.has(path)):
+            self._do("put", kept.place, lambda files, path: files.put(path, kept.body))
+
+    def read(self, place: str) -> bytes | None:
+        """The bytes, not recomputed; None where there is no such object."""
+        return self._do("read", place, lambda files, path: files.get(path))
+
+    def drop(self, place: str) -> None:
+        self._do("removed", place, lambda files, path: files.drop(path))
+
+    def place_of(self, digest: bytes, tenant: str) -> str:
+        """The object's URL. The tenant stands in it as a hash: names of tenants need not be names of files."""
+        text = digest.hex()
+        whose = sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:TENANT_CHARACTERS]
+        return f"{self._base}/{whose}/{text[:2]}/{text}"
+
+    def _files(self, place: str) -> Files:
+        scheme = urlsplit(place).scheme
+        if scheme not in self._kinds:
+            try:
+                self._kinds[scheme] = _kind(scheme)
+            except (ImportError, ValueError) as error:
+                raise SettingsError(
+                    f"What serves evidence at {scheme!r} URLs is not installed ({error}).",
+                    remedy="Install 'readback[objects]', and what fsspec needs for it; 'readback[s3]' for s3 URLs.",
+                ) from error
+        return self._kinds[scheme]
+
+    def _do(self, verb: str, place: str, what: Callable[[Files, str], T]) -> T:
+        files = self._files(place)
+        path = place.partition("://")[2]
+        try:
+            return what(files, unquote(path) if isinstance(files, Local) else path)
+        except Exception as error:
+            raise StoreError(
+                f"The object {place} could not be {verb} ({type(error).__name__}: {error}).",
+                remedy="Check the object storage and the credentials for it; then run `readback resume`.",
+                code="store.objects",
+            ) from error
+
+
+def _kind(scheme: str) -> Files:
+    match scheme:
+        case "file":
+            return Local()
+        case "s3":
+            return S3()
+        case "":
+            raise ValueError("it has no scheme")
+        case _:
+            return Fsspec(scheme)
