@@ -168,10 +168,10 @@ EMPTY: dict[str, Probe] = {
 }
 """Methods that list: there is nothing to list."""
 
-ACTING = {"run": "below", "saga": "below", "submit": "tests/sdk/test_submit.py"}
+ACTING = {"run": "below", "saga": "below", "submit": "tests/sdk/test_submit.py", "work": "tests/sdk/test_work.py"}
 """Methods that act: for their own tenant only, under keys of their own."""
 
-HARMLESS = {"open": "makes a client", "close": "ends it"}
+HARMLESS = {"open": "makes a client", "close": "ends it", "stop_work": "ends its own work"}
 
 JUDGING = {"check_report": "tests/reports", "guard_report": "tests/reports"}
 """Methods that judge a text: a citation of another tenant does not resolve, as is shown there."""

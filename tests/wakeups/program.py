@@ -38,14 +38,45 @@ class Named(SystemRuntime):
         return self._name or super().owner()
 
 
+class Book:
+    """What the file holds, read on from where it was left."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._place = folder / "calls", 0
+        self._stamps: dict[str, str] = {}
+
+    def stamp(self, op: str) -> str:
+        """The stamp of the last call for this operation; "" for none."""
+        if self._path.exists():
+            with self._path.open() as file:
+                file.seek(self._place)
+                for line in file:
+                    self._stamps[line.split()[0]] = line.split()[1]
+                    self._place += len(line)
+        return self._stamps.get(op, "")
+
+
 def calls(folder: Path) -> list[list[str]]:
     """Every call of the tool: operation, stamp, process, and the version of its contract."""
     path = folder / "calls"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
+class Gate:
+    """Opens when the folder says so; one looks for all that wait."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._looking = folder / "go", asyncio.Lock()
+
+    async def passed(self) -> None:
+        async with self._looking:
+            while not self._path.exists():  # noqa: ASYNC110 -- another process says so
+                await asyncio.sleep(LOOK_S)
+
+
 def note_of(folder: Path, version: str) -> ActionDefinition[Any]:
     """An append to a file, that is read back from it."""
+    gate, book = Gate(folder), Book(folder)
 
     @action(
         name="note", version=version, kind="append", side_effect="low_risk_internal", target="note/{requested.op}",
@@ -56,16 +87,15 @@ def note_of(folder: Path, version: str) -> ActionDefinition[Any]:
         line = f"{op} {ctx.stamp} {os.getpid()} {version}\n"
         with (folder / "calls").open("a") as file:
             file.write(line)
-        while not (folder / "go").exists():  # noqa: ASYNC110 -- another process says so
-            await asyncio.sleep(LOOK_S)
+        await gate.passed()
         return {"status": "ok"}
 
     @note.read(source="file", consistency="strong", independence="other_client", attributes=True)
     async def noted(ctx: Context, op: str) -> Reading:
-        found = [each for each in calls(folder) if each[0] == op]
-        if not found:
+        stamp = book.stamp(op)
+        if not stamp:
             return Reading.absent()
-        return Reading.of({"op": op, "target": f"note/{op}", "tenant": TENANT}, stamp=found[-1][1])
+        return Reading.of({"op": op, "target": f"note/{op}", "tenant": TENANT}, stamp=stamp)
 
     return note
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
@@ -38,6 +38,7 @@ from readback.sdk.sealing import SealLike
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep
 from readback.sdk.tables import TableLike
+from readback.sdk.worker import Worker, worker_for
 
 T = TypeVar("T")
 OF_ONE_ACTION = (StoreCorruptError,)
@@ -50,6 +51,7 @@ class Readback:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._driver = SyncDriver(session.store, session.runtime, session.courier)
+        self._worker: Worker | None = None
 
     @classmethod
     def open(
@@ -252,6 +254,41 @@ class Readback:
         if broken is not None:
             raise broken
         return outcomes
+
+    def work(
+        self,
+        *,
+        concurrency: int = 16,
+        tenants: Sequence[str] = (),
+        all_tenants: bool = False,
+        until_idle: bool = False,
+        poll: float = 1.0,
+        handover: float | None = None,
+    ) -> int:
+        """Stays and goes on with whatever is due of this tenant (or of `tenants`, or of all), so many actions at once.
+
+        Until `stop_work` is called, or, with `until_idle`, nothing is on its way any more; what is in hand is finished.
+        What is not known here is left to others. `poll`: how often, in seconds, the ledger is looked at in any case;
+        `handover`: for how long what began with another version of its contract is left to who knows that one.
+        Returns the number of steps made. Raises StoreError where going on is senseless.
+        """
+        self._worker = worker = worker_for(
+            self._session,
+            concurrency=concurrency,
+            tenants=tenants,
+            all_tenants=all_tenants,
+            until_idle=until_idle,
+            poll=poll,
+            handover=handover,
+        )
+        import asyncio  # a program without an event loop does not pay for it
+
+        return asyncio.run(worker.stay()).advanced
+
+    def stop_work(self) -> None:
+        """Ends `work`, from any thread: nothing new is taken up, and it returns when what is in hand is finished."""
+        if self._worker is not None:
+            self._worker.stop()
 
     def belief(self, run: str | None = None) -> Belief:
         """What may be believed of a run (this client's own where none is named), from the ledger as it is now.

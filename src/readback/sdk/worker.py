@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
@@ -22,12 +22,14 @@ from readback.domain.errors import (
     NotFoundError,
     StoreError,
     UnknownOutcomeError,
+    UsageError,
 )
 from readback.domain.saga.fold import KIND
 from readback.domain.state import TERMINAL, State
 from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.ports.wakeups import Wakeup, Wakeups
 from readback.sdk.driver_async import AsyncDriver
+from readback.sdk.group_commit import call_back
 from readback.sdk.serving import Served
 from readback.sdk.session import Session
 
@@ -80,6 +82,33 @@ class _Refused:
     """What is in the way goes away by itself: whoever waits until idle waits for that too."""
 
 
+def worker_for(
+    session: Session,
+    *,
+    concurrency: int,
+    tenants: Sequence[str],
+    all_tenants: bool,
+    until_idle: bool,
+    poll: float,
+    handover: float | None,
+) -> Worker:
+    """A worker as the clients are asked for one; times in seconds. Raises UsageError."""
+    session.check_open()
+    if not 1 <= concurrency <= CONCURRENCY_MAX:
+        raise UsageError(f"concurrency={concurrency!r} is no number from 1 to {CONCURRENCY_MAX}.")
+    if poll <= 0:
+        raise UsageError(f"poll={poll!r} is no number of seconds.")
+    left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
+    return Worker(
+        session,
+        served=Served.of(tenants, session.scope.tenant, everybody=all_tenants),
+        concurrency=concurrency,
+        poll_us=int(poll * US),
+        until_idle=until_idle,
+        handover_us=left_us,
+    )
+
+
 class Worker:
     """One worker, for the tenants that it serves. `handover_us`: see HANDOVER_US."""
 
@@ -110,6 +139,7 @@ class Worker:
         self._unknown: set[str] = set()
         self._stop = asyncio.Event()
         self._fatal: StoreError | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def stay(self) -> Tally:
         """Until it is stopped, or nothing is left to wait for. Raises the StoreError that made going on senseless.
@@ -117,6 +147,7 @@ class Worker:
         What is in hand then is finished first. What a worker has not finished when its process dies is continued
         elsewhere: nothing of it is lost, and nothing is made twice.
         """
+        self._loop = asyncio.get_running_loop()
         heart = asyncio.create_task(self._live(), name="readback-heart")
         try:
             while not self._stop.is_set():
@@ -126,6 +157,10 @@ class Worker:
                 await self._pause(at_once=more)
             while self._tasks:
                 await asyncio.wait(self._tasks.values())
+        except asyncio.CancelledError:
+            self.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            raise
         finally:
             heart.cancel()
             self._driver.close()
@@ -137,8 +172,11 @@ class Worker:
         return self.tally
 
     def stop(self) -> None:
-        """Nothing new is taken up, and what is in hand is finished. From the loop's own thread."""
-        self._stop.set()
+        """Nothing new is taken up, and what is in hand is finished. From any thread."""
+        if self._loop is None:
+            self._stop.set()
+        else:
+            call_back(self._loop, self._stop.set)
 
     @property
     def stopping(self) -> bool:

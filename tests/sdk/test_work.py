@@ -1,0 +1,81 @@
+"""A client that works: the same as `readback worker`, in a program."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from readback import State
+from readback.domain.errors import UsageError
+from readback.testing.runtime_virtual import VirtualRuntime
+from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
+from tests.sdk.test_submit import ARGUMENTS, Kept
+
+
+def submitted(store: Kept, number: int, name: str = "ship", tenant: str = "acme") -> list[str]:
+    with opened(store, VirtualRuntime(seed=len(tenant)), tenant=tenant) as rb:
+        given = [{**ARGUMENTS, "order_id": f"{tenant}-{n}"} for n in range(number)]
+        return [rb.submit(name, each, operation=each["order_id"]) for each in given]
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_a_client_works_until_nothing_is_left() -> None:
+    store, desk = Kept(), Desk()
+    ids = submitted(store, 5)
+    with opened(store, actions=[ship_of(desk)]) as rb:
+        assert rb.work(until_idle=True) == 5
+        assert all(rb.get(each).verified for each in ids)
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_it_stays_until_it_is_stopped_from_another_thread() -> None:
+    store, desk = Kept(), Desk()
+    [name] = submitted(store, 1)
+    with opened(store, actions=[ship_of(desk)]) as rb:
+        desk.during = lambda _ctx: rb.stop_work()
+        told: list[int] = []
+        working = threading.Thread(target=lambda: told.append(rb.work(poll=0.01)))
+        working.start()
+        working.join(30)
+        assert told == [1]
+        assert rb.get(name).verified
+
+
+@pytest.mark.requirement("FLEET-dead")
+def test_work_that_is_cancelled_leaves_its_calls_on_record() -> None:
+    async def go() -> None:
+        store, desk, begun = Kept(), Desk(), asyncio.Event()
+
+        async def wait(_ctx: object) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        [name] = submitted(store, 1, "ship_async")
+        async with opened_async(store, actions=[ship_async_of(desk, wait)]) as rb:
+            working = asyncio.create_task(rb.work())
+            await begun.wait()
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+            kinds = [event.kind for event in store.events(name)]
+            assert kinds[:4] == ["proposed", "admitted", "read", "attempted"]
+            assert "observed" in kinds
+            assert (await rb.get(name)).state is not State.PROPOSED
+        assert desk.calls == 1
+
+    asyncio.run(go())
+
+
+def test_it_serves_its_own_tenant_or_those_that_are_named() -> None:
+    store, desk = Kept(), Desk()
+    submitted(store, 2)
+    submitted(store, 2, tenant="globex")
+    with opened(store, actions=[ship_of(desk)]) as rb:
+        assert rb.work(until_idle=True) == 2
+        assert desk.calls == 2
+        assert rb.work(until_idle=True, tenants=["globex"]) == 2
+        for wrong in ({"concurrency": 0}, {"poll": 0.0}, {"tenants": ["a"], "all_tenants": True}):
+            with pytest.raises(UsageError):
+                rb.work(**wrong)
