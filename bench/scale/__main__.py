@@ -17,7 +17,7 @@ from bench.scale.records import KEPT, kept
 
 SIZES: Final = (1_000, 10_000, 100_000)
 WAITING: Final = ((10_000, 1), (100_000, 1), (1_000_000, 1), (10_000, 1_000), (100_000, 1_000), (1_000_000, 1_000))
-DATABASES: Final = (1_000, 10_000)
+DATABASES: Final = (1_000, 10_000, 30_000)
 PARTS: Final = ("sizes", "waiting", "database")
 
 

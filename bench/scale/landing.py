@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from readback.domain.action import Action
@@ -32,13 +32,15 @@ class Landing:
     late: float
     median_s: float
     sigma: float
+    within_s: int = 10
+    """How long the contract gives it: its window, and its deadline."""
 
 
 LANDINGS: Final = (
     Landing("at once", 0.0, 1.0, 0.0),
     Landing("one in ten late, about 1 s", 0.1, 1.0, 1.0),
     Landing("every one late, about 1 s", 1.0, 1.0, 1.0),
-    Landing("every one late, about 60 s", 1.0, 60.0, 1.0),
+    Landing("every one late, about 60 s", 1.0, 60.0, 1.0, within_s=900),
 )
 
 
@@ -61,6 +63,7 @@ class Looked:
 def simulate(contract: Contract, landing: Landing, actions: int = SIMULATED) -> Looked:
     """Everybody's looks, one action after another: none of them bears on another."""
     chance = random.Random(f"{SEED}/{landing.name}")
+    contract = replace(contract, within_us=landing.within_s * US, deadline_us=landing.within_s * US)
     looks, waits, late = 0, [], 0
     seen: Counter[int] = Counter()
     for number in range(actions):

@@ -99,10 +99,14 @@ def sized(folder: Path, actions: int) -> Sizes:
     )  # fmt: skip
 
 
-async def filled(url: str, actions: int, seal: bool | dict[str, object], first: int = 0) -> None:
-    """So many actions, a few hundred at once, each verified at its first reading."""
+async def filled(
+    url: str, actions: int, seal: bool | dict[str, object], first: int = 0, store: LedgerStore | None = None
+) -> None:
+    """So many actions, a few hundred at once, each verified at its first reading. `store`: in place of the URL's."""
     names = iter(range(first, first + actions))
-    async with AsyncReadback.open(url, tenant=workload.TENANT, principal=workload.PRINCIPAL, seal=seal) as rb:
+    async with AsyncReadback.open(
+        url, tenant=workload.TENANT, principal=workload.PRINCIPAL, seal=seal, store=store
+    ) as rb:
 
         async def one_after_another() -> None:
             for n in names:

@@ -76,7 +76,7 @@ def _one_action(measured: Measured) -> str:
     ]  # fmt: skip
     columns = (
         "actions on PostgreSQL", "entries each", "client's CPU, µs", "server's CPU, µs", "to give places, µs",
-        "bytes of its log", "of tables and indexes", "commits",
+        "bytes of its log", "of tables and indexes", "transactions",
     )  # fmt: skip
     return "\n\n".join((_table(head, rows), more, _table(columns, database)))
 

@@ -41,6 +41,7 @@ def test_a_tenant_with_one_that_is_due_is_not_behind_another_with_very_many(tmp_
         assert len(store.due(NOW_US, many + 9)) == many + 1
 
 
+@pytest.mark.requirement("DRILL-many-waiting")
 @pytest.mark.parametrize("beyond", [0, 1, 7, ready.LOOKED_BEYOND])
 def test_the_backlog_is_taken_in_turn_however_far_one_looks(
     tmp_path: Path, beyond: int, monkeypatch: pytest.MonkeyPatch

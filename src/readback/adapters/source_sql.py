@@ -52,6 +52,8 @@ class _Looked:
     rows: list[dict[str, object]] = field(default_factory=list)
     instead: Reading | None = None
     honoured: bool = False
+    standby: bool = False
+    """The server said that it follows another one."""
 
 
 class Connection(Protocol):
@@ -66,8 +68,9 @@ class SqlSource:
     """Rows of one database. Safe from any thread.
 
     `connect` opens a connection (or draws one from a pool); it is closed after each reading. `consistency` marks
-    every reading with less than its reader declared, for a replica. Placeholders are the driver's own; values
-    belong into `params`, never into the text.
+    every reading with less than its reader declared, for a replica. A PostgreSQL server that says it is a standby is
+    read as a replica, whatever it was taken for, and its silence proves no absence. Placeholders are the driver's own;
+    values belong into `params`, never into the text.
     """
 
     def __init__(
@@ -101,10 +104,11 @@ class SqlSource:
             return looked.instead
         if len(looked.rows) > 1:
             raise ReaderTypeError(f"Source {self.name!r} was asked for at most one row and found several.")
+        consistency = self._lowered(looked)
         if looked.rows:
-            found = self._reading(looked.rows[0], version, stamp, author)
+            found = self._reading(looked.rows[0], version, stamp, author, consistency)
         else:
-            found = Reading.absent(consistency=self._consistency)
+            found = Reading.absent(consistency=consistency)
         if not looked.honoured:
             return found
         raised = found.consistency is Consistency.REPLICA
@@ -130,7 +134,10 @@ class SqlSource:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {looked.instead.detail}")
         if len(looked.rows) > ROWS_MAX:
             raise ReaderFailedError(f"Source {self.name!r} found more than {ROWS_MAX} rows.")
-        return [self._reading(row, version, stamp, author) for row in looked.rows]
+        if looked.standby and not looked.rows:
+            raise ReaderFailedError(f"Source {self.name!r} is a standby: that it finds nothing says nothing.")
+        consistency = self._lowered(looked)
+        return [self._reading(row, version, stamp, author, consistency) for row in looked.rows]
 
     def scalar(self, sql: str, params: Parameters = ()) -> Reading:
         """The single value of the single row, such as a count. Absent where there is no row."""
@@ -140,7 +147,7 @@ class SqlSource:
         if len(found.value) != 1:
             raise ReaderTypeError(f"Source {self.name!r} was asked for one value and found a whole row.")
         (value,) = found.value.values()
-        return Reading.of(value, consistency=self._consistency)
+        return Reading.of(value, consistency=found.consistency)
 
     def settled(self, xid: str) -> Lookup:
         """What became of a transaction of PostgreSQL, by the number that the executor was told before its commit.
@@ -167,7 +174,21 @@ class SqlSource:
         if looked.instead is not None:
             raise ReaderFailedError(f"Source {self.name!r} does not answer: {looked.instead.detail}")
 
-    def _reading(self, row: dict[str, object], version: str | None, stamp: str | None, author: str | None) -> Reading:
+    def _lowered(self, looked: _Looked) -> Consistency | None:
+        """What is said of a reading in place of what its reader declared."""
+        if not looked.standby:
+            return self._consistency
+        declared = self._consistency or Consistency.REPLICA
+        return declared if declared.rank < Consistency.REPLICA.rank else Consistency.REPLICA
+
+    def _reading(
+        self,
+        row: dict[str, object],
+        version: str | None,
+        stamp: str | None,
+        author: str | None,
+        consistency: Consistency | None,
+    ) -> Reading:
         for column in (version, stamp, author):
             if column is not None and column not in row:
                 raise ReaderTypeError(f"Source {self.name!r} found no column {column!r} in the row.")
@@ -180,7 +201,7 @@ class SqlSource:
                 version=number,
                 stamp=_text(row[stamp]) if stamp else None,
                 author=_text(row[author]) if author else None,
-                consistency=self._consistency,
+                consistency=consistency,
             )
         except CanonError as error:
             raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
@@ -195,7 +216,8 @@ class SqlSource:
                 try:
                     # Asked first: what is read afterwards is at least as new.
                     honoured = token is not None and self._honours(connection, token)
-                    return _Looked(self._fetch(connection, sql, params, limit), honoured=honoured)
+                    found = self._fetch(connection, sql, params, limit)
+                    return _Looked(found, honoured=honoured, standby=_is_standby(connection))
                 finally:
                     connection.rollback()
         except OSError as error:
@@ -244,6 +266,13 @@ def _is_sqlite(connection: object) -> bool:
 
 def _is_postgres(connection: object) -> bool:
     return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
+
+
+def _is_standby(connection: Any) -> bool:
+    """As PostgreSQL 14 and later report it of themselves, without being asked; where nothing is reported, it is not."""
+    if not _is_postgres(connection):
+        return False
+    return bool(connection.info.parameter_status("in_hot_standby") == "on")
 
 
 def _read_only(connection: Any) -> None:
