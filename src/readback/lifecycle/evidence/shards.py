@@ -1,0 +1,186 @@
+"""Several logs side by side: their checkpoints are entries of a log of their own, the log of checkpoints, signed itself.
+
+Called by `readback ledger shards`. An entry leads to its shard's checkpoint, and that to the head of the log of
+checkpoints, which is all that has to be kept elsewhere. A shard that goes back, or shows another history than before,
+is found when its next checkpoint is to be taken: it has to go on from the last that was. Nothing is believed that lies
+in the folder: all entries are hashed again, and have to make the root that was signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from readback.domain.errors import StoreCorruptError
+from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
+from readback.ledger.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError
+from readback.ledger.leaf import leaf_hash
+from readback.ledger.note import NOTE_MAX_BYTES, parse_note
+from readback.ledger.proof import inclusion_proof
+from readback.ledger.tiles import BUNDLE_MAX_BYTES, CHECKPOINT, TileWriter, bundle_path, bundles_of, parse_bundle
+from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
+from readback.ledger.tree import GrowingTree, path_nodes
+from readback.lifecycle.evidence.attest import index_of, key_of
+from readback.lifecycle.evidence.sealed import prove_at
+from readback.lifecycle.sealing.authority import Authority
+from readback.lifecycle.sealing.seal import goes_on_from, opened
+from readback.ports.export import Tiles
+from readback.ports.log import SealedLog
+from readback.ports.signer import LogSigner
+from readback.ports.store import StoredEvent
+
+SHARD_PROOF: Final = b"readback.dev/shard-proof@v1\n"
+SHARD_PROOF_MAX_BYTES: Final = 2 * PROOF_MAX_BYTES + 64
+_DIGITS_MAX: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of the logs, and whose signatures of its checkpoints count."""
+
+    log: SealedLog
+    authority: Authority
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLog:
+    """The log of checkpoints, read and checked. `signed`: its own head, None where it is new; `notes`: its entries."""
+
+    signed: SignedCheckpoint | None
+    notes: tuple[bytes, ...]
+
+    def of(self, origin: str) -> list[tuple[int, Checkpoint]]:
+        """The checkpoints of one shard with their places from 0, in order."""
+        found = ((number, parse_checkpoint(parse_note(note).text)) for number, note in enumerate(self.notes))
+        return [(number, each) for number, each in found if each.origin == origin]
+
+    def last(self, origin: str) -> Checkpoint | None:
+        """What was taken last of a shard."""
+        found = self.of(origin)
+        return found[-1][1] if found else None
+
+
+NEW: Final = CheckpointLog(None, ())
+
+
+def read(tiles: Tiles, authority: Authority) -> CheckpointLog:
+    """Reads all of it. Raises LogError where a file is missing, or the entries do not make the root that was signed."""
+    signed = open_checkpoint(_file(tiles, CHECKPOINT, NOTE_MAX_BYTES), authority.keys, authority.check)
+    found, tree, notes = signed.checkpoint, GrowingTree(), list[bytes]()
+    for place, width in bundles_of(found.size):
+        notes += parse_bundle(_file(tiles, bundle_path(place, width), BUNDLE_MAX_BYTES), width)
+    for note in notes:
+        tree.append(leaf_hash(note))
+    if tree.root() != found.root:
+        said = f"The {found.size} checkpoints have another root than the one that {found.origin} signed."
+        raise LogRewrittenError(said)
+    return CheckpointLog(signed, tuple(notes))
+
+
+def add(known: CheckpointLog, shards: Sequence[Shard], signer: LogSigner) -> CheckpointLog:
+    """The log with the last checkpoint of each shard that has a new one, and a new head; as it is where none has.
+
+    Raises LogError where one of them does not go on from the last that was taken of it (it was cut off, written anew,
+    or has forked), or two have one name: then nothing is added.
+    """
+    notes, names = list(known.notes), set[str]()
+    for shard in shards:
+        head = shard.log.checkpoint()
+        if head is None:
+            continue
+        now = opened(head, shard.authority).checkpoint
+        if now.origin in names or now.origin == signer.name:
+            raise LogOriginError(
+                f"Two logs have the name {now.origin!r}; each shard needs a key and a name of its own."
+            )
+        names.add(now.origin)
+        before = known.last(now.origin)
+        if before is not None:
+            goes_on_from([before], now, shard.log.tile)
+        if before != now:
+            notes.append(head.note)
+    if len(notes) == len(known.notes) and known.signed is not None:
+        return known
+    tree = GrowingTree()
+    for note in notes:
+        tree.append(leaf_hash(note))
+    signed = sign_checkpoint(Checkpoint(signer.name, tree.size, tree.root()), key_of(signer), signer.sign)
+    return CheckpointLog(signed, tuple(notes))
+
+
+def write(tiles: Tiles, found: CheckpointLog) -> None:
+    """All of its files, the head last. Raises StoreError."""
+    writer = TileWriter()
+    for note in found.notes:
+        for path, data in writer.add(note):
+            tiles.write(path, data)
+    for path, data in writer.finish():
+        tiles.write(path, data)
+    if found.signed is not None:
+        tiles.write(CHECKPOINT, found.signed.to_bytes())
+
+
+# --- the proof of an entry of a shard ---
+
+
+@dataclass(frozen=True, slots=True)
+class ShardProof:
+    """An entry under its shard's checkpoint, and that checkpoint under the head of the log of checkpoints."""
+
+    entry: EntryProof
+    checkpoint: EntryProof
+
+    def to_bytes(self) -> bytes:
+        inner = self.entry.to_bytes()
+        return SHARD_PROOF + b"%d\n" % len(inner) + inner + self.checkpoint.to_bytes()
+
+    def check(self, shard: Authority, log: Authority) -> tuple[Checkpoint, Checkpoint]:
+        """The shard's checkpoint and the head over it. Raises LogError where either is not shown."""
+        covering = self.entry.check(shard.keys, shard.check)
+        if self.checkpoint.entry != self.entry.checkpoint:
+            raise LogProofError("What stands in the log of checkpoints is another checkpoint than the entry's.")
+        return covering, self.checkpoint.check(log.keys, log.check)
+
+
+def prove(known: CheckpointLog, entry: StoredEvent, shard: Shard, authority: Authority) -> ShardProof:
+    """By the first checkpoint of the shard that covers the entry and was taken. Raises LogError where none was."""
+    if known.signed is None:
+        raise LogProofError("The log of checkpoints has no head.")
+    index, origin = index_of(entry), shard.authority.key.name
+    at, covering = next(((at, each) for at, each in known.of(origin) if each.size > index), (0, None))
+    if covering is None:
+        raise LogProofError(f"No checkpoint of {origin} that covers entry {entry.seq} was taken yet.")
+    note = known.notes[at]
+    inner = prove_at(
+        shard.log, entry, shard.authority, open_checkpoint(note, shard.authority.keys, shard.authority.check)
+    )
+    if inner is None:
+        raise StoreCorruptError(f"The log {origin} is not sealed as far as its checkpoint of {covering.size} entries.")
+    tree = GrowingTree(path_nodes(at))
+    for each in known.notes:
+        tree.append(leaf_hash(each))
+    path = tuple(inclusion_proof(at, tree.size, tree.read))
+    outer = EntryProof(at, path, known.signed.to_bytes(), note)
+    proof = ShardProof(EntryProof(inner.index, inner.path, note, inner.entry), outer)
+    proof.check(shard.authority, authority)
+    return proof
+
+
+def parse_shard_proof(data: bytes) -> ShardProof:
+    """Reads such a file. Raises LogFormatError."""
+    if len(data) > SHARD_PROOF_MAX_BYTES or not data.startswith(SHARD_PROOF):
+        raise LogFormatError(
+            f"This is no proof of an entry of a shard: it does not begin with {SHARD_PROOF.decode()!r}."
+        )
+    length, line, rest = data.removeprefix(SHARD_PROOF).partition(b"\n")
+    if not line or not length.isdigit() or len(length) > _DIGITS_MAX or length != b"%d" % int(length):
+        raise LogFormatError("The proof does not say how long its first part is.")
+    return ShardProof(parse_proof(rest[: int(length)]), parse_proof(rest[int(length) :]))
+
+
+def _file(tiles: Tiles, path: str, bytes_max: int) -> bytes:
+    found = tiles.read(path, bytes_max)
+    if found is None:
+        raise LogFormatError(f"The log of checkpoints has no file {path}.")
+    return found
