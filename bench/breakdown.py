@@ -1,9 +1,10 @@
 """Where the time of an action goes: `python -m bench.breakdown`, which also keeps the page `docs/performance.md`.
 
-A sampling profiler: each millisecond of processor time that this process uses, a signal looks at what every thread is
-doing, and adds to that place the time that the kernel says the thread has had since the last look. Code that Readback
-calls (SQLite, the expression engine, JSON, hashes) counts where Readback calls it. What is left of the wall is waiting:
-for the disk, for the database, and for other programs.
+A sampling profiler: each millisecond of processor time that this process uses, a signal looks at what the main thread
+is doing, and adds to that place the time that the kernel says the thread has had since the last look. What Readback
+calls (SQLite, the expression engine, JSON, hashes) counts where Readback calls it. Other threads count as a whole: the
+signal comes where they let the main thread run, and not where they work. What is left of the wall is waiting: for the
+disk, for the database, and for other programs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from types import FrameType
 from typing import Final
 
 from bench.side_by_side.environments import ROOT
-from bench.side_by_side.machine import described
+from bench.side_by_side.machine import described, warning
 from bench.side_by_side.page import keep, table
 from bench.side_by_side.postgres import PostgresServer
 from readback import AsyncReadback, Readback
@@ -36,8 +37,9 @@ TICK_S: Final = 0.001
 SEQUENTIAL, IN_FLIGHT, WARM, WIDTH = 1_500, 6_144, 512, 256
 MODULES_SHOWN: Final = 14
 LOOP: Final = "the event loop"
+MAIN: Final = "main thread"
 PARTS: Final[Sequence[tuple[str, str]]] = (
-    ("adapters/store_", "the store: rows, statements, commits"),
+    ("adapters/store_", "the store: rows and statements; one after another, its commits"),
     ("adapters/predicates_", "postconditions: the expression engine"),
     ("adapters/", "clock, ids, other adapters"),
     ("canon", "canonical JSON, digests, limits"),
@@ -45,16 +47,18 @@ PARTS: Final[Sequence[tuple[str, str]]] = (
     ("domain/", "values and decision tables"),
     ("lifecycle/", "the stages and their order"),
     ("contracts/", "contracts"),
-    ("sdk/group_commit", "group commit: between the actions and the writer"),
+    ("readback-writer", "the writer's thread: rows, statements, commits"),
+    ("readback-sequencer", "the sequencer's thread: places in the log"),
+    ("readback-", "other threads"),
     ("sdk/", "clients and drivers"),
     ("commands/bench/", "the tool and the reader that are measured"),
 )
-"""By the beginning of a module's path, the first that fits: what it is, in words."""
+"""By the beginning of a module's path, or of a thread's name, the first that fits: what it is, in words."""
 
 
 @dataclass
 class Breakdown:
-    """`by_module`: nanoseconds of processor time by module of Readback; `by_thread` the same by thread."""
+    """`by_module`: nanoseconds of processor time by module of the main thread, or by thread; `by_thread`: by thread."""
 
     actions: int = 0
     wall_s: float = 0.0
@@ -72,15 +76,14 @@ class Sampler:
 
     def look(self, _signal: int, frame: FrameType | None) -> None:
         """Called by the signal: whoever had the processor gets its time."""
-        frames = sys._current_frames()  # noqa: SLF001 -- documented, for this
         for thread in threading.enumerate():
             had = _thread_ns(thread.native_id)
             used = had - self._had.get(thread.ident or 0, had)
             self._had[thread.ident or 0] = had
             if used:
-                here = frame if thread is threading.main_thread() else frames.get(thread.ident or 0)
-                self._found.by_module[_module(here)] += used
-                self._found.by_thread[_role(thread)] += used
+                role = _role(thread)
+                self._found.by_module[_module(frame) if role == MAIN else role] += used
+                self._found.by_thread[role] += used
 
     @contextmanager
     def looking(self, actions: int) -> Iterator[None]:
@@ -121,7 +124,7 @@ def _module(frame: FrameType | None) -> str:
 
 def _role(thread: threading.Thread) -> str:
     """The main thread, or others of one kind together."""
-    return "main thread" if thread is threading.main_thread() else thread.name.rstrip("0123456789").rstrip("_-")
+    return MAIN if thread is threading.main_thread() else thread.name.rstrip("0123456789").rstrip("_-")
 
 
 def sequential(url: str) -> Breakdown:
@@ -167,15 +170,16 @@ async def _in_flight(url: str) -> Breakdown:
     return found
 
 
-def shown(found: Mapping[str, Breakdown], machine: Mapping[str, str]) -> str:
-    """The tables, as Markdown: microseconds an action."""
+def shown(found: Mapping[str, Breakdown], machine: Mapping[str, str], warned: str = "") -> str:
+    """The tables, as Markdown: microseconds an action. `warned`: stands above them."""
     names = list(found)
     each = {name: _by_part(one) for name, one in found.items()}
     parts = [what for _, what in PARTS if any(each[name].get(what) for name in names)] + [LOOP]
     rows = [(what, *(_us(each[name].get(what, 0), found[name]) for name in names)) for what in parts]
     walls = ("the whole, by the clock", *(f"{1e6 * one.wall_s / one.actions:,.0f}" for one in found.values()))
     busy = ("of it at work, on all threads", *(f"{1e6 * one.cpu_s / one.actions:,.0f}" for one in found.values()))
-    sections = [
+    sections = [warned] if warned else []
+    sections += [
         "### The machine",
         table(("", ""), list(machine.items())),
         "### Microseconds an action",
@@ -198,7 +202,8 @@ def _by_part(found: Breakdown) -> Counter[str]:
 
 
 def _modules(found: Breakdown) -> list[tuple[str, str]]:
-    return [(f"`{name}`", _us(ns, found)) for name, ns in found.by_module.most_common(MODULES_SHOWN) if name != LOOP]
+    named = [(name, ns) for name, ns in found.by_module.most_common() if "/" in name or name.isidentifier()]
+    return [(f"`{name}`", _us(ns, found)) for name, ns in named[:MODULES_SHOWN]]
 
 
 def _us(ns: int, found: Breakdown) -> str:
@@ -210,7 +215,7 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="readback-bench-", dir="."))).absolute()
         folder.chmod(0o755)  # PostgreSQL may run as somebody else
-        machine = described(folder)
+        machine, warned = described(folder), warning()
         server = stack.enter_context(PostgresServer(folder))
         measures: dict[str, Callable[[], Breakdown]] = {
             "one after another, SQLite": lambda: sequential(f"sqlite:///{folder / 'one.db'}"),
@@ -221,7 +226,7 @@ def main() -> int:
         for name, measure in measures.items():
             sys.stderr.write(f"measuring: {name}\n")
             found[name] = measure()
-    text = shown(found, machine)
+    text = shown(found, machine, warned)
     print(text)
     keep(PAGE, text)
     return 0

@@ -1,7 +1,7 @@
 """DBOS: a workflow of three steps. Its start is the attempt on record; each step's result, and its end, are durable.
 
-SQLite or PostgreSQL by the URL, as DBOS sets them up. The workflow id is the operation's key. Coroutines, since these
-were quicker here than its threads.
+SQLite or PostgreSQL by the URL, as DBOS sets them up. The workflow id is the operation's key. Coroutines, which
+were quicker than its threads.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Final
 
 from bench.side_by_side.contenders import CONTENDERS
 from bench.side_by_side.environments import ROOT, python_of
-from bench.side_by_side.machine import described
+from bench.side_by_side.machine import described, warning
 from bench.side_by_side.page import keep, tables
 from bench.side_by_side.postgres import PostgresServer
 from bench.side_by_side.rounds import measured
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         # On the disk that is measured, and not where a system keeps what is temporary in memory.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="readback-bench-", dir="."))).absolute()
         folder.chmod(ALL_MAY_PASS)  # PostgreSQL may run as somebody else
-        machine = described(folder)
+        machine, warned = described(folder), warning()
         server = None
         if any(each.store == "postgres" for each in chosen):
             _say("starting PostgreSQL")
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     if asked.json:
         print(json.dumps({"machine": machine, "postgres": settings, "programs": [asdict(each) for each in found]}))
         return 0
-    text = tables(found, machine, settings)
+    text = tables(found, machine, settings, warned)
     print(text)
     if not asked.only:
         keep(PAGE, text)

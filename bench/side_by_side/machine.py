@@ -13,6 +13,8 @@ import apsw
 
 SYNCS: Final = 200
 BLOCK: Final = b"x" * 512
+QUIET: Final = 0.5
+"""So many processes for each core that want to run, over the last minute, and the figures are not to be believed."""
 
 
 def described(folder: Path) -> dict[str, str]:
@@ -28,6 +30,18 @@ def described(folder: Path) -> dict[str, str]:
         "SQLite": f"{apsw.sqlite_lib_version()} in Readback, that of each Python in the others",
         "load before the run": f"{os.getloadavg()[0]:.1f} processes over the last minute",
     }
+
+
+def warning(load: float | None = None) -> str:
+    """What must stand above figures of a machine that does something else; empty on a quiet one."""
+    cores, busy = os.cpu_count() or 1, os.getloadavg()[0] if load is None else load
+    if busy <= cores * QUIET:
+        return ""
+    return (
+        f"**The machine was busy with something else: {busy:.1f} processes wanted its {cores} cores before the run. "
+        "Whoever hands work from thread to thread, or waits for the disk, then mostly waits for its turn: compare CPU, "
+        "not rates.**"
+    )
 
 
 def fsync_times_us(folder: Path) -> tuple[int, int]:

@@ -18,17 +18,18 @@ NONE: Final = "—"
 Row = Sequence[str]
 
 
-def tables(found: Sequence[Figures], machine: Mapping[str, str], server: Mapping[str, str]) -> str:
-    """All of it, as Markdown."""
+def tables(found: Sequence[Figures], machine: Mapping[str, str], server: Mapping[str, str], warned: str = "") -> str:
+    """All of it, as Markdown. `warned`: stands above everything."""
     parts = [
+        warned,
         "### The machine",
         table(("", ""), [(name, value) for name, value in machine.items()]),
         "### Actions a second",
         table(("program", *(f"{w} in flight" for w in WIDTHS)), [_rates(each) for each in found]),
         f"The median of {ROUNDS} slices, their lowest and highest behind it.",
         "### Readback beside the others",
-        table(("", "in flight", "times its actions a second", "wanted"), ratios(found)),
-        "The median over the rounds of the ratio within a round.",
+        table(("", "in flight", "times its actions a second", "wanted", "its CPU, times ours"), ratios(found)),
+        "The median over the rounds of the ratio within a round; the CPU is that of an action, the server's included.",
         "### Added latency, milliseconds",
         table(("program", *(f"{w} in flight: p50, p99" for w in WIDTHS)), [_latencies(each) for each in found]),
         "### What an action costs",
@@ -61,8 +62,18 @@ def ratios(found: Sequence[Figures]) -> list[Row]:
             each = zip(a.flights[width].rates, b.flights[width].rates, strict=True)
             times = statistics.median(x / y for x, y in each)
             what = f"{a.contender.title}, against {b.contender.title}"
-            rows.append((what, str(width), f"{times:.1f}" if times > 1 else f"{times:.2f}", wanted))
+            spent = _spent(b.flights[width]) / _spent(a.flights[width])
+            rows.append((what, str(width), _times(times), wanted, _times(spent)))
     return rows
+
+
+def _spent(flight: Flight) -> float:
+    """Microseconds of processor time that an action took, everywhere."""
+    return _middle(flight.cpu_us) + _middle(flight.server_us)
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
 
 
 def keep(page: Path, text: str) -> None:
