@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from tests.cli import shop
-from tests.cli.conftest import CONTRACTS, Desk
+from tests.cli.conftest import CONTRACTS, PATIENCE_SECONDS, Desk
 
 RUN = ("run", "ship", "--contracts", CONTRACTS)
 NOBODY = 65534
@@ -320,6 +320,6 @@ def test_a_reader_that_has_gone_is_no_crash(desk: Desk, tmp_path: Path) -> None:
     assert started.stdout is not None
     started.stdout.close()
     assert started.stderr is not None
-    said = started.stderr.read()
+    _, said = started.communicate(timeout=PATIENCE_SECONDS)
     assert "Traceback" not in said
     assert "Exception ignored" not in said

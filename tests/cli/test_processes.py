@@ -21,6 +21,7 @@ from readback.domain.errors import StoreError
 from readback.ports.store import ActionFilter
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Desk
+from tests.workers.limit import killed_after
 
 HERE = ("--contracts", CONTRACTS)
 PATIENCE_SECONDS = 60.0
@@ -83,7 +84,8 @@ def test_a_worker_stops_cleanly_at_a_signal(real: Desk, number: signal.Signals) 
     real.spawn(*ship("lie"), "--wait", "0", code=3)
     worker = real.process("worker", *HERE)
     assert worker.stderr is not None
-    assert "Working for tenant default" in worker.stderr.readline()
+    with killed_after(worker):
+        assert "Working for tenant default" in worker.stderr.readline()
     until(lambda: newest(real) != "pending")
     worker.send_signal(number)
     code, _, err = ends(worker)
@@ -98,7 +100,8 @@ def test_a_worker_stops_cleanly_at_a_signal(real: Desk, number: signal.Signals) 
 def test_a_worker_without_work_stops_at_once(real: Desk) -> None:
     worker = real.process("worker", *HERE)
     assert worker.stderr is not None
-    worker.stderr.readline()
+    with killed_after(worker):
+        worker.stderr.readline()
     worker.send_signal(signal.SIGTERM)
     assert ends(worker)[0] == 0
 
@@ -113,8 +116,9 @@ def test_a_second_signal_cancels_the_call_in_hand_and_that_is_on_record(real: De
     until(hanging.exists)
     worker.send_signal(signal.SIGTERM)
     assert worker.stderr is not None
-    while "Stopping" not in worker.stderr.readline():
-        assert worker.poll() is None
+    with killed_after(worker):
+        while "Stopping" not in worker.stderr.readline():
+            assert worker.poll() is None
     worker.send_signal(signal.SIGTERM)
     code, _, err = ends(worker)
     assert code == 0, err

@@ -16,6 +16,7 @@ from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import TOKEN, Office
 from tests.contract_files.drafted_tools import taken
 from tests.contract_files.writing import loaded
+from tests.workers.limit import killed_after
 
 pytest.importorskip("mcp")
 STOCK = (sys.executable, "-m", "tests.contract_files.live.stock_server")
@@ -31,7 +32,9 @@ def stock_url() -> Iterator[str]:
     process = subprocess.Popen([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        with killed_after(process):
+            url = process.stdout.readline().strip()
+        yield url
     finally:
         process.kill()
         process.communicate()
@@ -129,7 +132,9 @@ def guarded_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     process = subprocess.Popen([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        with killed_after(process):
+            url = process.stdout.readline().strip()
+        yield url
     finally:
         process.kill()
         process.communicate()

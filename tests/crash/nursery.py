@@ -17,6 +17,7 @@ from readback.adapters.store_sqlite import open_sqlite_store
 from tests.architecture.tree import ROOT
 from tests.crash.points import Memory
 from tests.crash.world import World
+from tests.workers.limit import killed_after
 
 SEED = 20260101
 """Of every second kill and every random moment; a failure names it with its round."""
@@ -51,7 +52,8 @@ class Nursery:
         order = {"folder": str(folder), "phase": phase, "scenario": scenario, "kill_at": kill_at}
         stdin.write(json.dumps({**order, "kill_after_ms": kill_after_ms}) + "\n")
         stdin.flush()
-        line = stdout.readline()
+        with killed_after(self._server):
+            line = stdout.readline()
         assert line, "the program that forks victims has ended itself"
         return end_of(folder, json.loads(line)["code"])
 

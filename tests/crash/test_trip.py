@@ -27,6 +27,7 @@ from readback.lifecycle.audit.ledger import audit
 from tests.architecture.tree import ROOT
 from tests.crash.nursery import SEED, End, end_of
 from tests.demo.waiting import eventually
+from tests.workers.limit import killed_after
 
 RUNS_MIN = 4
 RUNS_A_ROUND = 2
@@ -55,7 +56,8 @@ class Agency:
         order = {"folder": str(story.folder), "phase": phase, "trip": story.trip, "doors": doors, "kill_at": kill_at}
         self.server.stdin.write(json.dumps({**order, "kill_after_ms": kill_after_ms}) + "\n")
         self.server.stdin.flush()
-        line = self.server.stdout.readline()
+        with killed_after(self.server):
+            line = self.server.stdout.readline()
         assert line, "the program that forks travellers has ended itself"
         eventually(lambda: systems.trip_busy() == 0)
         return end_of(story.folder, json.loads(line)["code"])

@@ -17,6 +17,7 @@ from readback import bootstrap
 from readback.commands.demo.main import check
 from readback.sdk.replaying import replay_bundle
 from tests.record.conftest import VALIDATOR, bundle_of, hold_to_the_record, record, streams
+from tests.workers.limit import killed_after
 
 pytestmark = pytest.mark.slow
 
@@ -320,7 +321,7 @@ def test_an_interrupted_demo_takes_everything_away(tmp_path: Path, number: int) 
     started = subprocess.Popen(
         [sys.executable, "-c", START], cwd=here, env=_environment(temporary), stderr=subprocess.PIPE, text=True
     )
-    with started:
+    with started, killed_after(started):
         assert started.stderr is not None
         next(line for line in started.stderr if line.startswith("The rush"))
         started.send_signal(number)

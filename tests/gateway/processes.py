@@ -16,6 +16,7 @@ from typing import Any
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.architecture.tree import ROOT
+from tests.workers.limit import killed_after
 
 EVERYTHING = (sys.executable, "-W", "ignore", "-m", "tests.gateway.servers.everything")
 ROUGH = (sys.executable, "-S", str(Path(__file__).parent / "servers" / "rough.py"))
@@ -39,7 +40,9 @@ def listening(command: Sequence[str]) -> Iterator[str]:
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        with killed_after(process):
+            url = process.stdout.readline().strip()
+        yield url
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -22,6 +22,7 @@ from tests.architecture.tree import ROOT
 from tests.gateway.passing import Passing
 from tests.gateway.processes import END_S, EVERYTHING, ROUGH, gateway, none_left, running, stdio
 from tests.gateway.transcript import SOON_S
+from tests.workers.limit import killed_after
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("WIRE-ends")]
 
@@ -144,11 +145,11 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
     assert process.stdout is not None
     try:
         _say(process, {"id": 1, "method": "initialize", "params": HELLO})
-        assert json.loads(process.stdout.readline())["id"] == 1
+        assert _answer(process)["id"] == 1
         _say(process, {"method": "notifications/initialized"})
         _say(process, {"id": 2, "method": "tools/call", "params": {"name": "silent"}})
         _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
-        assert json.loads(process.stdout.readline())["id"] == 3
+        assert _answer(process)["id"] == 3
         assert len(running(mark)) == 1
         if isinstance(how, signal.Signals):
             process.send_signal(how)
@@ -169,14 +170,14 @@ def test_a_request_that_is_too_long_is_refused_by_its_id_and_the_session_goes_on
     assert process.stdout is not None
     try:
         _say(process, {"id": 1, "method": "initialize", "params": HELLO})
-        assert json.loads(process.stdout.readline())["id"] == 1
+        assert _answer(process)["id"] == 1
         call = {"name": "next", "arguments": {"x": "y" * 1024 * 1024 * 65}}
         _say(process, {"id": 2, "method": "tools/call", "params": call})
-        refused = json.loads(process.stdout.readline())
+        refused = _answer(process)
         assert (refused["id"], refused["error"]["code"]) == (2, -32600)
         process.stdin.write(b"no message at all\n")
         _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
-        assert json.loads(process.stdout.readline())["id"] == 3
+        assert _answer(process)["id"] == 3
     finally:
         process.stdin.close()
         process.wait(END_S)
@@ -187,6 +188,12 @@ def _say(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     process.stdin.flush()
+
+
+def _answer(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    with killed_after(process):
+        return json.loads(process.stdout.readline())
 
 
 def test_the_wire_in_memory_ends_with_its_client() -> None:

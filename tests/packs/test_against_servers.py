@@ -17,6 +17,7 @@ from readback.contracts.packs import PACKS, completed, is_pack, pack_content
 from tests.architecture.tree import ROOT
 from tests.packs.desk import installed
 from tests.packs.test_packs import TOOLS
+from tests.workers.limit import killed_after
 
 ASKED = (
     {
@@ -64,14 +65,16 @@ def listed(argv: list[str]) -> dict[str, Any]:
     try:
         assert process.stdin is not None
         assert process.stdout is not None
-        for message in ASKED:
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            process.stdin.flush()
-            answer = json.loads(process.stdout.readline()) if "id" in message else {}
+        with killed_after(process):
+            for message in ASKED:
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+                process.stdin.flush()
+                answer = json.loads(process.stdout.readline()) if "id" in message else {}
         return {tool["name"]: tool for tool in answer["result"]["tools"]}
     finally:
-        process.terminate()
-        process.communicate()
+        with killed_after(process, 10):
+            process.terminate()
+            process.communicate()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import pytest
 from readback.adapters.store_sqlite import open_sqlite_store
 from readback.testing.conformance_store_work import everything
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_evidence, sample_projection
+from tests.workers.limit import PATIENCE_S, killed_after
 
 PROCESSES = 3
 KEYS = 40
@@ -66,13 +67,14 @@ def test_processes_that_race_on_one_file_never_both_win(tmp_path: Path) -> None:
     said: list[tuple[str, ...]] = []
     for child in children:
         assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
+        with killed_after(child):
+            assert child.stdout.readline() == "ready\n"
     for child in children:
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
     for child in children:
-        output, errors = child.communicate()
+        output, errors = child.communicate(timeout=PATIENCE_S)
         assert (child.returncode, errors) == (0, "")
         said += [tuple(line.split()) for line in output.splitlines()]
     wins = Counter(line[:2] for line in said)
@@ -129,7 +131,8 @@ def test_a_killed_writer_loses_nothing_it_acknowledged_and_leaves_nothing_half(
     path = tmp_path / "ledger.db"
     [child] = _children(WRITE, path, ["w"])
     assert child.stdout is not None
-    seen = [child.stdout.readline().strip() for _ in range(acknowledged)]
+    with killed_after(child):
+        seen = [child.stdout.readline().strip() for _ in range(acknowledged)]
     child.send_signal(signal.SIGKILL)
     rest, _ = child.communicate()
     seen += [line.strip() for line in rest.splitlines(keepends=True) if line.endswith("\n")]
