@@ -353,6 +353,10 @@ class LedgerStore(SealedLog, Outbox, Protocol):
 
         A live lease is not given twice, not even to its owner. `dead` names an owner known to be gone:
         its lease does not count. Durable, since a fence that is forgotten fences nothing.
+
+        A store that hosts share may measure leases by its own clock, so that hosts whose clocks are apart agree: then
+        one lasts for `until_us - now_us` from now on, and one of an append for its projection's `lease_until_us -
+        updated_us`; `due` and this method judge it by that clock. What a projection says stays as it was said.
         """
         ...
 
