@@ -4,6 +4,7 @@
 #   make test    the whole suite               make check   all that CI does
 #   make crash   kill -9, every pair of faults  make mutants the whole mutation run
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
+#   make soak    ten minutes of a fleet under fire
 
 PYTHON ?= python3
 VENV   := .venv
@@ -23,10 +24,10 @@ SETUP := $(VENV)/.setup-stamp
 DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check lint format types layers crash mutants mutants-sample bench lock clean
+.PHONY: help setup demo test quick check lint format types layers crash soak mutants mutants-sample bench lock clean
 
 help:
-	@sed -n '/^# /s/^# //p' Makefile | head -5
+	@sed -n '/^# /s/^# //p' Makefile | head -6
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -92,7 +93,11 @@ layers: $(SETUP)
 
 crash: $(SETUP)
 	READBACK_CRASH_ROUNDS=50 READBACK_SAGA_SPACE=whole $(PYTEST) $(PARALLEL) -o faulthandler_timeout=0 \
-	  tests/crash tests/lifecycle/test_saga_space.py
+	  tests/crash tests/fleet tests/lifecycle/test_saga_space.py
+
+# Ten minutes of a fleet under fire: as many rounds as fit.
+soak: $(SETUP)
+	READBACK_SOAK_SECONDS=600 $(PYTEST) -o faulthandler_timeout=0 tests/fleet
 
 mutants: $(SETUP)
 	scripts/mutants.sh

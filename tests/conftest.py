@@ -38,7 +38,7 @@ settings.load_profile("suite")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_KEPT_SETTINGS = {"READBACK_CRASH_ROUNDS"}
+_KEPT_SETTINGS = {"READBACK_CRASH_ROUNDS", "READBACK_SOAK_SECONDS"}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", "", None}
 # Reserved for names that must not exist; a test may ask for them to see an honest failure.
 _NOWHERE = (".invalid", ".test", ".example")

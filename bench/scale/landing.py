@@ -16,7 +16,7 @@ from readback.domain.contract import Contract
 from readback.lifecycle.schedule import first_look_due, poll_due, timing
 
 SEED: Final = 20
-SIMULATED: Final = 50_000
+SIMULATED: Final = 20_000
 LOOKS_MAX: Final = 64
 US: Final = 1_000_000
 SLICE_US: Final = US // 10
