@@ -20,7 +20,7 @@ from tests.workers.limit import killed_after
 
 EVERYTHING = (sys.executable, "-W", "ignore", "-m", "tests.gateway.servers.everything")
 ROUGH = (sys.executable, "-S", str(Path(__file__).parent / "servers" / "rough.py"))
-END_S = 15
+END_S = 60
 
 
 def stdio(command: Sequence[str]) -> Any:

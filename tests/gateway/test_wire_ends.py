@@ -88,7 +88,7 @@ def test_a_client_that_goes_in_the_middle_of_a_call_ends_neither_the_call_nor_th
             serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
         )
         try:
-            url = await listening
+            url = await asyncio.wait_for(listening, SOON_S)
             async with asyncio.timeout(SOON_S), Client(url, mode=mode) as client:
                 waiting = asyncio.ensure_future(client.call_tool("silent", {}))
                 while not gate.calls:
@@ -117,7 +117,7 @@ def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tm
         serving = asyncio.ensure_future(
             serve_http(Passing(), [upstream], port=0, stop=stop, on_listening=listening.set_result)
         )
-        url = await listening
+        url = await asyncio.wait_for(listening, SOON_S)
         async with asyncio.timeout(SOON_S):
             async with Client(url, mode="legacy") as one, Client(url, mode="legacy") as other:
                 whose = [(await each.call_tool("who", {})).content for each in (one, other)]

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict, FileUrl
 
 SERVER = [sys.executable, "-W", "ignore", "-m", "tests.gateway.servers.everything"]
-SOON_S = 20.0
+SOON_S = 60.0
 STATELESS = "2026-07-28"
 
 Answers = dict[str, Any]

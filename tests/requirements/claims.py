@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.requirements.manifest import ManifestError, requirement_ids
@@ -46,8 +47,9 @@ class Claims:
         return frozenset(claim.id for claim in self.claims)
 
 
+@cache
 def read_claims(folder: Path = TESTS) -> Claims:
-    """The claims of every Python file under the folder."""
+    """The claims of every Python file under the folder, which are read once."""
     claims: list[Claim] = []
     faults: list[str] = []
     for path in sorted(folder.rglob("*.py")):
