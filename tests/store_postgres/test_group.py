@@ -1,0 +1,73 @@
+"""Group commit of the store on PostgreSQL: the promises of the one on SQLite, and transactions that threads share."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from readback.adapters.store_postgres import group, open_postgres_store
+from readback.commands.demo.systems.postgres import PostgresPair
+from readback.domain.errors import StoreError
+from readback.ports.store import Appended, AppendResult
+from readback.testing.store_samples import sample_creation
+from tests.store import test_sqlite_group as promises
+
+THREADS = 32
+EACH = 5
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        promises.test_who_comes_while_another_commits_shares_the_next_transaction,
+        promises.test_a_transaction_is_bounded,
+        promises.test_an_interrupted_leader_leaves_nobody_waiting,
+        promises.test_an_interrupted_follower_leaves_the_queue,
+        promises.test_a_lead_that_comes_with_an_interruption_is_handed_on,
+        promises.test_closing_comes_after_who_queued_and_before_who_comes_later,
+    ],
+    ids=lambda promise: promise.__name__,
+)
+def test_its_queue_keeps_the_same_promises(promise: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GroupCommit", "Job"):
+        monkeypatch.setattr(promises, name, getattr(group, name))
+    monkeypatch.setattr(promises, "group_commit", group)
+    promise(**{"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(promise).parameters else {})
+
+
+@pytest.mark.slow
+def test_threads_share_transactions_and_one_bad_value_is_its_own_fault(
+    ledger_url: str, ledger_server: PostgresPair
+) -> None:
+    answers: dict[str, AppendResult | str] = {}
+    begin = threading.Barrier(THREADS)
+
+    def work(place: int) -> None:
+        begin.wait()
+        for number in range(EACH):
+            name = f"a{place:02}-{number}"
+            item = sample_creation(name)
+            if number == 2 and place % 4 == 0:
+                item = replace(item, projection=replace(item.projection, target="\ud800"))
+            try:
+                [answers[name]] = store.append([item])
+            except StoreError as error:
+                answers[name] = error.code
+
+    with open_postgres_store(ledger_url) as store:
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kept = {name for name, answer in answers.items() if answer == Appended(1, 0)}
+        assert {name for name in answers if answers[name] == "store.value"} == answers.keys() - kept
+        assert len(kept) == THREADS * EACH - THREADS // 4
+        assert {stored.projection.action_id for stored in store.projections()} == kept
+    schema = ledger_url.rpartition("schema=")[2]
+    (transactions,) = ledger_server.run(f"select count(distinct xid) from {schema}.event")
+    assert transactions < len(kept), "some shared one"
