@@ -74,7 +74,7 @@ def test_a_fleet_on_postgresql_loses_doubles_and_misstates_nothing(server: Postg
         many = seed > SEED
         with _folder() as folder:
             drill = Drill(folder, _on_postgres(server), server, seed)
-            _well(drill, callers=2, workers=3 if many else 2, ops=30 if many else 8, faults=faults, skew_us=SKEW_US)
+            _well(drill, callers=2, workers=3 if many else 2, ops=30 if many else 6, faults=faults, skew_us=SKEW_US)
 
 
 @pytest.mark.requirement("DRILL-fleet")
@@ -85,9 +85,7 @@ def test_several_processes_on_one_file_lose_double_and_misstate_nothing() -> Non
             _well(drill, callers=2, workers=1, ops=6, faults=("kill_worker", "kill_caller"), skew_us=0)
 
 
-@pytest.mark.requirement("DRILL-fleet")
-@pytest.mark.skipif(ROUNDS == 1 and not SOAK_S, reason="hosts that cannot see each other: `make crash`, `make soak`")
-def test_hosts_that_hear_of_each_other_by_heartbeats_alone_lose_nothing_either(server: PostgresPair) -> None:
+def _hosts_that_hear_of_each_other_by_heartbeats_alone_lose_nothing_either(server: PostgresPair) -> None:
     """In namespaces of their own, where the machine lets them; for a number of rounds, or for so many seconds."""
     apart = may_be_apart()
     until = time.monotonic() + SOAK_S
@@ -98,3 +96,7 @@ def test_hosts_that_hear_of_each_other_by_heartbeats_alone_lose_nothing_either(s
             _well(drill, callers=3, workers=3, ops=40, faults=faults, apart=apart, skew_us=SKEW_US)
         if time.monotonic() >= until and (SOAK_S or seed >= 1_000 + ROUNDS // 5):
             break
+
+
+if ROUNDS > 1 or SOAK_S:  # a dead process is seen to be dead only after its heartbeats' timeout: no test for every day
+    test_hosts = _hosts_that_hear_of_each_other_by_heartbeats_alone_lose_nothing_either
