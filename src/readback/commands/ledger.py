@@ -18,6 +18,7 @@ from readback.commands.ledger_export import export, verify_export
 from readback.commands.ledger_keys import log_keys, trusted, verifier
 from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
 from readback.commands.ledger_records import evidence, schema
+from readback.commands.ledger_shards import shards
 from readback.commands.opening import settings_of
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.config import shown
@@ -159,6 +160,7 @@ _COMMANDS = (
     prove,
     restore,
     schema,
+    shards,
     verify_export,
     verify_proof,
 )

@@ -1,4 +1,4 @@
-"""Several logs side by side: their checkpoints are entries of a log of their own, the log of checkpoints, signed itself.
+"""Several logs side by side: their checkpoints are entries of a log of their own, which is signed itself.
 
 Called by `readback ledger shards`. An entry leads to its shard's checkpoint, and that to the head of the log of
 checkpoints, which is all that has to be kept elsewhere. A shard that goes back, or shows another history than before,

@@ -1,0 +1,183 @@
+"""`readback ledger shards`: several ledgers side by side, and the log of their checkpoints. Ledgers are only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from readback import bootstrap
+from readback.canon import Json, parse_json
+from readback.commands import options
+from readback.commands.ledger_log import OUT
+from readback.commands.opening import settings_of
+from readback.commands.terminal import note, print_json, safe
+from readback.domain.errors import NotFoundError, UsageError
+from readback.ledger.checkpoint import parse_checkpoint
+from readback.ledger.note import VerifierKey, parse_key, parse_note
+from readback.ledger.tiles import CHECKPOINT
+from readback.lifecycle.evidence import shards as evidence
+from readback.lifecycle.evidence.attest import key_of
+from readback.lifecycle.evidence.shards import NEW, SHARD_PROOF_MAX_BYTES, Shard, parse_shard_proof
+from readback.lifecycle.sealing.authority import Authority
+from readback.ports.store import LedgerStore, StoredEvent
+
+KEYS: Final = click.option(
+    "--key", "keys", metavar="VKEY", multiple=True, required=True, help="A shard's verifier key; once for each."
+)
+HEADS_KEY: Final = click.option(
+    "--heads-key", metavar="VKEY", required=True, help="The verifier key of the log of checkpoints."
+)
+
+
+@click.group("shards")
+def shards() -> None:
+    """Several ledgers side by side: the log of their checkpoints."""
+
+
+@shards.command("take", short_help="Take the last checkpoint of each shard, and sign.")
+@click.argument("folder", metavar="FOLDER")
+@click.option("--shard", "urls", metavar="URL", multiple=True, required=True, help="A ledger; may be repeated.")
+@KEYS
+@click.option("--key-file", metavar="FILE", required=True, help="The file of the log of checkpoints' own key.")
+@options.as_json
+def take(folder: str, urls: tuple[str, ...], keys: tuple[str, ...], key_file: str, as_json: bool) -> int:
+    """Take the last checkpoint of each ledger into the log of checkpoints in FOLDER, and sign its head.
+
+    \b
+    FOLDER is made where it is not there. Each ledger has a key, and so a name, of
+    its own; so has the log of checkpoints. Keep FOLDER/checkpoint elsewhere: it is
+    the one head from which everything in all ledgers is proved.
+
+    Nothing is taken unless every ledger goes on from what was taken of it last: one that was cut off, was written anew
+    or has forked is named.
+
+    Exit code 0: taken, or nothing is new; 1: a ledger does not go on, or a signature is not its log's.
+    """
+    signing, known = bootstrap.log_key(Path(key_file)), _by_name(keys)
+    authority, place = Authority(key_of(signing), bootstrap.verify_signature), Path(folder)
+    there = (place / CHECKPOINT).is_file()
+    tiles = bootstrap.tiles(place) if there else bootstrap.new_tiles(place)
+    before = evidence.read(tiles, authority) if there else NEW
+    opened: list[LedgerStore] = []
+    try:
+        for url in urls:
+            opened.append(bootstrap.store(url, read_only=True))
+        found = evidence.add(before, [_shard(store, known) for store in opened], signing)
+    finally:
+        for store in opened:
+            store.close()
+    taken = len(found.notes) - len(before.notes)
+    if found is not before:
+        evidence.write(tiles, found)
+    if as_json:
+        print_json({"taken": taken, "checkpoints": len(found.notes), "origin": signing.name})
+        return 0
+    print(f"{taken} checkpoints taken; {len(found.notes)} in the log of {safe(signing.name)}.")
+    return 0
+
+
+@shards.command("prove", short_help="The proof of one action under the head of all.")
+@click.argument("folder", metavar="FOLDER")
+@click.argument("action_id", metavar="ID")
+@options.ledger
+@KEYS
+@HEADS_KEY
+@OUT
+def prove(
+    folder: str,
+    action_id: str,
+    principal: str | None,
+    tenant: str | None,
+    url: str | None,
+    keys: tuple[str, ...],
+    heads_key: str,
+    out: str | None,
+) -> int:
+    """Print the proof that the last entry of action ID is in its ledger, under a checkpoint that was taken, and that
+    this checkpoint is in the log of checkpoints in FOLDER. `readback ledger shards verify-proof` checks it, without
+    either.
+
+    Exit code 1: no checkpoint that covers the entry was taken yet; 3: it has no place in its log yet.
+    """
+    settings, by = settings_of(url, tenant, principal), _authority(parse_key(heads_key))
+    known = evidence.read(bootstrap.tiles(Path(folder)), by)
+    with _reading(settings.url) as store:
+        entry = _last_entry(store, action_id, settings.tenant)
+        data = evidence.prove(known, entry, _shard(store, _by_name(keys)), by).to_bytes()
+    if out is None:
+        print(data.decode(), end="")
+    else:
+        bootstrap.keep_file(Path(out), data)
+        note(f"Entry {entry.seq} (version {entry.version} of {safe(action_id)}): {len(data)} bytes in {safe(out)}.")
+    return 0
+
+
+@shards.command("verify-proof", short_help="Check such a proof, without any ledger.")
+@click.argument("place", metavar="FILE")
+@KEYS
+@HEADS_KEY
+@options.as_json
+def verify_proof(place: str, keys: tuple[str, ...], heads_key: str, as_json: bool) -> int:
+    """Check a proof that `readback ledger shards prove` made. Neither a ledger nor the log of checkpoints is needed.
+
+    Exit code 0: the entry is under the head that the key signed; 1: that is not shown; 2: FILE is no such proof.
+    """
+    data = bootstrap.kept_file(Path(place), SHARD_PROOF_MAX_BYTES)
+    if data is None:
+        raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger shards prove` wrote.")
+    proof = parse_shard_proof(data)
+    origin = parse_checkpoint(parse_note(proof.entry.checkpoint).text).origin
+    covering, head = proof.check(_of(origin, _by_name(keys)), _authority(parse_key(heads_key)))
+    said: dict[str, Json] = {"origin": covering.origin, "size": covering.size, "seq": proof.entry.index + 1}
+    if as_json:
+        over: dict[str, Json] = {"origin": head.origin, "size": head.size, "checkpoint": proof.checkpoint.index + 1}
+        print_json({"ok": True, **said, "heads": over, "entry": parse_json(proof.entry.entry)})
+        return 0
+    print(f"Entry {said['seq']} of {covering.size} that {safe(covering.origin)} signed;")
+    print(f"its checkpoint is number {proof.checkpoint.index + 1} of {head.size} that {safe(head.origin)} signed.")
+    return 0
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[LedgerStore]:
+    store = bootstrap.store(url, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _by_name(keys: tuple[str, ...]) -> dict[str, VerifierKey]:
+    return {key.name: key for key in map(parse_key, keys)}
+
+
+def _authority(key: VerifierKey) -> Authority:
+    return Authority(key, bootstrap.verify_signature)
+
+
+def _of(origin: str, keys: dict[str, VerifierKey]) -> Authority:
+    if origin not in keys:
+        raise UsageError(
+            f"No --key is that of the log {safe(origin)}.", remedy="Pass what its `readback ledger keys show` printed."
+        )
+    return _authority(keys[origin])
+
+
+def _shard(store: LedgerStore, keys: dict[str, VerifierKey]) -> Shard:
+    """A ledger with the key of its own name. One that was never sealed has no name yet, and no checkpoint to take."""
+    head = store.checkpoint()
+    if head is None:
+        return Shard(store, _authority(next(iter(keys.values()))))
+    return Shard(store, _of(parse_checkpoint(parse_note(head.note).text).origin, keys))
+
+
+def _last_entry(store: LedgerStore, action_id: str, tenant: str) -> StoredEvent:
+    held = store.projection(action_id)
+    events = store.events(action_id) if held is not None and held.projection.tenant == tenant else []
+    if not events:
+        raise NotFoundError(f"There is no action {safe(action_id)} in tenant {safe(tenant)}.")
+    return events[-1]

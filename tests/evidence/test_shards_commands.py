@@ -1,0 +1,125 @@
+"""`readback ledger shards` over ledgers in files: taken, proved, checked offline; one that was put back is found."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from readback import Readback, bootstrap
+from readback.canon import parse_json
+from readback.commands.cli import main
+from readback.lifecycle.evidence.attest import key_of
+from tests.sealing.shop import runtime, stamp_note
+
+HEADS = "example.com/heads"
+
+
+@dataclass
+class Place:
+    """Two ledgers with keys of their own, and the key of the log of checkpoints."""
+
+    folder: Path
+    keys: dict[str, str]
+
+    def url(self, name: str) -> str:
+        return f"sqlite:///{self.folder}/{name}.db"
+
+    def act(self, name: str, text: str) -> str:
+        seal = {"key_file": str(self.folder / f"{name}.key")}
+        with Readback.open(self.url(name), tenant="acme", principal="me", runtime=runtime(), seal=seal) as rb:
+            return rb.run(stamp_note(text=text), operation=text).id
+
+    def take(self, *names: str) -> Result:
+        given = [part for name in names for part in ("--shard", self.url(name), "--key", self.keys[name])]
+        return run("take", str(self.folder / "heads"), *given, "--key-file", str(self.folder / "heads.key"), "--json")
+
+
+def run(*given: str) -> Result:
+    return CliRunner().invoke(main, ["ledger", "shards", *given], catch_exceptions=False)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.chdir(tmp_path)
+    made = Place(tmp_path, {})
+    for name in ("a", "b"):
+        signer = bootstrap.create_log_key(tmp_path / f"{name}.key", f"example.com/{name}")
+        made.keys[name] = str(key_of(signer))
+    made.keys["heads"] = str(key_of(bootstrap.create_log_key(tmp_path / "heads.key", HEADS)))
+    return made
+
+
+def counted(found: Result) -> tuple[object, object]:
+    assert found.exit_code == 0, found.output
+    said = parse_json(found.stdout.encode())
+    assert isinstance(said, dict)
+    return said["taken"], said["checkpoints"]
+
+
+@pytest.mark.requirement("SHARD-heads")
+def test_heads_are_taken_and_an_action_of_any_ledger_is_proved_without_them(place: Place) -> None:
+    first, second = place.act("a", "1"), place.act("b", "1")
+    assert counted(place.take("a", "b")) == (2, 2)
+    assert counted(place.take("a", "b")) == (0, 2)
+    place.act("b", "2")
+    assert counted(place.take("a", "b")) == (1, 3)
+    for name, action_id in (("a", first), ("b", second)):
+        keys = ["--key", place.keys[name], "--heads-key", place.keys["heads"]]
+        ledger = ["--url", place.url(name), "--tenant", "acme", *keys]
+        proved = run("prove", str(place.folder / "heads"), action_id, *ledger, "--out", f"{name}.proof")
+        assert proved.exit_code == 0, proved.output
+        shutil.copy(f"{name}.proof", "kept")
+        checked = run("verify-proof", "kept", *keys, "--json")
+        assert checked.exit_code == 0, checked.output
+        said = parse_json(checked.stdout.encode())
+        assert isinstance(said, dict)
+        assert (said["origin"], said["heads"]) == (
+            f"example.com/{name}", {"origin": HEADS, "size": 3, "checkpoint": 1 if name == "a" else 2},
+        )  # fmt: skip
+        plain = run("verify-proof", "kept", *keys)
+        assert f"of 3 that {HEADS} signed" in plain.output
+        other = place.keys["b" if name == "a" else "a"]
+        assert run("verify-proof", "kept", "--key", other, "--heads-key", place.keys["heads"]).exit_code == 2
+        assert run("verify-proof", "kept", "--key", place.keys[name], "--heads-key", other).exit_code == 1
+    heads = place.keys["heads"]
+    assert run("verify-proof", "away", "--key", heads, "--heads-key", heads).exit_code == 2
+
+
+@pytest.mark.requirement("SHARD-heads")
+def test_a_ledger_that_was_put_back_is_found_when_its_next_head_is_taken(place: Place) -> None:
+    place.act("a", "1")
+    place.act("b", "1")
+    shutil.copy(place.folder / "b.db", place.folder / "before.db")
+    place.act("b", "2")
+    assert counted(place.take("a", "b")) == (2, 2)
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{place.folder}/b.db{suffix}").unlink(missing_ok=True)
+    shutil.copy(place.folder / "before.db", place.folder / "b.db")
+    back = place.take("a", "b")
+    assert back.exit_code == 1
+    assert "log.cut" in back.output
+    for text in ("2b", "3b"):
+        place.act("b", text)
+    forked = place.take("a", "b")
+    assert forked.exit_code == 1
+    assert "log.rewritten" in forked.output or "log.fork" in forked.output
+    place.act("a", "2")
+    assert counted(place.take("a")) == (1, 3)
+
+
+@pytest.mark.requirement("SHARD-heads")
+def test_what_is_missing_is_said(place: Place) -> None:
+    action_id = place.act("a", "1")
+    wrong = ["--shard", place.url("a"), "--key", place.keys["b"], "--key-file", "heads.key"]
+    assert run("take", "heads", *wrong).exit_code == 2
+    assert counted(place.take("a")) == (1, 1)
+    given = ["--url", place.url("a"), "--key", place.keys["a"], "--heads-key", place.keys["heads"]]
+    assert run("prove", "heads", action_id, *given, "--tenant", "globex").exit_code == 2
+    late = place.act("a", "2")
+    unproved = run("prove", "heads", late, *given, "--tenant", "acme")
+    assert unproved.exit_code == 1
+    assert "was taken yet" in unproved.output
