@@ -28,10 +28,11 @@ class Slow(MemoryStore):
         self.may_write, self.writing = threading.Event(), threading.Event()
         self.may_write.set()
         self.fails = False
+        self.only_attempts = True
         self.bars: Freeze | None = None
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
-        if any(event.kind == EventKind.ATTEMPTED for each in batch for event in each.events):
+        if not self.only_attempts or any(event.kind == EventKind.ATTEMPTED for each in batch for event in each.events):
             self.writing.set()
             self.may_write.wait(10)
             if self.fails:
