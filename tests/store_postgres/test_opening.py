@@ -23,7 +23,7 @@ from readback.domain.errors import (
     UsageError,
 )
 from readback.ports.store import Appended, Projection
-from readback.testing.store_samples import sample_append, sample_creation, sample_projection
+from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow
 
@@ -126,8 +126,7 @@ def test_a_role_that_may_only_look_is_told_so(ledger: str, ledger_server: Postgr
     name = _schema(ledger)
     role = f"looker_of_{name}"
     ledger_server.run(f"create role {role} login")
-    ledger_server.run(f"grant usage on schema {name} to {role}")
-    ledger_server.run(f"grant select on all tables in schema {name} to {role}")
+    ledger_server.run(f"select {name}.admit('{role}', '{TENANT}')")
     url = ledger.replace("postgres@", f"{role}@")
     with open_postgres_store(url, read_only=True) as store:
         assert store.projection("a1") is not None

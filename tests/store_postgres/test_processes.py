@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import psycopg
@@ -126,19 +126,18 @@ def _child(code: str, *given: str) -> subprocess.Popen[str]:
 
 def test_processes_that_race_never_both_win(ledger_url: str) -> None:
     """They also race to make the schema: nobody has opened the ledger before."""
-    children = [_child(RACE, f"w{number}", ledger_url) for number in range(PROCESSES)]
-    said: list[list[str]] = []
-    for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    for child in children:
-        output, errors = child.communicate(timeout=60)
-        assert (child.returncode, errors) == (0, "")
-        said += [line.split() for line in output.splitlines()]
+    with ExitStack() as stack:
+        children = [stack.enter_context(_child(RACE, f"w{n}", ledger_url)) for n in range(PROCESSES)]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("go\n")
+            child.stdin.flush()
+        ended = [(*child.communicate(timeout=60), child.returncode) for child in children]
+    assert [(errors, code) for _, errors, code in ended] == [("", 0)] * PROCESSES
+    said = [line.split() for output, _, _ in ended for line in output.splitlines()]
     wins = Counter((line[0], line[1]) for line in said)
     assert {wins["key", str(number)] for number in range(KEYS)} == {1}
     assert {wins["version", str(number)] for number in range(1, VERSIONS + 1)} == {1}

@@ -36,6 +36,8 @@ def was_missed(error: BaseException) -> bool:
 
 def was_cut(error: BaseException) -> bool:
     """Whether the connection is gone, so that nobody told what became of the transaction."""
+    if isinstance(error, errors.PipelineAborted):
+        return False  # of a statement after one that failed; the session goes on
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
         error.sqlstate is None or error.sqlstate in _AWAY or error.sqlstate.startswith("08")
     )

@@ -15,6 +15,7 @@ from readback.adapters.store_postgres import packing, ready, rows
 from readback.adapters.store_postgres.faults import as_store_error, was_cut
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, waited_for
+from readback.adapters.store_postgres.pipelining import together
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.store import (
@@ -82,7 +83,7 @@ class Readers:
         """All rows of several statements, in one round trip."""
 
         def ask(connection: Connection) -> list[list[Row]]:
-            with connection.pipeline():
+            with together(connection):
                 cursors = [connection.execute(sql, values, binary=True, prepare=True) for sql, values in asked]
             return [cursor.fetchall() for cursor in cursors]
 

@@ -16,6 +16,7 @@ from readback.adapters.store_postgres.claiming import Locks, Wanted
 from readback.adapters.store_postgres.known import Head, Known
 from readback.adapters.store_postgres.objects import Kept
 from readback.adapters.store_postgres.opening import Connection
+from readback.adapters.store_postgres.pipelining import together
 from readback.ports.store import (
     Append,
     Appended,
@@ -80,7 +81,7 @@ class Transaction:
         heads, keys, limited = self._to_look_up(items)
         subjects = {subject for item in items for subject in item.unless_frozen}
         tenants = {item.tenant for item in items}
-        with self._connection.pipeline():
+        with together(self._connection):
             run("BEGIN")
             # The locks are a statement of their own: what is looked at next is as it is once they are held.
             first = run(rows.BEGIN, (self._locks.lock_class, locks.shared, locks.exclusive), binary=True, prepare=True)
@@ -106,7 +107,7 @@ class Transaction:
     def commit(self) -> None:
         """Write what was gathered and commit. After a crash before the COMMIT nothing is kept, after it everything."""
         wakes = bool(self._due) and self._known.queue.is_there(self._connection)
-        with self._connection.pipeline():
+        with together(self._connection):
             self._write()
             if wakes:
                 self._known.queue.defer(self._execute, self._due)
@@ -115,7 +116,7 @@ class Transaction:
 
     def flush(self) -> None:
         """Write what was gathered; what follows in this transaction builds on it."""
-        with self._connection.pipeline():
+        with together(self._connection):
             self._write()
 
     def one(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> rows.Row | None:
