@@ -17,7 +17,7 @@ from bench.side_by_side.environments import ROOT
 ANSWER_S_MAX: Final = 180.0
 END_S_MAX: Final = 60.0
 RECOVERY_S_MAX: Final = 45.0
-STEP_S: Final = 0.5
+CHUNK_BYTES: Final = 65_536
 
 
 class PeerError(Exception):
@@ -29,34 +29,41 @@ class Peer:
 
     def __init__(self, python: Path, program: str, url: str, *mode: str, errors: Path) -> None:
         self._errors = errors
+        self._read = b""
         with errors.open("ab") as told:
             self._process = subprocess.Popen(
                 [str(python), "-m", f"bench.against.{program}", url, *mode],
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True,
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told,
                 env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._in: IO[str] = self._process.stdin
-        self._out: IO[str] = self._process.stdout
+        self._in: IO[bytes] = self._process.stdin
+        self._out: IO[bytes] = self._process.stdout
         self._wanted = selectors.DefaultSelector()
         self._wanted.register(self._out, selectors.EVENT_READ)
 
     def answer(self, within_s: float = ANSWER_S_MAX) -> dict[str, Any]:
         """Its next answer. What it prints besides is passed over. Raises PeerError if it ends or is late."""
         late = time.monotonic() + within_s
-        while self._wanted.select(max(0.0, late - time.monotonic())):
-            line = self._out.readline()
-            if not line:
+        while True:
+            line, found, rest = self._read.partition(b"\n")
+            if found:
+                self._read = rest
+                if line.startswith(b"{"):
+                    answer: dict[str, Any] = json.loads(line)
+                    return answer
+                continue
+            if not self._wanted.select(max(0.0, late - time.monotonic())):
+                raise PeerError(f"no answer within {within_s:.0f} s")
+            more = os.read(self._out.fileno(), CHUNK_BYTES)
+            if not more:
                 raise PeerError(f"it ended: {self._errors.read_text(errors='replace')[-2000:]}")
-            if line.startswith("{"):
-                found: dict[str, Any] = json.loads(line)
-                return found
-        raise PeerError(f"no answer within {within_s:.0f} s")
+            self._read += more
 
     def ask(self, **command: Any) -> dict[str, Any]:
         """A command, and the answer to it."""
-        self._in.write(json.dumps(command) + "\n")
+        self._in.write(json.dumps(command).encode() + b"\n")
         self._in.flush()
         return self.answer()
 

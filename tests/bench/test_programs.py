@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.side_by_side import peer as peer_module
 from bench.side_by_side.contenders import CONTENDERS, RATIOS, Contender
 from bench.side_by_side.environments import LOCKS, ROOT
 from bench.side_by_side.peer import Peer, PeerError, recovery
@@ -85,6 +86,24 @@ def test_a_program_that_ends_or_is_late_voids_the_measurement(tmp_path: Path) ->
     with pytest.raises(PeerError, match="no answer"):
         silent.answer(0.01)
     silent.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("BENCH-beside")
+def test_what_a_library_prints_is_passed_over_and_hides_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bench" / "against").mkdir(parents=True)
+    (tmp_path / "bench" / "against" / "chatty.py").write_text(
+        'print(\'hello\\n{"ready": true}\\n{"done": 1}\\nbye\')\n'
+    )
+    monkeypatch.setattr(peer_module, "ROOT", tmp_path)
+    chatty = Peer(Path(sys.executable), "chatty", "", errors=tmp_path / "errors")
+    assert chatty.answer(5.0) == {"ready": True}
+    assert chatty.answer(5.0) == {"done": 1}
+    with pytest.raises(PeerError, match="it ended"):
+        chatty.answer(5.0)
+    chatty.kill()
 
 
 @pytest.mark.requirement("BENCH-pinned")
