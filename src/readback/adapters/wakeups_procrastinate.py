@@ -17,7 +17,6 @@ import psycopg
 import psycopg_pool
 from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from procrastinate.schema import SchemaManager
 from psycopg import sql
@@ -76,6 +75,10 @@ _FORGET: Final = """
 DELETE FROM wakeup_worker WHERE since < now() - interval '1 day'
     AND worker_id NOT IN (SELECT id FROM procrastinate_workers) RETURNING owner
 """
+_FINISH: Final = """
+SELECT procrastinate_finish_job_v1(id, 'succeeded', true) AS done FROM procrastinate_jobs
+WHERE id = ANY(%(ids)s) AND status IN ('todo', 'doing')
+"""
 _PUT_BACK: Final = """
 SELECT procrastinate_retry_job_v2(%(id)s, now() + %(ms)s * interval '1 millisecond', NULL, NULL, NULL) AS done
 """
@@ -105,6 +108,8 @@ class ProcrastinateWakeups:
         self._stirred = asyncio.Event()
         self._opening = asyncio.Lock()
         self._in_hand: set[int] = set()
+        self._over: list[int] = []
+        """What has ended, and the queue has not heard of."""
         self._last = ""
         """The queue that was served last: the next round begins behind it."""
         self._swept_us = 0
@@ -119,14 +124,16 @@ class ProcrastinateWakeups:
     ) -> list[Wakeup]:
         self._stirred.clear()
         async with self._asked():
+            await self._finish()
             await self._sweep(tenants)
             waiting = await self._queues(tenants, full)
             found: list[Wakeup] = []
             held = set(leave)
             while waiting and len(found) < limit:
-                some = await self._fetch(waiting, limit - len(found))
-                seen = {queue for queue, _ in some}
-                waiting = [queue for queue in waiting if queue in seen]
+                asked = waiting[: limit - len(found)]
+                some = await self._fetch(asked, limit - len(found))
+                empty = set(asked) - {queue for queue, _ in some}
+                waiting = [queue for queue in waiting if queue not in empty]
                 for queue, wakeup in some:
                     self._last = queue
                     self._in_hand.add(wakeup.ticket)
@@ -138,10 +145,9 @@ class ProcrastinateWakeups:
             return found
 
     async def done(self, wakeup: Wakeup) -> None:
-        async with self._asked():
-            self._in_hand.discard(wakeup.ticket)
-            with suppress(ConnectorException):  # it was taken from us, as from the dead: another one ends it
-                await self._jobs.finish_job_by_id_async(wakeup.ticket, Status.SUCCEEDED, delete_job=True)
+        """Told to the queue with the next look at it, together with others."""
+        self._in_hand.discard(wakeup.ticket)
+        self._over.append(wakeup.ticket)
 
     async def later(self, wakeup: Wakeup, at_us: int) -> None:
         """`at_us` is this worker's own business, which leaves it out until then."""
@@ -186,6 +192,7 @@ class ProcrastinateWakeups:
                 await self._listening
         if self._worker:
             with suppress(ConnectorException, psycopg.Error):  # what is left behind is found by the heartbeat
+                await self._finish()
                 for ticket in [*self._in_hand]:
                     await self._put_back(ticket, 0)
                 await self._jobs.unregister_worker(self._worker)
@@ -224,6 +231,13 @@ class ProcrastinateWakeups:
         held = [self._store.projection(each) for each in ids]
         queues = [queue_of(each.projection.tenant) if each is not None else "" for each in held]
         await self._rows(_SWEEP, schema=self._schema, task=TASK, ids=ids, queues=queues)
+
+    async def _finish(self) -> None:
+        """What was taken from us, as from the dead, another one ends."""
+        over = self._over[:]
+        if over:
+            await self._rows(_FINISH, ids=over)
+            del self._over[: len(over)]
 
     async def _put_back(self, ticket: int, delay_ms: int) -> None:
         self._in_hand.discard(ticket)
