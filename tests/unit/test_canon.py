@@ -28,6 +28,7 @@ from readback.canon import (
     UnsupportedValueError,
     ValueTooLargeError,
     envelope_bytes,
+    is_envelope,
     json_value,
     limits,
     parse_json,
@@ -148,6 +149,53 @@ def test_an_envelope_outside_the_profile_is_refused(value: Any) -> None:
     with pytest.raises(EnvelopeProfileError) as caught:
         envelope_bytes(value)
     assert caught.value.code == "value.envelope-profile"
+
+
+def _compared(data: bytes) -> bool | str:
+    """Whether bytes are an envelope in canonical form, by writing it again; the code where it is none."""
+    parsed = parse_json(data)
+    try:
+        return envelope_bytes(parsed) == data
+    except EnvelopeProfileError as error:
+        return error.code
+
+
+def _asked(data: bytes) -> bool | str:
+    parsed: Any = parse_json(data)
+    try:
+        return is_envelope(data, parsed, parsed["data"])
+    except EnvelopeProfileError as error:
+        return error.code
+
+
+@given(st.dictionaries(st.text(max_size=3), PAYLOADS, max_size=4), st.booleans(), st.booleans())
+def test_bytes_are_an_envelope_exactly_where_they_are_what_is_written_for_it(
+    filled: dict[str, Any], spaced: bool, turned: bool
+) -> None:
+    value = {"zeta": 1, "data": filled, "kind": "read"} if turned else {"data": filled, "kind": "read", "zeta": 1}
+    data = json.dumps(value, ensure_ascii=False, separators=None if spaced else (",", ":")).encode()
+    assert _asked(data) == _compared(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b'{"data":{},"z":1}', True),
+        (b'{"data":{"a":[],"b":{}},"z":1}', True),
+        (b'{"data":{"a":[1,{"b":"c"}]},"z":1}', True),
+        (b'{"z":1,"data":{}}', False),
+        (b'{"data":{"a": 1},"z":1}', False),
+        (b'{"data":{"b":{"y":1,"x":2}},"z":1}', False),
+        (b'{"data":{"a":1.5},"z":1}', "value.envelope-profile"),
+        (b'{"data":{"a":[{"b":1.5}]},"z":1}', "value.envelope-profile"),
+        (b'{"data":{"a":9007199254740993},"z":1}', "value.envelope-profile"),
+        ('{"data":{"a":"\u00e9"},"z":1}'.encode(), True),
+        ('{"data":{"\u00e9":1},"z":1}'.encode(), "value.envelope-profile"),
+        (b'{"data":{"a":"' + b"x" * limits.ENVELOPE_MAX_BYTES + b'"},"z":1}', "value.envelope-profile"),
+    ],
+)
+def test_bytes_that_are_no_envelope_are_told_from_those_that_are(data: bytes, said: bool | str) -> None:
+    assert _asked(data) == said
 
 
 def test_a_refused_envelope_names_the_place() -> None:

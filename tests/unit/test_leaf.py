@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from readback.ledger.leaf import leaf_hash
+from readback.ledger.leaf import leaf_hash, leaf_hashes
 
 
 def test_the_leaf_of_nothing_has_the_known_hash() -> None:
@@ -19,6 +19,12 @@ def test_a_leaf_has_the_known_hash() -> None:
 
 def test_a_leaf_is_not_the_digest_of_its_bytes() -> None:
     assert leaf_hash(b"x") != sha256(b"x").digest()
+
+
+def test_many_leaves_are_each_what_they_are_alone() -> None:
+    envelopes = [b"", b"\x00", b'{"a":1}']
+    assert leaf_hashes(envelopes) == [leaf_hash(each) for each in envelopes]
+    assert leaf_hashes([]) == []
 
 
 def test_one_flipped_bit_gives_another_leaf() -> None:

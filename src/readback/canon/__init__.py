@@ -5,7 +5,7 @@ Every room stands on it; it stands on nothing but orjson and rfc8785. It must no
 
 from __future__ import annotations
 
-from readback.canon.canonical import envelope_bytes, parse_json, payload_bytes, stored_bytes
+from readback.canon.canonical import envelope_bytes, is_envelope, parse_json, payload_bytes, stored_bytes
 from readback.canon.digest import sha256_bytes, sha256_hex
 from readback.canon.fault import (
     CanonError,
@@ -27,6 +27,7 @@ __all__ = [
     "UnsupportedValueError",
     "ValueTooLargeError",
     "envelope_bytes",
+    "is_envelope",
     "json_value",
     "parse_json",
     "payload_bytes",

@@ -11,7 +11,7 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import orjson
 
@@ -64,6 +64,29 @@ def envelope_bytes(value: object, filled: Mapping[str, object] | None = None) ->
     return written
 
 
+def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
+    """Whether these bytes are the canonical form of what they were parsed as. Raises EnvelopeProfileError.
+
+    As a comparison with `envelope_bytes`, which is asked whatever this does not know to be one: who reads a whole log
+    asks it of every entry. `filled`: the part that holds what is not known to be texts and whole numbers.
+    """
+    if data.isascii() and len(data) <= ENVELOPE_MAX_BYTES:
+        try:
+            same = orjson.dumps(parsed, option=_STRICT) == data
+        except TypeError:
+            same = False  # and why is said below
+        if same:
+            kinds = set(map(type, filled.values()))
+            if _PLAIN.issuperset(kinds):
+                if kinds.isdisjoint(_CONTAINERS):
+                    return True
+                parts = [part for part in filled.values() if part and type(part) in _CONTAINERS]
+                if all(_within_profile(part, keys_ascii=True) for part in parts):
+                    return True
+        return envelope_bytes(parsed, filled) == data
+    return envelope_bytes(parsed) == data
+
+
 def payload_bytes(value: object) -> bytes:
     """RFC 8785 bytes of a plain JSON value, as `json_value` and `parse_json` make it (finite, bounded).
 
@@ -104,9 +127,10 @@ def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json
     if len(data) > bytes_max:
         raise ValueTooLargeError(f"The JSON text has {len(data)} bytes, over {bytes_max}.")
     try:
-        return cast("Json", orjson.loads(data))
+        parsed: Json = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise MalformedJsonError(f"The text is not JSON: {error}.") from error
+    return parsed
 
 
 def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
@@ -120,7 +144,7 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
         return True
     if kind not in _CONTAINERS:
         return False
-    pending: list[object] = [value]
+    pending: list[Any] = [value]
     seen = 0
     for node in pending:  # grows while it runs
         if type(node) is dict:
@@ -128,7 +152,7 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
                 return False
             parts = node.values()
         else:
-            parts = cast("list[object]", node)  # type: ignore[assignment]
+            parts = node
         if _LEAVES.issuperset(map(type, parts)):
             continue
         if not _PLAIN.issuperset(map(type, parts)):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from readback.commands.terminal import console
 
 PROGRESS_EVERY = 500
+"""Shown once so many more are done, however many of them at a time."""
 GARBAGE_MIN = 200_000
 """Values made, less those let go, before garbage is looked for."""
 
@@ -24,9 +25,12 @@ def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
         yield _quiet
         return
     with err.status(what) as shown:
+        said = 0
 
         def step(done: int) -> None:
-            if done % PROGRESS_EVERY == 0:
+            nonlocal said
+            if done >= said + PROGRESS_EVERY:
+                said = done
                 shown.update(f"{what}: {done} done")
 
         yield step
@@ -60,9 +64,12 @@ def measured(what: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]
 
     with Progress(console=err, transient=True) as shown:
         bar = shown.add_task(what, total=None)
+        said = 0
 
         def step(done: int, total: int) -> None:
-            if done % PROGRESS_EVERY == 0 or done >= total:
+            nonlocal said
+            if done >= said + PROGRESS_EVERY or done >= total:
+                said = done
                 shown.update(bar, completed=done, total=total)
 
         yield step

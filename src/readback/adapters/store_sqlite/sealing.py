@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.writing import Transaction
@@ -136,18 +136,19 @@ class SealedQueries:
         while piece := self._many_rows(_ACTIONS, (after, ACTIONS_A_PIECE)):
             held = [rows.stored_projection(row) for row in piece]
             last = held[-1].projection.action_id
-            events: dict[str, list[StoredEvent]] = {}
+            events: dict[str, list[StoredEvent]] = {each.projection.action_id: [] for each in held}
             for row in self._many_rows(_EVENTS_OF, (after, last)):
-                event = rows.stored_event(row)
-                events.setdefault(event.action_id, []).append(event)
+                of_action = events.get(row[1])  # type: ignore[arg-type]
+                if of_action is not None:  # what belongs to no action is named by the audit
+                    of_action.append(rows.stored_event(row))
             for each in held:
-                yield each, events.get(each.projection.action_id, [])
+                yield each, events[each.projection.action_id]
             after = last
 
     def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
         raw = [found for found in map(_raw, digests) if found is not None]
-        found = self._of_tenant(_BODIES, tenant, raw)
-        return {cast("bytes", row[0]).hex(): cast("tuple[str, bytes]", row[1:]) for row in found}
+        found: Iterator[Any] = self._of_tenant(_BODIES, tenant, raw)
+        return {digest.hex(): (media, body) for digest, media, body in found}
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
         found = [rows.key_record(row) for row in self._of_tenant(_KEYS, tenant, key_hashes)]

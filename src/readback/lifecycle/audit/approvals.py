@@ -7,6 +7,7 @@ says who may approve, or might before: somebody who approves no more stays liste
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.action import Action
@@ -16,6 +17,9 @@ from readback.domain.events import Event, EventKind, Opened
 from readback.domain.side_effect import SideEffect
 from readback.lifecycle.approve import Approvals, bound_of
 from readback.ports.store import LedgerStore
+
+_TOLD_BY: Final = frozenset({EventKind.APPROVAL_REQUESTED, EventKind.APPROVED, EventKind.DENIED, EventKind.ATTEMPTED})
+"""The kinds of entries that tell of approvals: most others are passed over."""
 
 
 def approval_faults(
@@ -31,6 +35,8 @@ def approval_faults(
     glass = str(opened[0].event.data.get("break_glass", ""))
     for one in opened:
         event = one.event
+        if event.kind not in _TOLD_BY:
+            continue
         match event.kind:
             case EventKind.APPROVAL_REQUESTED:
                 asking = asked(event)

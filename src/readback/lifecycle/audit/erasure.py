@@ -28,7 +28,7 @@ class Erasures:
 
     def read(self, store: LedgerStore, tenant: str, opened: list[Opened]) -> Iterator[str]:
         """One more action. Says what is wrong with its erasures by themselves."""
-        if not any(one.event.kind is EventKind.ERASED for one in opened):
+        if EventKind.ERASED not in [one.event.kind for one in opened]:
             return
         own: set[str] = set()
         for one in opened:

@@ -1,6 +1,6 @@
 """The part of the audit that compares the log with checkpoints that were kept elsewhere: cut, rewritten, forked.
 
-Called by audit: `read` for each entry in the order of the log, `faults` at the end. The signatures of the checkpoints
+Called by audit: `read` for all entries in the order of the log, `faults` at the end. The signatures of the checkpoints
 have been checked by whoever opened them.
 """
 
@@ -25,11 +25,12 @@ class Heads:
         self._roots: dict[int, bytes] = {}
         self._note()
 
-    def read(self, leaf: bytes) -> None:
-        """One more entry, by its leaf hash, which audit compares with its bytes."""
-        self._tree.append(leaf)
-        if self._tree.size in self._wanted:
-            self._note()
+    def read(self, leaves: Sequence[bytes]) -> None:
+        """The next entries, by their leaf hashes, which audit compares with their bytes."""
+        for leaf in leaves:
+            self._tree.append(leaf)
+            if self._tree.size in self._wanted:
+                self._note()
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Code and sentence of everything that does not fit."""

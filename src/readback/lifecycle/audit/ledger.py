@@ -27,7 +27,6 @@ from readback.domain.events import EventKind, Opened
 from readback.domain.idempotency import KeyStatus, asked_hash, expires_us, key_hash, key_status, request_hash
 from readback.domain.kind import Kind
 from readback.domain.state import TERMINAL
-from readback.ledger.leaf import leaf_hash
 from readback.ledger.tree import SIZE_MAX
 from readback.lifecycle.approve import Approvals
 from readback.lifecycle.audit import claims as audit_claims
@@ -35,7 +34,7 @@ from readback.lifecycle.audit import saga as audit_saga
 from readback.lifecycle.audit.approvals import approval_faults
 from readback.lifecycle.audit.control import Controls
 from readback.lifecycle.audit.entries import Fault as Fault
-from readback.lifecycle.audit.entries import fault_at, opened_entry, order_faults, place_faults, placed
+from readback.lifecycle.audit.entries import fault_at, opened_entry, order_faults, piece_faults, placed
 from readback.lifecycle.audit.erasure import Erasures, is_gone
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.outbox import Positions
@@ -138,15 +137,15 @@ def audit(
     report = AuditReport(approvals=approvals, log_key=authority is not None)
     met, head = kept is None, b""
     controls, sealed = Controls(), SealedAudit(store, authority)
-    for seq, envelope, leaf in placed(store):  # 1
-        if seq != report.head_seq + 1 or leaf_hash(envelope) != leaf:
-            report.add(place_faults(store, seq, report.head_seq))
-        sealed.read(leaf)
+    for piece in placed(store):  # 1
+        report.add(piece_faults(store, piece, report.head_seq))
+        leaves = [leaf for _, _, leaf in piece]
+        sealed.read(leaves)
         if heads is not None:
-            heads.read(leaf)
-        met = met or (seq, leaf.hex()) == kept
-        report.events += 1
-        report.head_seq, head = seq, leaf
+            heads.read(leaves)
+        met = met or any((seq, leaf.hex()) == kept for seq, _, leaf in piece)
+        report.events += len(piece)
+        report.head_seq, _, head = piece[-1]
         progress(report.events)
     report.head_leaf = head.hex()
     if kept is not None:
@@ -356,7 +355,6 @@ def _evidence(
     report: AuditReport,
     seen: dict[tuple[str, str], None],
 ) -> Iterator[str]:
-    let_go = let_go_by(opened)
     for one in opened:
         for name, digest in one.event.refs.items():
             at = (tenant, digest)
@@ -372,7 +370,7 @@ def _evidence(
             except StoreCorruptError as error:
                 yield f"{what}: {error.message}"
                 continue
-            if found is None and is_gone(store, tenant, digest, let_go):
+            if found is None and is_gone(store, tenant, digest, let_go_by(opened)):
                 report.erased += 1
             elif found is None:
                 yield f"{what} ({digest}) is not there."
@@ -407,17 +405,20 @@ def _request(shelf: Shelf, action: Action) -> Iterator[str]:
         if asked_hash(action.contract, given) != action.request_hash:
             yield f"Action {action.id} has another request than it was asked for by."
         return
-    if action.kind not in set(Kind):
+    if action.kind not in _KINDS:
         yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
         return
-    if request_hash(Kind(action.kind), action.target, given) != action.request_hash:
+    if request_hash(_KINDS[action.kind], action.target, given) != action.request_hash:
         yield f"Action {action.id} has another request than its request hash says."
+
+
+_KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 def _redacted(value: Json) -> bool:
     if isinstance(value, dict):
-        return REDACTED in value or any(_redacted(below) for below in value.values())
-    return isinstance(value, list) and any(_redacted(below) for below in value)
+        return REDACTED in value or _redacted([*value.values()])
+    return isinstance(value, list) and any(_redacted(below) for below in value if isinstance(below, dict | list))
 
 
 # --- 4. idempotency ---
@@ -439,7 +440,7 @@ def _key(store: LedgerStore, shelf: Shelf, action: Action, report: AuditReport) 
         status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
         until_us = expires_us(status, action.updated_us, action.key_kept_us)
     wanted = KeyRecord(
-        action.tenant, action.key_hash, action.request_hash, action.id, status.value, action.created_us, until_us
+        action.tenant, action.key_hash, action.request_hash, action.id, status._value_, action.created_us, until_us
     )
     if record == wanted:
         return

@@ -1,12 +1,12 @@
 """The part of the audit that makes the sealed log again: every tile and every checkpoint, out of the entries.
 
-Called by audit: `read` for each entry in the order of the log, `faults` at the end. It looks at what was sealed when it
-began; others may seal on meanwhile. Without the log's key a checkpoint's signature is not checked, and its root is.
+Called by audit: `read` for all entries in the order of the log, `faults` at the end. It looks at what was sealed when
+it began; others may seal on meanwhile. Without the log's key a checkpoint's signature is not checked, and its root is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
@@ -45,13 +45,15 @@ class SealedAudit:
             self._bad("log.checkpoint", f"A checkpoint of {self._next.size} entries is kept, which nothing signs.")
             self._advance()
 
-    def read(self, leaf: bytes) -> None:
-        """One more entry, by its leaf hash, which audit compares with its bytes."""
-        if not self._until:
-            return  # behind what was sealed: nothing is kept of it, however much there is
-        self._leaves.append(leaf)
-        if len(self._leaves) == self._until:
-            self._flush()
+    def read(self, leaves: Sequence[bytes]) -> None:
+        """The next entries, by their leaf hashes, which audit compares with their bytes."""
+        at = 0
+        while self._until and at < len(leaves):  # behind what was sealed nothing is kept, however much there is
+            some = leaves[at : at + self._until - len(self._leaves)]
+            self._leaves += some
+            at += len(some)
+            if len(self._leaves) == self._until:
+                self._flush()
 
     def faults(self) -> list[Found]:
         """Everything that does not fit, when all entries have been read."""
