@@ -37,7 +37,7 @@ def test_a_server_that_dies_in_a_call_leaves_it_unknown_and_is_read_back(tmp_pat
     async def main() -> None:
         server = Upstream.command([sys.executable, "-m", "tests.gateway.servers.book", str(tmp_path)], cwd=str(ROOT))
         url = f"sqlite:///{tmp_path}/readback.db"
-        gateway = Gateway([server], [tmp_path / "book.yaml"], url=url, tenant="acme", principal="agent:books", hold=5)
+        gateway = Gateway([server], [tmp_path / "book.yaml"], url=url, tenant="acme", principal="agent:books", hold=40)
         async with gateway, Client(gateway.server) as client:
             told = {}
             for lie in ("dies after", "dies before", ""):
