@@ -35,6 +35,8 @@ _STAT_START_TIME: Final = 19
 class SystemRuntime:
     """A `Runtime`; one for a process is enough, and any thread and any event loop may use it."""
 
+    wall_clock = True
+
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._last_us = 0

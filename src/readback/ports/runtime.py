@@ -5,7 +5,7 @@ Called by the drivers. The engine itself never asks: times reach it with what ha
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Runtime(Protocol):
@@ -45,3 +45,10 @@ class Runtime(Protocol):
     def poke(self) -> None:
         """Wake every sleeper: something happened that it may want to look at."""
         ...
+
+
+@runtime_checkable
+class WallClock(Protocol):
+    """A runtime whose time is its machine's, which may be wrong; what is virtual has no such mark."""
+
+    wall_clock: bool

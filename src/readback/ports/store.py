@@ -486,3 +486,12 @@ class LooksTogether(Protocol):
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
         """What `opening` answers to each (tenant, key hash, subjects). Raises as the store does."""
         ...
+
+
+@runtime_checkable
+class OwnClock(Protocol):
+    """What a store of many machines has beside: they may differ in what time it is, and its own is one for all."""
+
+    def clock_us(self) -> int | None:
+        """The time now, in microseconds since the epoch; None where the callers' clock counts. Raises StoreError."""
+        ...

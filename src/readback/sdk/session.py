@@ -47,6 +47,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.approving import approvals_of
 from readback.sdk.courier import Courier
+from readback.sdk.ledger_time import in_ledger_time
 from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.sealer import Sealer
 from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
@@ -85,6 +86,7 @@ class Session:
     """Has places in the log given, where the store gives them later."""
 
     def __post_init__(self) -> None:
+        self.runtime = in_ledger_time(self.store, self.runtime)
         if self.store.places_later:  # many machines append to it
             self.engine = replace(self.engine, presumes=True)
         self.sealer = self.sealing.sealer(self.store, self.runtime)

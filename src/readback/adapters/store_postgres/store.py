@@ -69,6 +69,10 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
         super().__init__(readers, own_clock=own_clock)
         _opened.add(self)
 
+    def clock_us(self) -> int | None:
+        """The database's clock; None where the callers' is used."""
+        return int(self._rows("SELECT clock_us()", ())[0][0]) if self._own_clock else None
+
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         if not batch:
             return []
