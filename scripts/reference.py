@@ -38,7 +38,6 @@ from readback.domain.errors import drill as errors_drill
 from readback.domain.errors import erasure as errors_erasure
 from readback.domain.errors import files as errors_files
 from readback.domain.errors import hook as errors_hook
-from readback.domain.errors import submission as errors_submission
 from readback.domain.errors import record as errors_record
 from readback.domain.grounding.report import FAULTS, OPEN_FAULTS
 from readback.domain.idempotency import KeyStatus

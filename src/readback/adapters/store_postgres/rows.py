@@ -174,9 +174,7 @@ PUT_COUNT: Final = (
 )
 RESET_COUNT: Final = "DELETE FROM counter WHERE tenant = %s AND subject = %s AND name = %s"
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = %s AND subject = %s AND name::bigint < %s"
-SELECT_PACE: Final = (
-    "SELECT name::bigint, value FROM counter WHERE tenant = %s AND subject = %s AND name::bigint >= %s"
-)
+SELECT_PACE: Final = "SELECT name::bigint, value FROM counter WHERE tenant = %s AND subject = %s AND name::bigint >= %s"
 PUT_FREEZE: Final = statement(
     "INSERT INTO frozen (", FREEZE_COLUMNS, ") VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
