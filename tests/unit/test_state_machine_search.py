@@ -146,7 +146,7 @@ def test_the_ways_to_review_are_legal() -> None:
     for state, steps in TO_REVIEW.items():
         assert all(can(a, b) for a, b in zip((state, *steps), steps, strict=False)), state
         assert state is State.REVIEW_REQUIRED or steps[-1] is State.REVIEW_REQUIRED
-    assert set(TO_REVIEW) == set(State) - (TERMINAL - {State.REVIEW_REQUIRED}) - {State.PROPOSED}
+    assert set(TO_REVIEW) == set(State) - (TERMINAL - {State.REVIEW_REQUIRED})
 
 
 # --- the fold refuses what cannot be ------------------------------------------------------------------------------
