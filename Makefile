@@ -65,7 +65,7 @@ KEPT  := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/quick
 LEAN  := --capture=sys -p no:anyio -p no:cov -p no:doctest -p no:junitxml -p no:logging -p no:xdist
 QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0 $(LEAN)
 quick: $(SETUP)
-	@$(QUICK) tests/unit & first=$$!; $(QUICK) tests/lifecycle tests/architecture; second=$$?; \
+	@$(QUICK) tests/unit tests/architecture & first=$$!; $(QUICK) tests/lifecycle; second=$$?; \
 	  wait $$first && exit $$second
 
 # One after another, so that the first fault is the last thing on the screen. The test run comes last:
