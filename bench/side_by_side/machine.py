@@ -13,8 +13,10 @@ import apsw
 
 SYNCS: Final = 200
 BLOCK: Final = b"x" * 512
-QUIET: Final = 0.5
-"""So many processes for each core that want to run, over the last minute, and the figures are not to be believed."""
+QUIET: Final = 0.75
+"""More processes for each core that want to run, over the last minute, and the figures are not to be believed. One
+benchmark behind another leaves a half.
+"""
 
 
 def described(folder: Path) -> dict[str, str]:
