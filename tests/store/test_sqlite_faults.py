@@ -14,8 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from readback.adapters.store_group import Job
 from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening
-from readback.adapters.store_sqlite.group import Job
 from readback.adapters.store_sqlite.work import AppendWork, Work
 from readback.domain.errors import (
     ReadbackError,

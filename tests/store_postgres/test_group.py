@@ -1,42 +1,20 @@
-"""Group commit of the store on PostgreSQL: the promises of the one on SQLite, and transactions that threads share."""
+"""Group commit of the store on PostgreSQL: transactions that threads share."""
 
 from __future__ import annotations
 
-import inspect
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from readback.adapters.store_postgres import group, open_postgres_store
+from readback.adapters.store_postgres import open_postgres_store
 from readback.commands.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
 from readback.ports.store import Appended, AppendResult
 from readback.testing.store_samples import sample_creation
-from tests.store import test_sqlite_group as promises
 
 THREADS = 32
 EACH = 5
-
-
-@pytest.mark.parametrize(
-    "promise",
-    [
-        promises.test_who_comes_while_another_commits_shares_the_next_transaction,
-        promises.test_a_transaction_is_bounded,
-        promises.test_an_interrupted_leader_leaves_nobody_waiting,
-        promises.test_an_interrupted_follower_leaves_the_queue,
-        promises.test_a_lead_that_comes_with_an_interruption_is_handed_on,
-        promises.test_closing_comes_after_who_queued_and_before_who_comes_later,
-    ],
-    ids=lambda promise: promise.__name__,
-)
-def test_its_queue_keeps_the_same_promises(promise: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GroupCommit", "Job"):
-        monkeypatch.setattr(promises, name, getattr(group, name))
-    monkeypatch.setattr(promises, "group_commit", group)
-    promise(**{"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(promise).parameters else {})
 
 
 @pytest.mark.slow

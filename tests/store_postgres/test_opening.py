@@ -9,8 +9,8 @@ from typing import cast
 import psycopg
 import pytest
 
+from readback.adapters.store_group import Job
 from readback.adapters.store_postgres import address, open_postgres_store, opening, schema
-from readback.adapters.store_postgres.group import Job
 from readback.adapters.store_postgres.work import AppendWork, Work
 from readback.bootstrap import store as store_of
 from readback.commands.demo.systems.postgres import STANDBY, PostgresPair

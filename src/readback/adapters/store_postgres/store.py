@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal, cast
 
+from readback.adapters.store_group import GroupCommit, Job
 from readback.adapters.store_postgres import rows
 from readback.adapters.store_postgres.address import address_of
 from readback.adapters.store_postgres.beside import Beside
 from readback.adapters.store_postgres.claiming import Locks, bucket_of
 from readback.adapters.store_postgres.faults import forked_error
-from readback.adapters.store_postgres.group import GroupCommit, Job
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, Opening
 from readback.adapters.store_postgres.outgoing import Outgoing

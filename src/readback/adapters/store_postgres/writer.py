@@ -12,6 +12,7 @@ from typing import Final, cast
 import psycopg
 from psycopg import errors
 
+from readback.adapters.store_group import Job
 from readback.adapters.store_postgres.claiming import Locks
 from readback.adapters.store_postgres.faults import (
     as_store_error,
@@ -21,7 +22,6 @@ from readback.adapters.store_postgres.faults import (
     was_cut,
     was_missed,
 )
-from readback.adapters.store_postgres.group import Job
 from readback.adapters.store_postgres.known import Known
 from readback.adapters.store_postgres.opening import Connection, Opening, waited_for
 from readback.adapters.store_postgres.work import AppendWork, PaceWork, Work

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 import apsw
 
+from readback.adapters.store_group import GroupCommit, Job
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
-from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers

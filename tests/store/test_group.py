@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import group as group_commit
+from readback.adapters import store_group as group_commit
+from readback.adapters.store_group import GroupCommit, Job
 from readback.adapters.store_sqlite import open_sqlite_store
-from readback.adapters.store_sqlite.group import GroupCommit, Job
 from readback.domain.errors import StoreError
 from readback.ports.store import Appended, AppendResult
 from readback.testing.store_samples import sample_creation

@@ -1,6 +1,6 @@
 """Group commit: whoever comes first commits for all who came meanwhile, and nobody starts a thread.
 
-Called by the store for each change. With nobody else in flight the caller does its own work at once; with
+Called by each ledger store for each change. With nobody else in flight the caller does its own work at once; with
 many, one of them (the leader) takes what has queued up, and hands the lead on when it is done. It knows no
 SQL: what a group of jobs means is the `run` it was given.
 """
