@@ -5,44 +5,23 @@ Called by `opening`. The text of a step that was released never changes: what is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final, cast
 from zlib import crc32
 
 import psycopg
 from psycopg import sql
 
-from readback.canon.digest import sha256_hex
-from readback.domain.errors import StoreCorruptError, StoreVersionError
+from readback.adapters.store_migration import Migration as Migration
+from readback.adapters.store_migration import left_of, migrations_of
+from readback.domain.errors import StoreCorruptError
 
 COMMENT: Final = "A ledger of Readback."
 """Stands at the schema that is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step of the schema; once released its text never changes."""
-
-    number: int
-    name: str
-    sql: str
-
-    @property
-    def checksum(self) -> str:
-        return sha256_hex(self.sql.encode())
-
-
 def migrations() -> list[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
-    folder = resources.files("readback.adapters.store_postgres").joinpath("migrations")
-    found = []
-    for file in folder.iterdir():
-        number, _, rest = file.name.partition("_")
-        if rest.endswith(".sql"):
-            found.append(Migration(int(number), file.name, file.read_text(encoding="utf-8")))
-    found.sort(key=lambda step: step.number)
-    return found
+    return migrations_of("readback.adapters.store_postgres")
 
 
 def lock_class(schema: str) -> int:
@@ -76,20 +55,7 @@ def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> lis
     """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
     known = migrations()
     done = _done(connection, schema, shown)
-    newer = [number for number in done if number > len(known)]
-    if newer:
-        raise StoreVersionError(
-            f"The ledger at {shown} has schema {max(newer)}; this release knows {len(known)}.",
-            details={"found": max(newer), "known": len(known)},
-        )
-    for step in known:
-        if step.number in done and done[step.number] != step.checksum:
-            raise StoreVersionError(
-                f"The ledger at {shown} was made with another text of migration {step.name}.",
-                remedy="Use the release that made it; do not change migrations that were applied.",
-                details={"migration": step.name},
-            )
-    return [step for step in known if step.number not in done]
+    return left_of(known, done, f"The ledger at {shown}")
 
 
 def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, str]:

@@ -6,42 +6,20 @@ step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from readback.canon.digest import sha256_hex
-from readback.domain.errors import StoreVersionError
+from readback.adapters.store_migration import Migration as Migration
+from readback.adapters.store_migration import left_of, migrations_of
 
 APPLICATION_ID: Final = 0x52424C31  # "RBL1"
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step of the schema; once released its text never changes."""
-
-    number: int
-    name: str
-    sql: str
-
-    @property
-    def checksum(self) -> str:
-        return sha256_hex(self.sql.encode())
-
-
 def migrations() -> list[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
-    folder = resources.files("readback.adapters.store_sqlite").joinpath("migrations")
-    found = []
-    for file in folder.iterdir():
-        number, _, rest = file.name.partition("_")
-        if rest.endswith(".sql"):
-            found.append(Migration(int(number), file.name, file.read_text(encoding="utf-8")))
-    found.sort(key=lambda step: step.number)
-    return found
+    return migrations_of("readback.adapters.store_sqlite")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
@@ -75,17 +53,4 @@ def pending(connection: apsw.Connection, path: Path) -> list[Migration]:
     done: dict[int, str] = {}
     if connection.table_exists("main", "migration"):
         done = dict(connection.execute("SELECT number, sha256 FROM migration"))
-    newer = [number for number in done if number > len(known)]
-    if newer:
-        raise StoreVersionError(
-            f"The database {path} has schema {max(newer)}; this release knows {len(known)}.",
-            details={"found": max(newer), "known": len(known)},
-        )
-    for step in known:
-        if step.number in done and done[step.number] != step.checksum:
-            raise StoreVersionError(
-                f"The database {path} was made with another text of migration {step.name}.",
-                remedy="Use the release that made it; do not change migrations that were applied.",
-                details={"migration": step.name},
-            )
-    return [step for step in known if step.number not in done]
+    return left_of(known, done, f"The database {path}")
