@@ -55,12 +55,14 @@ def compile_contract(
     approval_when = _approval_when(read, clauses)
     readers = _with_invariants(read, (*parts.readers, *read.readers), problems)
     terms = tuple(_terms(each, problems) for each in readers)
+    searches = _searches(read, parts, problems)
     _check_arguments(read, readers, parts, problems)
     _check_class(read, terms, readers, parts, target, problems)
     asked = {each.postcondition.name: each.predicate.paths if each.predicate else () for each in ensure}
     depths.check_watch(read, asked, frozenset(_hidden_everywhere(read.redact)), problems)
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
+    contract = replace(contract, find_terms=searches[0], lookup_terms=searches[1])
     return Plan(
         contract=_sealed(contract),
         predicates=predicates,
@@ -179,6 +181,15 @@ def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
         _level(Independence, Independence.SAME_CALL, reader.independence, f"{key}.independence", problems),
         timeout,
     )
+
+
+def _searches(options: Options, parts: Parts, problems: Problems) -> tuple[ReaderTerms | None, ReaderTerms | None]:
+    """What is declared of `find` and of `lookup`; no weaker than the class asks for, where something is."""
+    find = None if parts.find_as is None else _terms(parts.find_as, problems, "find")
+    lookup = None if parts.lookup_as is None else _terms(parts.lookup_as, problems, "lookup")
+    if options.side_effect is not None:
+        depths.check_searches(find, lookup, depth(options.side_effect), problems)
+    return find, lookup
 
 
 def _level(kind: type[E], weakest: E, value: object, key: str, problems: Problems) -> E:

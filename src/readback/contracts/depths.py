@@ -15,7 +15,7 @@ from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract import NOT_OFFERED, Noop, ReaderTerms
 from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
-from readback.domain.side_effect import Depth, SideEffect
+from readback.domain.side_effect import Consistency, Depth, SideEffect
 
 
 def check_readers(options: Options, terms: tuple[ReaderTerms, ...], depth: Depth, problems: Problems) -> None:
@@ -38,6 +38,19 @@ def check_readers(options: Options, terms: tuple[ReaderTerms, ...], depth: Depth
     _enough(terms, max(quorum, depth.quorum_min), depth, problems)
 
 
+def check_searches(find: ReaderTerms | None, lookup: ReaderTerms | None, depth: Depth, problems: Problems) -> None:
+    """What is declared of a search and of a look-up by key: by a path that counts, and a search has to be strong."""
+    for key, terms in (("find", find), ("lookup", lookup)):
+        if terms is not None and terms.independence.rank < depth.minimum_independence.rank:
+            problems.add(key, WeakReaderError(_too_near(terms, depth)))
+    if find is not None and find.consistency is not Consistency.STRONG:
+        reason = (
+            f"It is {find.consistency.value}, and what a search does not show counts as not there: say "
+            "`consistency: strong` where it shows whatever was written, and else leave it out."
+        )
+        problems.add("find", WeakReaderError(reason))
+
+
 def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems: Problems) -> None:
     weak = {each.name: why for each in terms if (why := _weakness(each, depth))}
     strong = len(terms) - len(weak)
@@ -54,16 +67,20 @@ def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems:
 def _weakness(terms: ReaderTerms, depth: Depth) -> str:
     """Why a reading by this reader would not count for this class; empty where it would."""
     if terms.independence.rank < depth.minimum_independence.rank:
-        return (
-            f"Its path is {terms.independence.value}; {depth.side_effect.value} needs at least "
-            f"{depth.minimum_independence.value}."
-        )
+        return _too_near(terms, depth)
     if terms.consistency.rank < depth.minimum_consistency.rank:
         return (
             f"It is {terms.consistency.value}; {depth.side_effect.value} needs at least "
             f"{depth.minimum_consistency.value}."
         )
     return ""
+
+
+def _too_near(terms: ReaderTerms, depth: Depth) -> str:
+    return (
+        f"Its path is {terms.independence.value}; {depth.side_effect.value} needs at least "
+        f"{depth.minimum_independence.value}."
+    )
 
 
 def check_identity(options: Options, depth: Depth, problems: Problems) -> None:

@@ -54,6 +54,10 @@ class Parts:
     lookup: Hand | None = None
     rollback: Hand | None = None
     compensation: Plan | None = None
+    find_as: Reader | None = None
+    """What is declared of `find`, where something is; else it counts as the first reader does."""
+    lookup_as: Reader | None = None
+    """The same of `lookup`."""
 
 
 def hand(function: Callable[..., object], name: str = "") -> Hand:

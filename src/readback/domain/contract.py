@@ -39,7 +39,7 @@ class Noop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReaderTerms:
-    """One reader: its name, its source, and what it declares of itself. `timeout_us` bounds one reading."""
+    """One reader, or a search: its name, its source, and what it declares of itself. `timeout_us` bounds one call."""
 
     name: str
     source: str
@@ -102,6 +102,10 @@ class Contract:
     """The permission scopes that a client has to hold, all of them."""
     watch: WatchTerms | None = None
     """When it is looked at again after success; None where it is not."""
+    find_terms: ReaderTerms | None = None
+    """What is declared of the search; None where nothing is, and it counts as the first reader does."""
+    lookup_terms: ReaderTerms | None = None
+    """What is declared of the look-up by key; None where nothing is."""
     names_before: bool = False
     """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
     hash: str = ""
@@ -151,16 +155,7 @@ def describe(contract: Contract) -> dict[str, Json]:
             "honours_key": contract.execution.honours_key,
             "reversible": contract.execution.reversible,
         },
-        "readers": [
-            {
-                "name": r.name,
-                "source": r.source,
-                "consistency": r.consistency.value,
-                "independence": r.independence.value,
-                "timeout_us": r.timeout_us,
-            }
-            for r in contract.readers
-        ],
+        "readers": [_terms(each) for each in contract.readers],
         "quorum": contract.quorum,
         "ensure": _clauses(contract.ensure),
         "fails_when": _clauses(contract.fails_when),
@@ -192,7 +187,20 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["scopes"] = list(contract.scopes)
     if contract.watch is not None:  # as above
         described["watch"] = contract.watch.as_json()
+    for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):
+        if by is not None:  # as above
+            described[use] = _terms(by)
     return described
+
+
+def _terms(of: ReaderTerms) -> dict[str, Json]:
+    return {
+        "name": of.name,
+        "source": of.source,
+        "consistency": of.consistency.value,
+        "independence": of.independence.value,
+        "timeout_us": of.timeout_us,
+    }
 
 
 def _clauses(clauses: tuple[Postcondition, ...]) -> list[Json]:

@@ -162,14 +162,14 @@ def search(run: Run) -> Steps:
     find = run.plan.hands.find
     if find is None:
         return
-    budget = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
+    terms = run.contract.find_terms or next(iter(run.contract.readers), None)
+    budget = terms.timeout_us if terms else run.contract.execution.timeout_us
     called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.arguments, budget)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     readings = _listed(called)
     if readings is None:
         return
-    terms = run.contract.readers[0] if run.contract.readers else None
     judged = []
     for reading in readings:
         taken = TakenReading(
@@ -225,7 +225,8 @@ def look_up(run: Run) -> Steps:
     """What became of the attempt with our key. An answer that is not a Lookup is no answer."""
     if run.plan.hands.lookup is None:
         return
-    timeout = run.contract.readers[0].timeout_us if run.contract.readers else run.contract.execution.timeout_us
+    terms = run.contract.lookup_terms or next(iter(run.contract.readers), None)
+    timeout = terms.timeout_us if terms else run.contract.execution.timeout_us
     called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.arguments, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
@@ -234,6 +235,9 @@ def look_up(run: Run) -> Steps:
         run.lookup = said
         if said.status != run.action.lookup:
             data: dict[str, Json] = {"status": said.status, "detail": said.detail}
+            if run.contract.lookup_terms is not None:
+                told = run.contract.lookup_terms
+                data |= {"source": told.source, "independence": told.independence._value_}
             run.record(EventKind.LOOKED_UP, called.finished_us, (), data)
 
 

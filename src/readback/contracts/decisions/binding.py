@@ -117,6 +117,8 @@ def _narrowed(contract: Contract, envelope: Envelope, verifiers: tuple[Verifier,
         version=f"{contract.version}+{envelope.decision_type}@{envelope.version}.{envelope.sha256[:12]}",
         execution=replace(contract.execution, timeout_us=min(contract.execution.timeout_us, deadline_us)),
         readers=tuple(_terms(each, verifiers, verify_us) for each in contract.readers),
+        find_terms=_sooner(contract.find_terms, verify_us),
+        lookup_terms=_sooner(contract.lookup_terms, verify_us),
         within_us=within_us,
         deadline_us=max(within_us, min(contract.deadline_us, verify_us or contract.deadline_us)),
         may_change=may_change,
@@ -134,6 +136,12 @@ def _terms(reader: ReaderTerms, verifiers: tuple[Verifier, ...], verify_us: int)
         independence=independence,
         timeout_us=min(reader.timeout_us, verify_us or reader.timeout_us),
     )
+
+
+def _sooner(search: ReaderTerms | None, verify_us: int) -> ReaderTerms | None:
+    if search is None or not verify_us:
+        return search
+    return replace(search, timeout_us=min(search.timeout_us, verify_us))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,18 @@ from typing import Final
 
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.clauses import fields_of
-from readback.contracts.compile import READER_TIMEOUT_US, compile_contract
+from readback.contracts.compile import compile_contract
 from readback.contracts.files.contract import (
     GATEWAY,
     Entry,
     FileContract,
     FittedReader,
     acting,
-    looking,
     uncalled,
 )
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import Fill, compile_fill
-from readback.contracts.files.readers import TOOL, ReaderMaker, server_known, span, system_of, tool_fitting
+from readback.contracts.files.readers import TOOL, ReaderMaker, Search, server_known, span, tool_fitting
 from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.shapes import arguments_named, arguments_of
 from readback.contracts.files.spec import Spec, SpecReader, joined
@@ -32,7 +31,7 @@ from readback.contracts.files.tool_arguments import ToolArguments
 from readback.contracts.files.tool_check import ToolCheck, paths_of
 from readback.contracts.files.tool_hands import tool_hand
 from readback.contracts.files.tools import Toolbox, drops_key, raised_class
-from readback.contracts.files.words import EXECUTOR, OWN_KEYS, SOURCE
+from readback.contracts.files.words import EXECUTOR, OWN_KEYS
 from readback.contracts.hands import Parts
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
@@ -72,8 +71,8 @@ class Builder:
         self.execute, self._execute_hand = self._execute()
         self._making = ReaderMaker(entry, self._specs, self._findings, fittings, engine, self.execute)
         self.readers: tuple[FittedReader, ...] = tuple(self._making.readers(self.keys.get("readers")))
-        self._find = self._hand("find")
-        self._lookup = self._hand("lookup")
+        self._find = self._search("find")
+        self._lookup = self._search("lookup")
         self._rollback = self._put_back()
         self._operation = self._operation_fill()
         self._twin = self._fixed_twin()
@@ -97,10 +96,12 @@ class Builder:
             execute=self._execute_hand,
             arguments=self.arguments,
             readers=tuple(each.reader for each in self.readers),
-            find=self._find,
-            lookup=self._lookup,
+            find=None if self._find is None else self._find.hand,
+            lookup=None if self._lookup is None else self._lookup.hand,
             rollback=self._rollback,
             compensation=None if compensation is None else compensation.plan,
+            find_as=None if self._find is None else self._find.declared,
+            lookup_as=None if self._lookup is None else self._lookup.declared,
         )
         plan = None
         options, raised = self._careful(self._options())
@@ -115,7 +116,8 @@ class Builder:
                     self.keys.get("side_effect", self.entry.place), f"{self.entry.path}.side_effect", said
                 )
         known, acts = self.arguments_known, self.execute
-        check = ToolCheck(self.arguments, known, acts, self.readers, self.engine, self.toolbox, self._tell_at)
+        searches = {use: each.spec for use, each in (("find", self._find), ("lookup", self._lookup)) if each}
+        check = ToolCheck(self.arguments, known, acts, self.readers, searches, self.engine, self.toolbox, self._tell_at)
         check.look(plan)
         if plan is None or len(self._findings.faults) > self._began:
             return None
@@ -129,6 +131,7 @@ class Builder:
             arguments=self.arguments,
             predicates=self.engine,
             readers=self.readers,
+            searches=searches,
             execute=self.execute,
             compensation=compensation,
             operation=self._operation,
@@ -177,6 +180,11 @@ class Builder:
             path = f"{self.entry.path}.readers"
             said = "`authoritative.text` is compared: say `shows: text` of the tool, or `shows: json`."
             self._findings.add(unsure[0].place, path, said)
+        spec = made.searches.get("lookup")
+        status = None if spec is None or spec.kind != TOOL or "shows" in spec.fixed else spec.fixed.get("status")
+        if str(status).split("/")[:2] == ["", "text"]:
+            said = "A word at `/text` is asked for: say `shows: text` of the tool, or `shows: json`."
+            self._findings.add(self.keys["lookup"], f"{self.entry.path}.lookup", said)
 
     # --- what the compiler is given --------------------------------------------------------------------------------
 
@@ -378,18 +386,12 @@ class Builder:
             self._findings.add(node if node is not None else entry.place, path, error)
             return None
 
-    def _hand(self, use: str) -> Hand | None:
+    def _search(self, use: str) -> Search | None:
         node = self.keys.get(use)
-        path = joined(self.entry.path, use)
-        if node is None:
-            return None
-        kind, inner = self._specs.one(node, path, SOURCE, ())
-        spec = None if inner is None else self._specs.source(kind, inner, joined(path, kind), use)
-        if spec is None:
-            return None
-        self._also |= spec.names
-        made = self._making.source(spec, system_of(spec), READER_TIMEOUT_US, node, path)
-        return None if made is None else Hand(f"{self.entry.name}.{use}", looking(spec, made, self.engine, use))
+        made = None if node is None else self._making.search(use, node)
+        if made is not None:
+            self._also |= made.spec.names
+        return made
 
     # --- what is only a file's -------------------------------------------------------------------------------------
 

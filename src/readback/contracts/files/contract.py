@@ -90,6 +90,8 @@ class FileContract:
     arguments: ArgumentSchema
     predicates: PredicateEngine
     readers: tuple[FittedReader, ...] = ()
+    searches: Mapping[str, Spec] = field(default_factory=dict)
+    """What stands under `find` and `lookup`, as far as they are there."""
     execute: Spec | None = None
     compensation: FileContract | None = None
     operation: Fill | None = None
@@ -109,6 +111,11 @@ class FileContract:
     def left_to_server(self) -> tuple[str, ...]:
         """Where the tool's schema has keywords that nobody checks before its server does."""
         return self.arguments.left if isinstance(self.arguments, ToolArguments) else ()
+
+    @property
+    def looks(self) -> tuple[Spec, ...]:
+        """Every source that it asks."""
+        return (*(each.spec for each in self.readers), *self.searches.values())
 
     def load(self) -> Plan:
         """The plan; it was compiled with the file."""
@@ -131,6 +138,7 @@ class FileContract:
             "takes": self.arguments.schema,
             "acts_with": json_of(self.execute),
             "reads_with": read,
+            "searches_with": {use: json_of(spec) for use, spec in self.searches.items()},
             "operation": self.operation.source if self.operation is not None else "",
             "reversed_by": self.compensation.name if self.compensation is not None else "",
             "twin": json_value(dict(self.twin)),

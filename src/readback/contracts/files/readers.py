@@ -1,4 +1,4 @@
-"""The readers of one contract: each with its source, and no more said of it than the source can be.
+"""The readers and searches of one contract: each with its source, and no more said of it than the source can be.
 
 Called by `build`. It reaches nothing: a fitting is made for each source, and used when a reader runs or is checked.
 """
@@ -16,16 +16,26 @@ from readback.contracts.files.contract import Entry, FittedReader, looking
 from readback.contracts.files.document import Written
 from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
 from readback.contracts.files.tool_hands import ToolSource, tool_look
-from readback.contracts.files.words import READER_KEYS, SOURCE, SourceKind
-from readback.contracts.hands import Reader
+from readback.contracts.files.words import READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
+from readback.contracts.hands import Look, Reader
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
 from readback.domain.errors.files import FittingError
 from readback.domain.side_effect import Consistency, Independence
+from readback.ports.acting import Hand
 from readback.ports.fittings import Fittings, Reference, SourceFitting, ToolFitting
 from readback.ports.predicates import PredicateEngine
 
 TOOL: Final = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What stands under `find` or `lookup`. `declared`: what is said of it; None where nothing is."""
+
+    spec: Spec
+    hand: Hand
+    declared: Reader | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,49 @@ class ReaderMaker:
         made = [self._reader(each, f"{path}[{number}]") for number, each in enumerate(node.listed)]
         return _numbered([each for each in made if each is not None])
 
-    def source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
+    def search(self, use: str, node: Written) -> Search | None:
+        """Under `find` or `lookup`; None, with a fault, where it is not sound."""
+        path = joined(self.entry.path, use)
+        kind, inner = self.specs.one(node, path, SOURCE, SEARCH_KEYS)
+        if inner is None:
+            return None
+        spec = self.specs.source(kind, inner, joined(path, kind), use)
+        said = node.mapping or {}
+        if spec is None or not self._terms_sound(said, path) or not self._within(SOURCE[kind], spec, said, path):
+            return None
+        terms: dict[str, object] = {name: said[name].value for name in SEARCH_KEYS if name in said}
+        system, name = str(terms.get("source", system_of(spec))), f"{self.entry.name}.{use}"
+        timeout = span(terms.get("timeout"), READER_TIMEOUT_US)
+        asks = kind == TOOL
+        if asks:
+            if not server_known(spec, self.entry, self.findings, inner, joined(path, kind)):
+                return None
+            tool = ToolSource(system, spec, tool_fitting(self.fittings, spec, timeout), spec.fixed)
+            look = tool_look(tool, self.engine, use)
+        else:
+            fitting = self._source(spec, system, timeout, node, path)
+            if fitting is None:
+                return None
+            look = looking(spec, fitting, self.engine, use)
+        declared = self._declared(name, look, asks, system, spec, terms) if terms or asks else None
+        return Search(spec, Hand(name, look, asks), declared)
+
+    def _declared(
+        self, name: str, look: Look, asks: bool, system: str, spec: Spec, terms: Mapping[str, object]
+    ) -> Reader:
+        row = SOURCE[spec.kind]
+        return Reader(
+            name,
+            look,
+            asks,
+            system,
+            terms.get("consistency", row.consistency.value),
+            terms.get("independence", self._usual(row, spec).value),
+            terms.get("timeout"),
+            terms.get("attributes") is True,
+        )
+
+    def _source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
         """A built-in source; None, with a fault, where it cannot be had."""
         try:
             return self.fittings.source(spec.kind, name, spec.fixed, self.entry.home.folder, timeout_us)
@@ -66,7 +118,7 @@ class ReaderMaker:
         said = node.mapping or {}
         if spec is None or not self._terms_sound(said, path) or not self._within(SOURCE[kind], spec, said, path):
             return None
-        terms = {name: said[name].value for name in READER_KEYS if name in said}
+        terms: dict[str, object] = {name: said[name].value for name in READER_KEYS if name in said}
         source = str(terms.get("source", system_of(spec)))
         timeout = span(terms.get("timeout"), READER_TIMEOUT_US)
         asked: ToolSource | None = None
@@ -76,23 +128,14 @@ class ReaderMaker:
                 return None
             asked = ToolSource(source, spec, tool_fitting(self.fittings, spec, timeout), spec.fixed)
         else:
-            fitting = self.source(spec, source, timeout, node, path)
+            fitting = self._source(spec, source, timeout, node, path)
             if fitting is None:
                 return None
         look = tool_look(asked, self.engine) if asked else None
         if look is None:
             assert fitting is not None
             look = looking(spec, fitting, self.engine, "read")
-        reader = Reader(
-            str(terms.get("name", kind)),
-            look,
-            asked is not None,
-            source,
-            terms.get("consistency", SOURCE[kind].consistency.value),
-            terms.get("independence", self._usual(SOURCE[kind], spec).value),
-            terms.get("timeout"),
-            terms.get("attributes") is True,
-        )
+        reader = self._declared(str(terms.get("name", kind)), look, asked is not None, source, spec, terms)
         return FittedReader(reader, spec, fitting, node.place, asked)
 
     def _terms_sound(self, said: Mapping[str, Written], path: str) -> bool:

@@ -16,6 +16,7 @@ from readback.contracts.files.words import (
     API_VERSION,
     EXECUTORS,
     KIND,
+    SEARCH_KEYS,
     SOURCES,
     Key,
     Shape,
@@ -42,6 +43,16 @@ _REFERENCE: Final[Mapping[str, Any]] = {"$ref": "#/$defs/reference"}
 def _words(kind: type[StrEnum]) -> dict[str, Any]:
     return {"enum": [member.value for member in kind]}
 
+
+_TERMS: Final[Mapping[str, Any]] = {
+    "name": {**_TEXT, "description": "The reader's name; its source's word where it is left away."},
+    "source": {**_TEXT, "description": "The system's name, for the record."},
+    "consistency": {**_words(Consistency), "description": "At most what the source can be."},
+    "independence": {**_words(Independence), "description": "At most what the source can be."},
+    "timeout": {**_SPAN, "description": "How long one reading may take."},
+    "attributes": {**_FLAG, "description": "Its readings say whose doing the state is."},
+}
+"""What is said of a reader beside its source; a part of it of a search."""
 
 OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "version": (_TEXT, "The contract's version; that of the file's metadata where it is left away."),
@@ -211,26 +222,18 @@ def _reference() -> dict[str, Any]:
 
 def _reader() -> dict[str, Any]:
     kinds = {row.name: _spec(row.keys, "read", row.said, row.either) for row in SOURCES if "read" in row.uses}
-    terms: dict[str, Any] = {
-        "name": {**_TEXT, "description": "The reader's name; its source's word where it is left away."},
-        "source": {**_TEXT, "description": "The system's name, for the record."},
-        "consistency": {**_words(Consistency), "description": "At most what the source can be."},
-        "independence": {**_words(Independence), "description": "At most what the source can be."},
-        "timeout": {**_SPAN, "description": "How long one reading may take."},
-        "attributes": {**_FLAG, "description": "Its readings say whose doing the state is."},
-    }
     one = [{"required": [name]} for name in kinds]
-    return {"type": "object", "properties": {**kinds, **terms}, "oneOf": one, "additionalProperties": False}
+    return {"type": "object", "properties": {**kinds, **_TERMS}, "oneOf": one, "additionalProperties": False}
 
 
 def _asked(use: str) -> dict[str, Any]:
     rows: Iterable[SourceKind] = (row for row in SOURCES if use in row.uses)
     kinds = {row.name: _spec(row.keys, use, row.said, row.either) for row in rows}
+    one = [{"required": [name]} for name in kinds]
     return {
         "type": "object",
-        "properties": kinds,
-        "minProperties": 1,
-        "maxProperties": 1,
+        "properties": {**kinds, **{name: _TERMS[name] for name in SEARCH_KEYS}},
+        "oneOf": one,
         "additionalProperties": False,
     }
 

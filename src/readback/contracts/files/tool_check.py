@@ -43,6 +43,7 @@ class ToolCheck:
     arguments_known: bool
     execute: Spec | None
     readers: tuple[FittedReader, ...]
+    searches: Mapping[str, Spec]
     engine: PredicateEngine
     toolbox: Toolbox
     tell: Tell
@@ -52,7 +53,10 @@ class ToolCheck:
         acts = self._acts()
         for each in self.readers:
             if each.tool is not None:
-                self._reads(each)
+                self._reads(each.spec, f"readers.{each.reader.name}")
+        for use, spec in self.searches.items():
+            if spec.kind == "tool":
+                self._reads(spec, use)
         if plan is not None:
             self._expressions(plan, self._shapes(acts))
 
@@ -71,14 +75,13 @@ class ToolCheck:
             self._names(tool, frozenset(self.arguments.names), "arguments")
         return tool
 
-    def _reads(self, reader: FittedReader) -> None:
-        key = f"readers.{reader.reader.name}"
-        tool = self._tool(reader.spec, key)
+    def _reads(self, spec: Spec, key: str) -> None:
+        tool = self._tool(spec, key)
         if tool is None:
             return
         if tool.hints.get("readOnlyHint") is False:
             self.tell(key, f"The tool {tool.name!r} says of itself that it writes; a reader looks and changes nothing.")
-        self._given(reader.spec, tool, f"{key}.tool.arguments")
+        self._given(spec, tool, f"{key}.tool.arguments")
 
     def _tool(self, spec: Spec, key: str) -> Tool | None:
         server, name = str(spec.fixed.get("server", "")), str(spec.fixed["name"])

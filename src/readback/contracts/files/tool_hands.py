@@ -6,9 +6,9 @@ absence: absence is only what the contract says that it is, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_value, parse_json
 from readback.contracts.files.absence import Absence
@@ -20,13 +20,14 @@ from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
 from readback.domain.observation_signs import one_line
-from readback.domain.reading import Reading
+from readback.domain.reading import Lookup, Reading
 from readback.ports.acting import Hand
 from readback.ports.fittings import ToolFitting
 from readback.ports.predicates import PredicateEngine
 
 ANSWER_MAX_CHARS: Final = 8 * 1024 * 1024
 SAID_MAX_CHARS: Final = 300
+Asks: TypeAlias = Callable[[Context, Values], Awaitable[object]]
 
 
 def tool_hand(
@@ -72,26 +73,56 @@ class ToolSource:
 
     async def read(self, ctx: Context, values: Values) -> Reading:
         """Raises ReaderFailedError, ReaderTypeError, TemplateError; whatever the connection raises."""
+        document = await self._asked(ctx, values)
+        return Reading.absent() if isinstance(document, Absence) else self._reading(document)
+
+    async def find(self, ctx: Context, values: Values) -> list[Reading]:
+        """Every object of the list that is shown. Raises as `read` does, and where the list is not whole."""
+        document = await self._asked(ctx, values)
+        if isinstance(document, Absence):
+            return []
+        if "complete" in self.fixed and self._at(document, "complete") is not True:
+            raise ReaderFailedError(f"{self.system} showed only a part of the list.")
+        listed = self._at(document, "items") if "items" in self.fixed else document
+        if not isinstance(listed, list):
+            raise ReaderTypeError(f"{self.system} has no list where the contract says that it is.")
+        return [self._reading(each) for each in listed]
+
+    async def lookup(self, ctx: Context, values: Values) -> Lookup:
+        """What became of the attempt, by the word at `status`; any other word is pending. Raises as `read` does."""
+        document = await self._asked(ctx, values)
+        if isinstance(document, Absence):
+            return Lookup.unknown_key()
+        word = self._at(document, "status")
+        landed, failed = (self.fixed.get(name, []) for name in ("landed", "failed"))
+        assert isinstance(landed, list)
+        assert isinstance(failed, list)
+        if word in landed:
+            return Lookup.landed(word)
+        return Lookup.failed(str(word)) if word in failed else Lookup.pending()
+
+    async def _asked(self, ctx: Context, values: Values) -> Json | Absence:
+        """What the tool shows; the contract's own Absence where it says that nothing is there."""
         if self.fitting is None:
             raise ReaderFailedError(f"{self.system} was not asked: {GATEWAY}.")
         result = await self.fitting.call(ctx, sent(self.spec, values))
-        return self.reading(result, self._absence(values))
+        return self._shown(result, self._absence(values))
 
     def _absence(self, values: Values) -> Absence:
         rendered = self.spec.asked["absent"](values) if "absent" in self.spec.asked else Absence()
         assert isinstance(rendered, Absence)
         return rendered
 
-    def reading(self, result: Mapping[str, Json], absence: Absence) -> Reading:
-        """What an answer shows."""
+    def _shown(self, result: Mapping[str, Json], absence: Absence) -> Json | Absence:
         text = _text(result)
         if result.get("isError") is not False and "isError" in result:
             if result["isError"] is True and absence.told(text):
-                return Reading.absent()
+                return absence
             raise ReaderFailedError(f"{self.system} answered with an error: {one_line(text, SAID_MAX_CHARS)}")
         document = self._document(result, text)
-        if absence.shown(document):
-            return Reading.absent()
+        return absence if absence.shown(document) else document
+
+    def _reading(self, document: Json) -> Reading:
         value = self._at(document, "value") if "value" in self.fixed else document
         if value is None:
             raise ReaderFailedError(f"{self.system} shows nothing, and the contract does not say that it is absence.")
@@ -128,11 +159,12 @@ class ToolSource:
         return pointed(document, str(where), f"{self.system} sent nothing at {str(where)!r}.")
 
 
-def tool_look(source: ToolSource, engine: PredicateEngine) -> Look:
-    """The same as a reader's look: async."""
+def tool_look(source: ToolSource, engine: PredicateEngine, use: str = "read") -> Look:
+    """The same as a built-in source's look: async. `use`: read, find or lookup."""
+    ask: Mapping[str, Asks] = {"read": source.read, "find": source.find, "lookup": source.lookup}
 
-    async def look(ctx: Context, arguments: Mapping[str, object]) -> Reading:
-        return await source.read(ctx, values_of(engine, ctx, arguments))
+    async def look(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return await ask[use](ctx, values_of(engine, ctx, arguments))
 
     return look
 

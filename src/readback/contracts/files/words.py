@@ -6,7 +6,7 @@ source's row also says the most that may be claimed of it; a file may say less, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -291,12 +291,26 @@ SOURCES: Final = (
             Key("name", Shape.FIXED, "The tool.", required=True),
             Key("arguments", Shape.ARGUMENTS, "What it is called with.", required=True),
             _SERVER,
-            Key("shows", Shape.CHOICE, "Its text as JSON, or as `text`.", choices=("json", "text")),
-            Key("value", Shape.FIXED, "A JSON pointer to the value in the answer."),
+            Key(
+                "shows",
+                Shape.CHOICE,
+                "Its text as JSON, or as `text`.",
+                choices=("json", "text"),
+                uses=("read", "lookup"),
+            ),
+            Key("value", Shape.FIXED, "A JSON pointer to the value in the answer.", uses=("read", "find")),
             Key("absent", Shape.ABSENCE, "By what absence is recognised; no error is absence where it is left away."),
-            *_MARKS,
+            *(replace(each, uses=("read", "find")) for each in _MARKS),
+            Key(
+                "items",
+                Shape.FIXED,
+                "A JSON pointer to the list; else the answer is one.",
+                uses=("find",),
+            ),
+            Key("complete", Shape.FIXED, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
+            *_WORDS_OF_KEYS,
         ),
-        ("read",),
+        ("read", "find", "lookup"),
         Consistency.SESSION,
         Independence.OTHER_CLIENT,
         (Consistency.STRONG, Independence.OTHER_CLIENT),
@@ -387,6 +401,8 @@ SOURCE: Final = {each.name: each for each in SOURCES}
 EXECUTOR: Final = {each.name: each for each in EXECUTORS}
 READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout", "attributes")
 """Beside the source's own word, in an entry of `readers`."""
+SEARCH_KEYS: Final = ("source", "consistency", "independence", "timeout")
+"""Beside the source's own word, under `find` and `lookup`."""
 ABSENCE_KEYS: Final = ("error_matches", "at", "is")
 DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "servers", "overrides", "contracts")
 SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")

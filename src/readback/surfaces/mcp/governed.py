@@ -147,10 +147,10 @@ def _governed_key(action: FileAction, servers: Servers, catalogue: Catalogue) ->
         place = f"{action.written.home.file}:{action.written.place.line}"
         hint = did_you_mean(name, own_tools(servers, catalogue))
         raise NoSuchToolError(f"{place}: no server lists the tool {name!r:.200} that {action.name!r} governs.{hint}")
-    for reader in action.written.readers:
-        fixed = reader.spec.fixed
-        if reader.spec.kind == "tool" and servers.key_of(str(fixed.get("server", "")), str(fixed.get("name"))) == key:
+    for look in action.written.looks:
+        fixed = look.fixed
+        if look.kind == "tool" and servers.key_of(str(fixed.get("server", "")), str(fixed.get("name"))) == key:
             raise SettingsError(
-                f"{action.name!r} reads with the very tool that it governs.", remedy="Name another reader."
+                f"{action.name!r} reads with the very tool that it governs.", remedy="Name another one."
             )
     return key
