@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from readback.canon import envelope_bytes
+from readback.canon import envelope_bytes, parse_json
 from readback.domain.errors import StoreCorruptError
-from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, seal
+from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, opened_together, seal
 from readback.domain.state import State
 
 EVENT = Event(
@@ -50,34 +50,34 @@ def test_what_was_sealed_is_read_back_in_its_place() -> None:
     assert open_envelope(seal(bare, "a", "t", 1, "")[0]) == Opened(bare, "a", "t", 1, "")
 
 
-@pytest.mark.parametrize(
-    "envelope",
-    [
-        raw(format=2),
-        raw(more=1),
-        raw(format=0),
-        raw(format=...),
-        b"[]",
-        raw(kind="invented"),
-        raw(kind=7),
-        raw(kind=...),
-        raw(at="1700"),
-        raw(at=True),
-        raw(path="executing"),
-        raw(path={"executing": 1}),
-        raw(path=["flying"]),
-        raw(path=[7]),
-        raw(data=[]),
-        raw(refs=[]),
-        raw(refs={"observation": 7}),
-        raw(action=7),
-        raw(tenant=None),
-        raw(version="1"),
-        raw(version=False),
-        raw(prev=0),
-        *(raw(**{key: ...}) for key in ("action", "at", "data", "path", "prev", "refs", "tenant", "version")),
-    ],
-)
+ODD = [
+    raw(format=2),
+    raw(more=1),
+    raw(format=0),
+    raw(format=...),
+    b"[]",
+    raw(kind="invented"),
+    raw(kind=7),
+    raw(kind=...),
+    raw(at="1700"),
+    raw(at=True),
+    raw(path="executing"),
+    raw(path={"executing": 1}),
+    raw(path=["flying"]),
+    raw(path=[7]),
+    raw(data=[]),
+    raw(refs=[]),
+    raw(refs={"observation": 7}),
+    raw(action=7),
+    raw(tenant=None),
+    raw(version="1"),
+    raw(version=False),
+    raw(prev=0),
+    *(raw(**{key: ...}) for key in ("action", "at", "data", "path", "prev", "refs", "tenant", "version")),
+]
+
+
+@pytest.mark.parametrize("envelope", ODD)
 def test_what_is_not_an_envelope_of_ours_is_corrupt(envelope: bytes) -> None:
     with pytest.raises(StoreCorruptError):
         open_envelope(envelope)
@@ -106,3 +106,14 @@ def test_what_is_wrong_with_an_envelope_is_said(envelope: bytes, said: str) -> N
 
 def test_the_control_is_an_envelope_of_ours() -> None:
     assert open_envelope(raw()).event.path == (State.EXECUTING,)
+
+
+@pytest.mark.parametrize("envelope", [*ODD, raw(format=True), raw(path=[["executing"]])])
+def test_many_are_opened_together_only_where_each_is_an_envelope_of_ours(envelope: bytes) -> None:
+    sound = [raw(), raw(kind="read", version=2, refs={"reading": "ab12"}, path=["validated", "executing"])]
+    assert opened_together([parse_json(each) for each in sound]) == [open_envelope(each) for each in sound]
+    assert opened_together([parse_json(each) for each in (sound[0], envelope, sound[1])]) is None
+
+
+def test_of_none_none_are_opened() -> None:
+    assert opened_together([]) == []

@@ -8,8 +8,10 @@ action, and is itself hashed as an RFC 6962 leaf, which a Merkle log can take as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from operator import itemgetter
 
 from readback.canon import Json, envelope_bytes, parse_json
@@ -25,7 +27,8 @@ ENVELOPE_FIELDS = frozenset(
 """All of them, always: an entry with another field was not written by this format, whatever its hash says."""
 
 
-_TEXT = frozenset({str})
+_TEXT, _MAPPING = frozenset({str}), frozenset({dict})
+_values = dict.values
 
 
 class EventKind(StrEnum):
@@ -139,6 +142,26 @@ def opened_of(raw: Json) -> Opened:
         except (KeyError, TypeError):
             pass  # something is wrong with it, and is named below
     raise _fault_of(raw)
+
+
+def opened_together(raws: Sequence[Json]) -> list[Opened] | None:
+    """Many at once, field by field in place of entry by entry; None where one is none of ours, or may not be."""
+    if not raws:
+        return []
+    if not _MAPPING.issuperset(map(type, raws)) or {*map(len, raws)} != {_FIELD_COUNT}:  # type: ignore[arg-type]
+        return None
+    try:
+        columns = [*zip(*map(_VALUES, raws), strict=True)]  # type: ignore[arg-type]  # they are objects
+        if any({*map(type, column)} != {wanted} for column, wanted in zip(columns, _TYPES, strict=True)):
+            return None
+        action_ids, times, data, forms, kinds, paths, links, refs, tenants, versions = columns
+        if {*forms} != {ENVELOPE_FORMAT} or not _TEXT.issuperset(map(type, chain.from_iterable(map(_values, refs)))):
+            return None
+        walked = [tuple([_STATES[step] for step in path]) for path in paths]
+        events = map(Event, [_KINDS[kind] for kind in kinds], times, walked, data, refs)
+    except (KeyError, TypeError):
+        return None
+    return [*map(Opened, events, action_ids, tenants, versions, links)]
 
 
 def _fault_of(raw: Json) -> StoreCorruptError:

@@ -1,13 +1,14 @@
 """The part of the audit that looks at freezes and incidents: derived from the entries again, and compared.
 
-Called by audit: `take` for each entry as its action is opened, in any order, and `compare` at the end, which hears them
-in the order of the log. What others move on meanwhile is looked at again before it is called a fault.
+Called by audit: `take` for the entries of each action as they are opened, in any order, and `compare` at the end, which
+hears them in the order of the log. What others move on meanwhile is looked at again before it is called a fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from operator import itemgetter
 from typing import Final
 
@@ -38,10 +39,11 @@ class Controls:
     _ahead: set[tuple[str, int]] = field(default_factory=set)
     """Entries that were heard before they had a place, by action and version."""
 
-    def take(self, seq: int, opened: Opened) -> None:
-        """One more entry of the log, by its place."""
-        if not _MARKS.isdisjoint(opened.event.data):
-            self._marked.append((seq, opened))
+    def take(self, entries: Sequence[tuple[StoredEvent, Opened]]) -> None:
+        """More entries of the log, by their places."""
+        if not _MARKS.isdisjoint(chain.from_iterable([opened.event.data for _, opened in entries])):
+            marked = [(stored.seq, one) for stored, one in entries if not _MARKS.isdisjoint(one.event.data)]
+            self._marked.extend(marked)
 
     def _read(self, stored: StoredEvent) -> None:
         """One more that was written meanwhile. One that cannot be opened is named elsewhere."""

@@ -1,23 +1,28 @@
 """The part of the audit that looks at each entry by itself: its place and leaf hash, its envelope and its columns.
 
 Called by audit, in two steps: where an entry stands and what it hashes to, in the order of the log; and what it says,
-when its action is folded, so that no envelope is opened twice.
+when its action is folded, so that no envelope is opened twice: many together, and by itself where that fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
-from readback.canon import ReadbackError, is_envelope, parse_json
-from readback.domain.events import Opened, opened_of
+from readback.canon import ReadbackError, is_envelope, parse_envelopes, parse_json, within_profile
+from readback.domain.events import Opened, opened_of, opened_together
 from readback.ledger.leaf import leaf_hash, leaf_hashes
 from readback.ledger.tree import SIZE_MAX
 from readback.ports.store import LedgerStore, StoredEvent
 
 ENTRIES_A_PIECE: Final = 2_000
 """Read together: about 1.5 MB of entries, whose hashes are compared at once."""
+_SEALED_COLUMNS: Final = ("action_id", "version", "kind", "at_us")
+"""Columns of an entry that its envelope says too."""
+_COLUMNS: Final = attrgetter(*_SEALED_COLUMNS)
 Placed = tuple[int, bytes, bytes]
 """Place, envelope and leaf hash of an entry."""
 
@@ -87,6 +92,17 @@ def _place_faults(store: LedgerStore, seq: int, previous_seq: int) -> Iterator[F
         yield fault_at(stored, "entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
 
 
+def opened_entries(events: Sequence[StoredEvent]) -> list[Opened] | None:
+    """What these entries say, where nothing is wrong with any of them; None: look at each by itself."""
+    raws = parse_envelopes([each.envelope for each in events])
+    opened = opened_together(raws) if raws is not None else None
+    # What is not data has the types that it must have.
+    if opened is None or not within_profile(chain.from_iterable([one.event.data.values() for one in opened])):
+        return None
+    sealed = [(one.action_id, one.version, one.event.kind._value_, one.event.at_us) for one in opened]
+    return opened if sealed == [*map(_COLUMNS, events)] else None
+
+
 def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
     """What an entry says; what is wrong with its form or its columns goes into `faults`. None where it is no entry."""
     try:
@@ -100,10 +116,10 @@ def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
     if not canonical:
         faults.append(fault_at(stored, "entry.envelope", f"{named(stored)} is not in canonical form."))
     event = opened.event
-    columns = (stored.action_id, stored.version, stored.kind, stored.at_us)
+    columns = _COLUMNS(stored)
     sealed = (opened.action_id, opened.version, event.kind._value_, event.at_us)
     if columns != sealed:
-        for name, one, other in zip(("action_id", "version", "kind", "at_us"), columns, sealed, strict=True):
+        for name, one, other in zip(_SEALED_COLUMNS, columns, sealed, strict=True):
             if one != other:
                 what = f"{named(stored)} has {name} {one!r} beside a sealed {other!r}."
                 faults.append(fault_at(stored, "entry.column", what))

@@ -26,6 +26,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
 from readback.domain.idempotency import KeyStatus, asked_hash, expires_us, key_hash, key_status, request_hash
 from readback.domain.kind import Kind
+from readback.domain.saga.fold import Saga
 from readback.domain.state import TERMINAL
 from readback.ledger.tree import SIZE_MAX
 from readback.lifecycle.approve import Approvals
@@ -34,12 +35,19 @@ from readback.lifecycle.audit import saga as audit_saga
 from readback.lifecycle.audit.approvals import approval_faults
 from readback.lifecycle.audit.control import Controls
 from readback.lifecycle.audit.entries import Fault as Fault
-from readback.lifecycle.audit.entries import fault_at, opened_entry, order_faults, piece_faults, placed
+from readback.lifecycle.audit.entries import (
+    fault_at,
+    opened_entries,
+    opened_entry,
+    order_faults,
+    piece_faults,
+    placed,
+)
 from readback.lifecycle.audit.erasure import Erasures, is_gone
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.outbox import Positions
 from readback.lifecycle.audit.sealed import SealedAudit
-from readback.lifecycle.audit.shelf import Shelf
+from readback.lifecycle.audit.shelf import MEDIA, Shelf
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold_opened
@@ -49,13 +57,10 @@ from readback.lifecycle.sealing.authority import Authority
 from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 
 FAULTS_KEPT_MAX: Final = 100
-MEDIA: Final = "application/json"
 ACTIONS_AT_ONCE: Final = 64
 """So many are at hand together, with their evidence."""
 LOOKS_MAX: Final = 5
 """An action that is moved on while it is looked at is looked at again, so often."""
-DIGESTS_KEPT_MAX: Final = 4096
-"""Evidence that many actions share (their contract) is not read again for each of them."""
 TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
 
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
@@ -181,41 +186,26 @@ class _Look:
 
     held: StoredProjection
     events: list[StoredEvent]
-    opened: list[Opened]
-    faults: list[Fault]
+    opened: list[Opened] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
 
 def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, progress: Callable[[int], None]) -> int:
     """All of them, a few at a time; how many of the entries that were scanned are theirs."""
-    seen: dict[tuple[str, str], None] = {}
     shelf, folded = Shelf(store), 0
     histories = store.histories()
     while some := list(islice(histories, ACTIONS_AT_ONCE)):
-        looks = [_look(store, controls, held, events) for held, events in some]
-        shelf.fill(*_wanted(looks, seen))
+        looks = [_look(store, held, events) for held, events in some]
+        _open(looks, controls)
+        shelf.fill(*_wanted(looks))
         for look in looks:
-            folded += _audit_action(store, shelf, look, report, seen)
+            folded += _audit_action(store, shelf, look, report)
             controls.tenants.add(look.held.projection.tenant)
             progress(report.events + folded)
     return folded
 
 
-def _wanted(looks: list[_Look], seen: dict[tuple[str, str], None]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Digests that were not seen yet, and key hashes, by tenant."""
-    digests: dict[str, set[str]] = {}
-    keys: dict[str, set[str]] = {}
-    for look in looks:
-        tenant = look.held.projection.tenant
-        keys.setdefault(tenant, set()).add(look.held.projection.key_hash)
-        of_tenant = digests.setdefault(tenant, set())
-        for one in look.opened:
-            for digest in one.event.refs.values():
-                if (tenant, digest) not in seen:
-                    of_tenant.add(digest)
-    return digests, keys
-
-
-def _look(store: LedgerStore, controls: Controls, held: StoredProjection, events: list[StoredEvent]) -> _Look:
+def _look(store: LedgerStore, held: StoredProjection, events: list[StoredEvent]) -> _Look:
     """One that is moved on while it is looked at is looked at again."""
     action_id = held.projection.action_id
     for _ in range(LOOKS_MAX):
@@ -226,14 +216,33 @@ def _look(store: LedgerStore, controls: Controls, held: StoredProjection, events
             held = again or held
             break
         held = again
-    faults: list[Fault] = []
-    opened: list[Opened] = []
-    for each in events:
-        one = opened_entry(each, faults)
-        if one is not None:
-            opened.append(one)
-            controls.take(each.seq, one)
-    return _Look(held, events, opened, faults)
+    return _Look(held, events)
+
+
+def _open(looks: list[_Look], controls: Controls) -> None:
+    """Opens their entries: all together, and where something is wrong with one, each by itself."""
+    together = opened_entries([each for look in looks for each in look.events])
+    at = iter(together or ())
+    for look in looks:
+        alone = opened_entries(look.events) if together is None else [*islice(at, len(look.events))]
+        if alone is None:
+            each_by_itself = ((each, opened_entry(each, look.faults)) for each in look.events)
+            pairs = [(each, one) for each, one in each_by_itself if one is not None]
+            look.opened = [one for _, one in pairs]
+        else:
+            look.opened, pairs = alone, [*zip(look.events, alone, strict=True)]
+        controls.take(pairs)
+
+
+def _wanted(looks: list[_Look]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Digests of evidence, and key hashes, by tenant."""
+    digests: dict[str, set[str]] = {}
+    keys: dict[str, set[str]] = {}
+    for look in looks:
+        projection = look.held.projection
+        keys.setdefault(projection.tenant, set()).add(projection.key_hash)
+        digests.setdefault(projection.tenant, set()).update(*[one.event.refs.values() for one in look.opened])
+    return digests, keys
 
 
 def _orphans(store: LedgerStore) -> Iterator[Fault]:
@@ -248,17 +257,16 @@ def _orphans(store: LedgerStore) -> Iterator[Fault]:
                 yield fault_at(stored, "projection.missing", what)
 
 
-def _audit_action(
-    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
-) -> int:
+def _audit_action(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport) -> int:
     """One action; how many of the entries that were scanned are its own."""
     report.actions += 1
     events = look.events
     if events and events[0].seq > report.head_seq:
         return 0  # begun after the scan
-    report.add(look.faults)
+    if look.faults:
+        report.add(look.faults)
     report.add(order_faults(events, report.head_seq))
-    report.add(_check_folded(store, shelf, look, report, seen))
+    report.add(_check_folded(store, shelf, look, report))
     report.unplaced += sum(1 for each in events if not each.seq)
     return len(events) if not events or 0 < events[-1].seq <= report.head_seq else _until(events, report.head_seq)
 
@@ -267,15 +275,12 @@ def _until(events: list[StoredEvent], seq: int) -> int:
     return sum(1 for each in events if 0 < each.seq <= seq)
 
 
-def _check_folded(
-    store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport, seen: dict[tuple[str, str], None]
-) -> Iterator[Fault]:
+def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport) -> Iterator[Fault]:
     held, events, opened = look.held, look.events, look.opened
     projection = held.projection
-    last = events[-1] if events else None
 
     def fault(code: str, what: str) -> Fault:
-        return Fault(code, what, last.seq if last else 0, projection.action_id, held.version)
+        return Fault(code, what, events[-1].seq if events else 0, projection.action_id, held.version)
 
     if len(opened) < len(events):
         yield fault("action.fold", f"The entries of action {projection.action_id} cannot all be read.")
@@ -290,32 +295,56 @@ def _check_folded(
     except (KeyError, ValueError, TypeError) as error:
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
-    yield from (fault("erasure", what) for what in report.erasures.read(store, projection.tenant, opened))
+    for what in report.erasures.read(store, projection.tenant, opened):
+        yield fault("erasure", what)
     if saga is not None:
-        wanted = projection_of_saga(saga)
-        yield from (fault("projection.column", what) for what in _differences(held, wanted, saga.version))
-        yield from (
-            fault("evidence", what) for what in _evidence(store, shelf, projection.tenant, opened, report, seen)
-        )
-        found = audit_saga.check_saga(store, saga, opened, lambda digest: shelf.loaded(saga.tenant, digest))
-        yield from (fault(code, what) for code, what in found)
-        return
-    if action is None:
+        for code, what in _saga_faults(store, shelf, look, saga, report):
+            yield fault(code, what)
+    elif action is None:
         yield fault("action.empty", f"Action {projection.action_id} has a projection and no entries.")
-        return
-    yield from (fault("projection.column", what) for what in _differences(held, projection_of(action), action.version))
-    yield from (fault("action.identity", what) for what in _recomputed(action, opened[0]))
-    yield from (fault("evidence", what) for what in _evidence(store, shelf, action.tenant, opened, report, seen))
-    yield from (fault("evidence", what) for what in _request(shelf, action))
-    yield from (fault(code, what) for code, what in audit_saga.check_member(store, action))
-    yield from (fault("key", what) for what in _key(store, shelf, action, report))
-    yield from (fault("reliance", what) for what in audit_claims.not_kept(store, action))
+    else:
+        for code, what in _action_faults(store, shelf, look, action, report):
+            yield fault(code, what)
+
+
+def _saga_faults(
+    store: LedgerStore, shelf: Shelf, look: _Look, saga: Saga, report: AuditReport
+) -> Iterator[tuple[str, str]]:
+    """(code, what is wrong) with a saga whose entries could be folded."""
+    for what in _differences(look.held, projection_of_saga(saga), saga.version):
+        yield "projection.column", what
+    for what in _evidence(store, shelf, saga.tenant, look.opened, report):
+        yield "evidence", what
+    yield from audit_saga.check_saga(store, saga, look.opened, lambda digest: shelf.loaded(saga.tenant, digest))
+
+
+def _action_faults(
+    store: LedgerStore, shelf: Shelf, look: _Look, action: Action, report: AuditReport
+) -> Iterator[tuple[str, str]]:
+    """(code, what is wrong) with an action whose entries could be folded."""
+    opened = look.opened
+    wanted = projection_of(action)
+    if look.held.projection != wanted or look.held.version != action.version:
+        for what in _differences(look.held, wanted, action.version):
+            yield "projection.column", what
+    for what in _recomputed(action, opened[0]):
+        yield "action.identity", what
+    for what in _evidence(store, shelf, action.tenant, opened, report):
+        yield "evidence", what
+    for what in _request(shelf, action):
+        yield "evidence", what
+    if action.context:
+        yield from audit_saga.check_member(store, action)
+        for what in audit_claims.not_kept(store, action):
+            yield "reliance", what
+    for what in _key(store, shelf, action, report):
+        yield "key", what
     report.approved += action.approval is not None
     if action.approval is not None or action.attempts:
         contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
         request = shelf.loaded(action.tenant, action.request_ref)
-        wrong = approval_faults(store, action, opened, contract, request, report.approvals)
-        yield from (fault("approval", what) for what in wrong)
+        for what in approval_faults(store, action, opened, contract, request, report.approvals):
+            yield "approval", what
 
 
 def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
@@ -348,21 +377,16 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 
 
 def _evidence(
-    store: LedgerStore,
-    shelf: Shelf,
-    tenant: str,
-    opened: list[Opened],
-    report: AuditReport,
-    seen: dict[tuple[str, str], None],
+    store: LedgerStore, shelf: Shelf, tenant: str, opened: list[Opened], report: AuditReport
 ) -> Iterator[str]:
+    new = shelf.unseen(tenant, set().union(*[one.event.refs.values() for one in opened]))
+    report.evidence += len(new)
+    if shelf.has_all(tenant, new):  # as most are
+        shelf.note(tenant, new)
+        return
     for one in opened:
         for name, digest in one.event.refs.items():
-            at = (tenant, digest)
-            if at in seen:
-                continue
-            report.evidence += 1
-            if shelf.media(at) == MEDIA:  # as most are
-                _note(seen, at)
+            if digest not in new:
                 continue
             what = f"The {name} of action {one.action_id}, version {one.version}"
             try:
@@ -377,12 +401,8 @@ def _evidence(
             elif found.media != MEDIA:
                 yield f"{what} is kept as {found.media!r}."
             else:
-                _note(seen, at)
-
-
-def _note(seen: dict[tuple[str, str], None], at: tuple[str, str]) -> None:
-    if len(seen) < DIGESTS_KEPT_MAX:
-        seen[at] = None
+                new.discard(digest)
+                shelf.note(tenant, {digest})
 
 
 def _request(shelf: Shelf, action: Action) -> Iterator[str]:

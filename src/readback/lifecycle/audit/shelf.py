@@ -14,8 +14,15 @@ from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.store import Evidence, KeyRecord, LedgerStore
 
+MEDIA: Final = "application/json"
+DIGESTS_KEPT_MAX: Final = 4096
+"""Evidence that many actions share (their contract) is not read again for each of them."""
 CONTRACTS_KEPT_MAX: Final = 64
 """Contracts that many actions share are not read again for each: parsed, so many of them."""
+
+
+_NONE: Final[frozenset[str]] = frozenset()
+_MEDIA: Final = frozenset({MEDIA})
 
 
 class Shelf:
@@ -23,40 +30,51 @@ class Shelf:
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
-        self._sound: dict[tuple[str, str], tuple[str, bytes]] = {}
-        """Media and bytes of what has the bytes that its digest says."""
+        self._sound: dict[str, dict[str, tuple[str, bytes]]] = {}
+        """By tenant and digest: media and bytes of what has the bytes that its digest says."""
         self._false: set[tuple[str, str]] = set()
+        self._seen: dict[str, set[str]] = {}
+        """By tenant, digests of what was found to be sound in an action before."""
+        self._room = DIGESTS_KEPT_MAX
         self._keys: dict[tuple[str, str], KeyRecord] = {}
         self._parsed: dict[tuple[str, str], dict[str, Json]] = {}
         self._contracts: dict[tuple[str, str], dict[str, Json]] = {}
 
     def fill(self, digests: Mapping[str, set[str]], keys: Mapping[str, set[str]]) -> None:
-        """Fetches evidence and idempotency records, each by tenant, in place of what was there."""
+        """Fetches evidence that was not seen yet, and idempotency records, by tenant, in place of what was there."""
         self._sound, self._false, self._keys = {}, set(), {}
         self._parsed.clear()
         for tenant, wanted in digests.items():
-            missing = sorted(digest for digest in wanted if (tenant, digest) not in self._contracts)
-            for digest, held in self._store.bodies(tenant, missing).items():
-                if sha256_hex(held[1]) == digest:
-                    self._sound[tenant, digest] = held
-                else:
-                    self._false.add((tenant, digest))
+            held = self._store.bodies(tenant, sorted(self.unseen(tenant, wanted)))
+            sound = {digest: one for digest, one in held.items() if sha256_hex(one[1]) == digest}
+            self._sound[tenant] = sound
+            if len(sound) < len(held):
+                self._false |= {(tenant, digest) for digest in held.keys() - sound.keys()}
         for tenant, names in keys.items():
             found = self._store.keys(tenant, sorted(names))
             self._keys.update({(tenant, key): record for key, record in found.items()})
 
-    def media(self, at: tuple[str, str]) -> str:
-        """What kind of bytes are at hand, sound, under this tenant and digest; "" where none are."""
-        held = self._sound.get(at)
-        return held[0] if held is not None else ""
+    def unseen(self, tenant: str, digests: set[str]) -> set[str]:
+        """Those of them that were not noted."""
+        return digests - self._seen.get(tenant, _NONE)
+
+    def note(self, tenant: str, digests: set[str]) -> None:
+        """These are sound; some of them are remembered."""
+        if self._room > 0:
+            self._room -= len(digests)
+            self._seen.setdefault(tenant, set()).update(digests)
+
+    def has_all(self, tenant: str, digests: set[str]) -> bool:
+        """Whether all of them are at hand, sound, and of the kind that evidence is."""
+        held = self._sound.get(tenant, {})
+        return digests <= held.keys() and {held[digest][0] for digest in digests} <= _MEDIA
 
     def evidence(self, tenant: str, digest: str) -> Evidence | None:
         """As the store: raises StoreCorruptError for other bytes than the digest says."""
-        at = (tenant, digest)
-        held = self._sound.get(at)
+        held = self._sound.get(tenant, {}).get(digest)
         if held is not None:
             return Evidence(digest, *held)
-        if at in self._false:
+        if (tenant, digest) in self._false:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return self._store.evidence(tenant, digest)
 
