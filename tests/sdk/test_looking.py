@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from readback import AsyncReadback, Outcome
-from readback.domain.errors import PayloadConflictError, StoreError
-from readback.ports.store import Opened
+from readback.domain.errors import PayloadConflictError, StoreCorruptError, StoreError
+from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
+from readback.ports.store_together import LeaseWanted
+from readback.testing.conformance_store_together import TogetherConformance
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened_async, ship_async_of
 
@@ -22,6 +24,10 @@ class FarStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.looks: list[int] = []
+        self.folds: list[int] = []
+        self.loads: list[int] = []
+        self.leasings: list[int] = []
+        self.spoilt: set[str] = set()
         self.away = False
 
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
@@ -32,6 +38,34 @@ class FarStore(MemoryStore):
 
     def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
         raise AssertionError("it is asked together")
+
+    def projections_of(self, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
+        held = ((each, self.projection(each)) for each in action_ids)
+        return {each: stored for each, stored in held if stored is not None}
+
+    def actions_of(self, action_ids: Sequence[str]) -> dict[str, tuple[StoredProjection, list[StoredEvent]]]:
+        self.folds.append(len(action_ids))
+        return {each: (stored, self.events(each)) for each, stored in self.projections_of(action_ids).items()}
+
+    def evidence_of(self, asked: Sequence[tuple[str, str]]) -> list[Evidence | None]:
+        self.loads.append(len(asked))
+        if self.spoilt & {digest for _, digest in asked}:
+            raise StoreCorruptError("Evidence has other bytes than its digest says.")
+        return [self.evidence(*each) for each in asked]
+
+    def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:
+        return {tenant: self.counts(tenant) for tenant in tenants}
+
+    def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
+        self.leasings.append(len(wanted))
+        return [self.lease(each.action_id, owner, now_us, each.until_us, each.dead) for each in wanted]
+
+
+class TestFarStore(TogetherConformance):
+    """The store of these tests is as the real one."""
+
+    def setup_method(self) -> None:
+        self.store = FarStore()
 
 
 async def _ship(rb: AsyncReadback, desk: Desk, number: int, operation: str = "") -> Outcome:
@@ -88,3 +122,56 @@ def test_who_is_cancelled_while_he_waits_for_a_look_takes_nobody_with_him() -> N
             assert (await staying).verified
 
     asyncio.run(work())
+
+
+async def _submitted(rb: AsyncReadback, desk: Desk, number: int) -> list[str]:
+    ship = ship_async_of(desk)
+    asked = (rb.submit(ship(order_id=f"o-{n}", carrier="dhl"), operation=f"ship {n}") for n in range(number))
+    return list(await asyncio.gather(*asked))
+
+
+def test_a_worker_takes_up_many_actions_with_few_journeys() -> None:
+    desk, store = Desk(), FarStore()
+
+    async def work() -> None:
+        async with opened_async(store) as rb:
+            ids = await _submitted(rb, desk, MANY)
+            assert await rb.work(until_idle=True, concurrency=MANY) == MANY
+            for journeys in (store.leasings, store.folds, store.loads):
+                assert len(journeys) < MANY / 4, (store.leasings, store.folds, store.loads)
+            assert sum(store.leasings) == MANY
+            for each in ids:
+                assert (await rb.get(each)).verified
+
+    asyncio.run(work())
+    assert desk.calls == MANY
+
+
+def test_what_is_corrupt_of_one_action_is_told_to_that_one_alone() -> None:
+    desk, store = Desk(), FarStore()
+
+    async def work() -> None:
+        async with opened_async(store) as rb:
+            ids = await _submitted(rb, desk, 5)
+            requests = [rb._session.fold(each).request_ref for each in ids]
+            store.spoilt = {requests[2]}
+            await rb.work(until_idle=True)
+            outcomes = [await rb.get(each) for each in ids]
+            assert [outcome.verified for outcome in outcomes] == [True, True, False, True, True]
+            assert outcomes[2].attempts == 0
+
+    asyncio.run(work())
+    assert desk.calls == 4
+
+
+def test_of_two_that_ask_for_one_action_at_the_same_time_one_gets_the_lease() -> None:
+    desk, store = Desk(), FarStore()
+
+    async def work() -> None:
+        async with opened_async(store) as rb:
+            [only] = await _submitted(rb, desk, 1)
+            told = await asyncio.gather(*(rb.wait(only, 30) for _ in range(3)))
+            assert all(outcome.verified for outcome in told)
+
+    asyncio.run(work())
+    assert desk.calls == 1

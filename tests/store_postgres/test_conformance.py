@@ -10,12 +10,13 @@ import pytest
 from readback.adapters.store_postgres import PostgresStore, open_postgres_store
 from readback.ports.store import LedgerStore
 from readback.testing.conformance_store import StoreConformance, conforms
+from readback.testing.conformance_store_together import TogetherConformance
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.requirement("PGSTORE-conformance")
-class TestPostgresStore(StoreConformance):
+class TestPostgresStore(TogetherConformance, StoreConformance):
     """The real one, on a real server. Leases by the callers' times, which the suite makes up."""
 
     places_later = True

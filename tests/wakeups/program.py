@@ -23,7 +23,7 @@ from readback.sdk.session import Session
 from readback.sdk.worker import Worker
 
 TENANT = "acme"
-CONCURRENCY = 512
+CONCURRENCY = 1_024
 LOOK_S = 0.02
 
 

@@ -155,3 +155,29 @@ def test_a_worker_that_was_silent_for_too_long_beats_again(place: OnPostgres) ->
         await other.close()
 
     asyncio.run(go())
+
+
+@pytest.mark.requirement("FLEET-dead")
+def test_what_a_dead_worker_had_is_put_back_once_however_many_notice(place: OnPostgres) -> None:
+    """Whoever notices later takes nothing out of the hands of those who have it by then."""
+
+    async def go() -> None:
+        dead, *others = (place.worker(name) for name in ("dead", "one", "two", "three"))
+        await dead.beat()
+        for number in range(90):
+            due(place, f"a{number:02}")
+        assert len(await taken(dead, 90, until=90)) == 90
+        await place.kill(dead, "dead")
+        first, *late = others
+        await first.beat()
+        had = await taken(first, 40, until=40)
+        assert len(had) == 40
+        await asyncio.gather(*(other.beat() for other in others))
+        found = await asyncio.gather(*(taken(other, 60, until=25) for other in late))
+        ids = [each.action_id for some in (had, *found) for each in some]
+        assert len(ids) == len(set(ids))
+        assert len(ids) == 90
+        for other in others:
+            await other.close()
+
+    asyncio.run(go())

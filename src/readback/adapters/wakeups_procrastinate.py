@@ -24,6 +24,7 @@ from psycopg import sql
 from readback.domain.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
+from readback.ports.store_together import LooksTogether
 from readback.ports.wakeups import HEARTBEAT_TIMEOUT_US, HEARTBEATS_IN_TIMEOUT, TASK, US, Wakeup, due_in_turn, queue_of
 
 CONNECTIONS_MAX: Final = 2
@@ -83,6 +84,16 @@ _PUT_BACK: Final = """
 SELECT procrastinate_retry_job_v2(%(id)s, now() + %(ms)s * interval '1 millisecond', NULL, NULL, NULL) AS done
 """
 """By the database's clock: hosts' clocks may differ."""
+_PUT_BACK_STALLED: Final = """
+WITH stalled AS MATERIALIZED (
+    SELECT job.id FROM procrastinate_jobs AS job
+    WHERE job.status = 'doing' AND job.task_name = %(task)s AND NOT EXISTS (
+        SELECT 1 FROM procrastinate_workers AS worker WHERE worker.id = job.worker_id
+        AND worker.last_heartbeat >= now() - %(timeout)s * interval '1 second')
+    FOR UPDATE OF job SKIP LOCKED)
+SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM stalled
+"""
+"""All that the dead had in hand, in one statement; of several who notice, one does it."""
 
 
 class ProcrastinateWakeups:
@@ -162,9 +173,7 @@ class ProcrastinateWakeups:
                 await self._register()
             await self._jobs.update_heartbeat(self._worker)
             await self._jobs.prune_stalled_workers(self._timeout_s)
-            stalled = await self._jobs.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=self._timeout_s)
-            for job in stalled:
-                await self._put_back(cast("int", job.id), 0)
+            await self._rows(_PUT_BACK_STALLED, task=TASK, timeout=self._timeout_s)
             silent = await self._rows(_SILENT)
             await self._rows(_FORGET)
             return sorted(found | (held & {str(row["owner"]) for row in silent}))
@@ -228,9 +237,18 @@ class ProcrastinateWakeups:
         ids = due_in_turn(self._store, tenants, now_us, SWEPT_MAX)
         if not ids:
             return
-        held = [self._store.projection(each) for each in ids]
-        queues = [queue_of(each.projection.tenant) if each is not None else "" for each in held]
-        await self._rows(_SWEEP, schema=self._schema, task=TASK, ids=ids, queues=queues)
+        await self._rows(_SWEEP, schema=self._schema, task=TASK, ids=ids, queues=self._queues_of(ids, tenants))
+
+    def _queues_of(self, ids: list[str], tenants: Sequence[str]) -> list[str]:
+        if len(tenants) == 1:
+            return [queue_of(tenants[0])] * len(ids)
+        store = self._store
+        if isinstance(store, LooksTogether):
+            found = store.projections_of(ids)
+            held = [found.get(each) for each in ids]
+        else:
+            held = [store.projection(each) for each in ids]
+        return [queue_of(each.projection.tenant) if each is not None else "" for each in held]
 
     async def _finish(self) -> None:
         """What was taken from us, as from the dead, another one ends."""

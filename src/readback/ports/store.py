@@ -480,15 +480,6 @@ class LedgerStore(SealedLog, Outbox, Protocol):
 
 
 @runtime_checkable
-class LooksTogether(Protocol):
-    """What a store offers beside `LedgerStore` where a look is a journey over a network: many of them in one."""
-
-    def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
-        """What `opening` answers to each (tenant, key hash, subjects). Raises as the store does."""
-        ...
-
-
-@runtime_checkable
 class OwnClock(Protocol):
     """What a store of many machines has beside: they may differ in what time it is, and its own is one for all."""
 

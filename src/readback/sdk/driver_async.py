@@ -24,6 +24,9 @@ from readback.lifecycle.steps import (
     Ending,
     Gathered,
     Lease,
+    Load,
+    LoadAction,
+    LoadCounts,
     LoadOpening,
     Settle,
     Step,
@@ -34,7 +37,8 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, AppendResult, LedgerStore, LooksTogether
+from readback.ports.store import Append, AppendResult, LedgerStore, StoredProjection
+from readback.ports.store_together import LooksTogether
 from readback.sdk.ahead import AHEAD
 from readback.sdk.begun import start
 from readback.sdk.courier import Courier
@@ -104,6 +108,12 @@ class AsyncDriver:
         assert isinstance(step, Wait)
         return Parked(step.action_id)
 
+    async def projection(self, action_id: str) -> StoredProjection | None:
+        """The action's, as the store has it now: asked for together with others where that is quicker."""
+        if self._looks is None:
+            return self._desk.store.projection(action_id)
+        return await self._looks.projection(action_id)
+
     async def _do(self, step: Step, *, may_call: bool) -> tuple[Answer, BaseException | None]:
         """The answer, and what interrupted us meanwhile."""
         match step:
@@ -129,8 +139,8 @@ class AsyncDriver:
                 return await self._together(works), None
             case Wait():
                 raise AssertionError("a wait is not done but waited")
-            case LoadOpening() if self._looks is not None:
-                return await self._looks.opening(step), None
+            case LoadOpening() | LoadAction() | Load() | LoadCounts() | Lease() if self._looks is not None:
+                return await self._looks.answer(step), None
             case Lease():
                 answer: Answer = await self._commit.off_loop(self._desk.answer, step)
                 return answer, None

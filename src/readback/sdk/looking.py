@@ -1,82 +1,219 @@
-"""Looks that many new actions of one event loop take together, where a look is a journey over a network.
+"""What many actions of one event loop ask of the ledger together, where an answer is a journey over a network.
 
-Called by the async driver alone, for stores that offer it. A store beside us is asked at once, on the loop: that is
-quicker than a hop to a thread and back.
+Called by the async driver and the worker alone, for stores that offer it. A store beside us is asked at once, on the
+loop: that is quicker than a hop to a thread and back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from readback.lifecycle.steps import LoadOpening
+from readback.domain.errors import StoreCorruptError
+from readback.lifecycle.resume import fold, woken
+from readback.lifecycle.steps import (
+    Answer,
+    Counted,
+    Folded,
+    Lease,
+    Leased,
+    Load,
+    LoadAction,
+    LoadCounts,
+    Loaded,
+    LoadOpening,
+)
 from readback.ports.runtime import Runtime
-from readback.ports.store import LooksTogether, Opened
+from readback.ports.store import (
+    Evidence,
+    LedgerStore,
+    Opened,
+    StoredEvent,
+    StoredProjection,
+)
+from readback.ports.store_together import LeaseWanted, LooksTogether
 from readback.sdk.group_commit import call_back, holding
 
+Q = TypeVar("Q")
+A = TypeVar("A")
 TOGETHER_MAX: Final = 256
 """So many are asked in one look; a loop with more in flight asks again."""
+Asked: TypeAlias = LoadOpening | LoadAction | Load | LoadCounts | Lease
+"""Steps that are answered here."""
+THREADS_MAX: Final = 6
+"""Of each kind one look is on its way at a time, and the kinds do not wait for each other."""
 
-Waiting = tuple[LoadOpening, "asyncio.Future[Opened]"]
 
+class Line(Generic[Q, A]):
+    """Whatever is asked while a look is on its way goes into the next one. `ask` answers each in its place."""
 
-class Looks:
-    """Whatever is asked while a look is on its way goes into the next one."""
-
-    def __init__(self, store: LooksTogether, runtime: Runtime) -> None:
-        self._store = store
-        self._runtime = runtime
-        self._queue: list[Waiting] = []
+    def __init__(self, ask: Callable[[list[Q]], Sequence[A]], threads: ThreadPoolExecutor, runtime: Runtime) -> None:
+        self._ask, self._threads, self._runtime = ask, threads, runtime
+        self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="readback-reader")
 
-    async def opening(self, step: LoadOpening) -> Opened:
+    async def answer(self, asked: Q) -> A:
         """What the store answers. Raises StoreError."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Opened] = loop.create_future()
-        self._queue.append((step, future))
+        future: asyncio.Future[A] = loop.create_future()
+        self._queue.append((asked, future))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._look, loop)  # whoever is ready in this turn comes along
         return await future
-
-    def close(self) -> None:
-        """Waits for a look that is on its way."""
-        self._reader.shutdown(wait=True)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._queue = self._queue[:TOGETHER_MAX], self._queue[TOGETHER_MAX:]
         if not batch:
             self._busy = False
             return
-        asked = [(step.tenant, step.key_hash, step.subjects) for step, _ in batch]
         hold = holding(self._runtime)
         hold.__enter__()
 
-        def done(finished: Future[list[Opened]]) -> None:
+        def done(finished: Future[Sequence[A | StoreCorruptError]]) -> None:
             call_back(loop, self._settle, loop, batch, finished)
             hold.__exit__(None, None, None)
 
-        _submitted(self._reader, lambda: self._store.openings(asked)).add_done_callback(done)
+        _submitted(self._threads, lambda: self._answers([asked for asked, _ in batch])).add_done_callback(done)
 
-    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], work: Future[list[Opened]]) -> None:
+    def _answers(self, asked: list[Q]) -> Sequence[A | StoreCorruptError]:
+        """What is corrupt of one is told to that one, and to nobody beside it."""
+        try:
+            return self._ask(asked)
+        except StoreCorruptError as error:
+            if len(asked) == 1:
+                return [error]
+        return [answer for one in asked for answer in self._answers([one])]
+
+    def _settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: list[tuple[Q, asyncio.Future[A]]],
+        work: Future[Sequence[A | StoreCorruptError]],
+    ) -> None:
         error = work.exception()
         for place, (_, future) in enumerate(batch):
             if future.done():
                 continue  # its task was cancelled
-            if error is not None:
-                future.set_exception(error)
+            answer = error or work.result()[place]
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
             else:
-                future.set_result(work.result()[place])
+                future.set_result(answer)
         loop.call_soon(self._look, loop)
 
 
-def _submitted(reader: ThreadPoolExecutor, look: Callable[[], list[Opened]]) -> Future[list[Opened]]:
+class Looks:
+    """The lines of one event loop, one for each kind of question."""
+
+    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+        assert isinstance(store, LooksTogether)
+        self._store, self._runtime = store, runtime
+        self._threads = threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="readback-reader")
+        self._openings: Line[LoadOpening, Opened] = Line(self._opened, threads, runtime)
+        self._actions: Line[str, tuple[StoredProjection, list[StoredEvent]] | None] = Line(self._held, threads, runtime)
+        self._evidence: Line[tuple[str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
+        self._counts: Line[str, list[tuple[str, str, int]]] = Line(self._counted, threads, runtime)
+        self._leases: Line[Lease, tuple[int | None, int]] = Line(self._leased, threads, runtime)
+        self._projections: Line[str, StoredProjection | None] = Line(self._stand, threads, runtime)
+
+    async def answer(self, step: Asked) -> Answer:
+        """What the driver answers to this step. Raises StoreError."""
+        match step:
+            case LoadOpening():
+                return await self._openings.answer(step)
+            case LoadAction(action_id):
+                held = await self._actions.answer(action_id)
+                return Folded(None if held is None else woken(fold(held[1]), held[0].projection.due_us))
+            case Load(tenant, digest):
+                evidence = await self._evidence.answer((tenant, digest))
+                return Loaded(None if evidence is None else evidence.body)
+            case LoadCounts(tenant):
+                counts = await self._counts.answer(tenant)
+                return Counted({(subject, name): value for subject, name, value in counts})
+            case Lease():
+                now_us = self._runtime.now_us()
+                fence, version = await self._leases.answer(step)
+                return Leased(fence, version, now_us)
+
+    async def projection(self, action_id: str) -> StoredProjection | None:
+        """What the store's `projection` answers. Raises StoreError."""
+        return await self._projections.answer(action_id)
+
+    def close(self) -> None:
+        """Waits for looks that are on their way."""
+        self._threads.shutdown(wait=True)
+
+    # --- in a thread ---
+
+    def _opened(self, steps: list[LoadOpening]) -> list[Opened]:
+        return self._store.openings([(step.tenant, step.key_hash, step.subjects) for step in steps])
+
+    def _held(self, ids: list[str]) -> list[tuple[StoredProjection, list[StoredEvent]] | None]:
+        found = self._store.actions_of(list(dict.fromkeys(ids)))
+        return [found.get(each) for each in ids]
+
+    def _stand(self, ids: list[str]) -> list[StoredProjection | None]:
+        found = self._store.projections_of(list(dict.fromkeys(ids)))
+        return [found.get(each) for each in ids]
+
+    def _counted(self, tenants: list[str]) -> list[list[tuple[str, str, int]]]:
+        found = self._store.counts_of(list(dict.fromkeys(tenants)))
+        return [found[tenant] for tenant in tenants]
+
+    def _leased(self, steps: list[Lease]) -> list[tuple[int | None, int]]:
+        """Fence and version of each; of several who ask for one action the first has it. The lease of an owner who is
+        provably gone does not count.
+        """
+        moved = self._versions([step.action_id for step in steps if step.version])
+        wanted: dict[str, int] = {}
+        for step in steps:
+            if not step.version or moved.get(step.action_id, 0) == step.version:
+                wanted.setdefault(step.action_id, step.until_us)
+        fences = self._fences(wanted)
+        refused = [action_id for action_id in wanted if action_id not in fences]
+        if refused:
+            fences |= self._fences(wanted, self._of_the_gone(refused))
+        versions = self._versions([step.action_id for step in steps])
+        return [(fences.pop(step.action_id, None), versions.get(step.action_id, 0)) for step in steps]
+
+    def _fences(self, wanted: dict[str, int], dead: dict[str, str] | None = None) -> dict[str, int]:
+        """Of those that were to be had. `dead`: these alone, and who is known to be gone of each."""
+        asked = [
+            LeaseWanted(action_id, until_us, (dead or {}).get(action_id, ""))
+            for action_id, until_us in wanted.items()
+            if dead is None or action_id in dead
+        ]
+        found = self._store.leases(asked, self._runtime.owner(), self._runtime.now_us()) if asked else []
+        return {each.action_id: fence for each, fence in zip(asked, found, strict=True) if fence is not None}
+
+    def _of_the_gone(self, action_ids: list[str]) -> dict[str, str]:
+        """The owner of each that somebody holds who is gone."""
+        held = self._store.projections_of(action_ids)
+        owners = {action_id: stored.projection.lease_owner for action_id, stored in held.items()}
+        others = {owner for owner in owners.values() if owner and owner != self._runtime.owner()}
+        gone = {owner for owner in others if self._runtime.is_gone(owner)}
+        return {action_id: owner for action_id, owner in owners.items() if owner in gone}
+
+    def _versions(self, action_ids: list[str]) -> dict[str, int]:
+        found = self._store.projections_of(list(dict.fromkeys(action_ids))) if action_ids else {}
+        return {action_id: stored.version for action_id, stored in found.items()}
+
+
+def _submitted(threads: ThreadPoolExecutor, look: Callable[[], Sequence[Any]]) -> Future[Sequence[Any]]:
     try:
-        return reader.submit(look)
+        return threads.submit(look)
     except RuntimeError as error:  # closed meanwhile
-        refused: Future[list[Opened]] = Future()
+        refused: Future[Sequence[Any]] = Future()
         refused.set_exception(error)
         return refused
+
+
+def projections_of(store: LedgerStore, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
+    """Of those of these actions that there are: in one look where the store takes many together. Raises StoreError."""
+    if isinstance(store, LooksTogether):
+        return store.projections_of(action_ids) if action_ids else {}
+    held = ((action_id, store.projection(action_id)) for action_id in action_ids)
+    return {action_id: stored for action_id, stored in held if stored is not None}

@@ -240,9 +240,14 @@ class Session:
         found = fold_saga(self.store.events(projection.action_id))
         return found is not None and saga_attend.missing(found, self.plan_of) is None
 
-    def advance(self, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
-        """Goes on with what is due, until it would have to wait. What is not due (any more) is left alone."""
-        stored = self.store.projection(action_id)
+    def advance(
+        self, action_id: str, tenant: str, stored: StoredProjection | None = None
+    ) -> Generator[Step, Answer, None]:
+        """Goes on with what is due, until it would have to wait. What is not due (any more) is left alone.
+
+        `stored`: its projection, where the caller has just looked at it.
+        """
+        stored = stored or self.store.projection(action_id)
         if stored is not None and not self._is_due(stored.projection):
             return saga_attend.nothing()
         if stored is not None and stored.projection.kind == KIND:

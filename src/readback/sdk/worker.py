@@ -30,6 +30,7 @@ from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.ports.wakeups import Wakeup, Wakeups
 from readback.sdk.driver_async import AsyncDriver
 from readback.sdk.group_commit import call_back
+from readback.sdk.looking import projections_of
 from readback.sdk.serving import Served
 from readback.sdk.session import Session
 
@@ -227,16 +228,16 @@ class Worker:
         full = [tenant for tenant, number in self._in_hand.items() if number >= self._share]
         limit, before = min(free, TAKEN_AT_ONCE_MAX), len(self._tasks)
         found = await self._wakeups.take(self._served.tenants, limit, leave, full)
+        held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
         for wakeup in found:
-            await self._take(wakeup)
+            await self._take(wakeup, held.get(wakeup.action_id))
         return len(found) == limit and before < len(self._tasks) < self._concurrency
 
-    async def _take(self, wakeup: Wakeup) -> None:
+    async def _take(self, wakeup: Wakeup, stored: StoredProjection | None) -> None:
         action_id = wakeup.action_id
         if action_id in self._tasks:
             await self._wakeups.done(wakeup)  # it is looked at as it is when it ends; if it is due then, that is said
             return
-        stored = self._session.store.projection(action_id)
         tenant = stored.projection.tenant if stored is not None else ""
         if stored is not None and not self._is_due(stored.projection):
             await self._wakeups.done(wakeup)  # out of date: somebody was here before
@@ -251,13 +252,13 @@ class Worker:
         if again and len(self._again) >= max(self._concurrency // 2, 1):
             await self._wakeups.later(wakeup, 0)  # looks after success leave room for what becomes due meanwhile
             return
-        self._begin(wakeup, tenant, again=again)
+        self._begin(wakeup, stored, again=again)
 
     def _is_due(self, projection: Projection) -> bool:
         return projection.due_us is not None and projection.due_us <= self._session.runtime.now_us()
 
-    def _begin(self, wakeup: Wakeup, tenant: str, *, again: bool) -> None:
-        action_id = wakeup.action_id
+    def _begin(self, wakeup: Wakeup, stored: StoredProjection | None, *, again: bool) -> None:
+        action_id, tenant = wakeup.action_id, stored.projection.tenant if stored is not None else ""
 
         def over(_: object) -> None:
             self._tasks.pop(action_id, None)
@@ -269,13 +270,13 @@ class Worker:
         self._in_hand[tenant] += 1
         if again:
             self._again.add(action_id)
-        task = asyncio.create_task(self._work(wakeup), name=f"readback-{action_id}")
+        task = asyncio.create_task(self._work(wakeup, stored), name=f"readback-{action_id}")
         self._tasks[action_id] = task
         task.add_done_callback(over)
 
-    async def _work(self, wakeup: Wakeup) -> None:
+    async def _work(self, wakeup: Wakeup, stored: StoredProjection | None) -> None:
         try:
-            await self._advance(wakeup.action_id)
+            await self._advance(wakeup.action_id, stored)
         finally:
             refused = self._refused.get(wakeup.action_id)
             try:
@@ -321,10 +322,11 @@ class Worker:
         self._unknown.add(p.contract_hash)
         return True
 
-    async def _advance(self, action_id: str) -> None:
+    async def _advance(self, action_id: str, stored: StoredProjection | None) -> None:
         session = self._session
         try:
-            await self._driver.drive(session.advance(action_id, self._served.one))
+            await self._driver.drive(session.advance(action_id, self._served.one, stored))
+            left = await self._driver.projection(action_id)
         except UnknownOutcomeError as error:
             session.raise_alarm(error)
             self._end(error)
@@ -340,17 +342,16 @@ class Worker:
         else:
             self._refused.pop(action_id, None)
             self.tally.errors.pop(action_id, None)
-            self._count(action_id)
+            self._count(left)
 
-    def _count(self, action_id: str) -> None:
-        stored = self._session.store.projection(action_id)
-        if stored is None:
+    def _count(self, left: StoredProjection | None) -> None:
+        if left is None:
             return
-        p = stored.projection
+        p = left.projection
         self.tally.advanced += 1
         self.tally.states[p.state] += 1
         if self._until_idle:
-            self.tally.last[action_id] = p
+            self.tally.last[p.action_id] = p
         self._watching.advanced(p)
 
     def _refuse(self, action_id: str, error: ReadbackError, *, say: bool = True, until_us: int = 0) -> None:

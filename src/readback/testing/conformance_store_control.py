@@ -14,9 +14,9 @@ from readback.ports.store import (
     Freeze,
     Frozen,
     Incident,
-    LooksTogether,
     Opened,
 )
+from readback.ports.store_together import LooksTogether
 from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import (
     NOON_US,

@@ -63,6 +63,14 @@ def bodies(many: Sequence[bytes]) -> Bodies:
     return Bodies(b"".join(parts))
 
 
+def raw(digest: str) -> bytes | None:
+    """The bytes of a digest in hex; None for what is none."""
+    try:
+        return bytes.fromhex(digest)
+    except ValueError:
+        return None
+
+
 def columns(kinds: str, many: Sequence[rows.Row]) -> list[Any]:
     """Rows as columns. `kinds` has a letter for each: t(ext), n(umber), b(ytes)."""
     packs = {"t": texts, "n": numbers, "b": bodies}

@@ -161,30 +161,16 @@ class Queries:
         return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
 
     def evidence(self, tenant: str, digest: str) -> Evidence | None:
-        try:
-            raw = bytes.fromhex(digest)
-        except ValueError:
-            return None
+        raw = packing.raw(digest)
         sql = "SELECT media, body, object FROM evidence WHERE digest = %s AND tenant = %s"
-        found = self._rows(sql, (raw, tenant))
+        found = [] if raw is None else self._rows(sql, (raw, tenant))
         if not found or found[0][1] is None:
             return None
-        media, body, place = cast("tuple[str, bytes, str]", rows.plain(found[0]))
-        if place:
-            outside = self._objects.read(place)
-            if outside is None:
-                raise StoreCorruptError(f"Evidence {digest} is not at {place}, where it was kept.")
-            body = outside
-        if sha256_hex(body) != digest:
-            raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
-        return Evidence(digest=digest, media=media, body=body)
+        return trusted(self._objects, digest, *rows.plain(found[0]))
 
     def erased(self, tenant: str, digest: str) -> bool:
-        try:
-            raw = bytes.fromhex(digest)
-        except ValueError:
-            return False
-        return bool(self._rows(rows.IS_ERASED, (raw, tenant)))
+        raw = packing.raw(digest)
+        return raw is not None and bool(self._rows(rows.IS_ERASED, (raw, tenant)))
 
     def count(self, tenant: str, subject: str, name: str) -> int:
         sql = "SELECT value FROM counter WHERE tenant = %s AND subject = %s AND name = %s"
@@ -231,28 +217,6 @@ class Queries:
             {(subject, name): value for subject, name, value in counts},
             self.frozen(tenant, subjects) if frozen else None,
         )
-
-    def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
-        """Two questions for all of them, and more only for tenants that have something counted or frozen."""
-        tenants = sorted({tenant for tenant, _, _ in asked})
-        keys = [packing.texts([tenant for tenant, _, _ in asked]), packing.texts([key for _, key, _ in asked])]
-        found, states = self._readers.together(
-            [(rows.SELECT_KEYS, (*keys, len(asked))), (rows.TENANTS_MET, (PACE, packing.texts(tenants), len(tenants)))]
-        )
-        records = {(one.tenant, one.key_hash): one for one in map(rows.key_record, found)}
-        met = {tenant: (frozen, counted) for tenant, frozen, counted in map(rows.plain, states)}
-        counts = {
-            tenant: {(subject, name): value for subject, name, value in self.counts(tenant)} if met[tenant][1] else {}
-            for tenant in tenants
-        }
-        return [
-            Opened(
-                records.get((tenant, key_hash)),
-                counts[tenant],
-                self.frozen(tenant, subjects) if met[tenant][0] else None,
-            )
-            for tenant, key_hash, subjects in asked
-        ]
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
         asked = [("tenant = %s", tenant)] if tenant else []
@@ -355,3 +319,15 @@ def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
     texts = [text for text, value in asked if value]
     marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''")]
     return texts + [text for wanted, text in marked if wanted], tuple(value for _, value in asked if value)
+
+
+def trusted(objects: Objects, digest: str, media: str, body: bytes, place: str) -> Evidence:
+    """Evidence of a row, whose bytes may stand in object storage. Raises StoreCorruptError for others than it names."""
+    if place:
+        outside = objects.read(place)
+        if outside is None:
+            raise StoreCorruptError(f"Evidence {digest} is not at {place}, where it was kept.")
+        body = outside
+    if sha256_hex(body) != digest:
+        raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
+    return Evidence(digest=digest, media=media, body=body)

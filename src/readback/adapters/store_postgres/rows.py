@@ -212,6 +212,21 @@ TAKE_LEASE: Final = (
     " WHERE action_id = %(id)s AND (lease_owner IN ('', %(dead)s) OR lease_ends_us <= clock.now)"
     " RETURNING fence"
 )
+HOLD_ACTIONS: Final = (
+    "SELECT 1 FROM action WHERE action_id = ANY (string_to_array(%(ids)s, E'\\x1f')) ORDER BY action_id FOR UPDATE"
+)
+"""In one order, so that two who lease the same do not wait in a ring."""
+TAKE_LEASES: Final = statement(
+    "UPDATE action SET lease_owner = %(owner)s, lease_until_us = u.until, fence = fence + 1,",
+    "lease_ends_us = clock.base + u.ends,",
+    "ready_us = CASE WHEN due_us IS NULL OR %(owner)s = '' THEN due_us ELSE greatest(due_us, clock.base + u.ends) END",
+    "FROM (SELECT CASE WHEN %(own)s THEN clock_us() ELSE %(now)s END AS now,",
+    "CASE WHEN %(own)s THEN clock_us() ELSE 0 END AS base) AS clock,",
+    "unnest(string_to_array(%(ids)s, E'\\x1f'), string_to_array(%(untils)s, ',', '')::bigint[],",
+    "string_to_array(%(ends)s, ',', '')::bigint[], string_to_array(%(dead)s, E'\\x1f')) AS u(id, until, ends, dead)",
+    "WHERE u.until IS NOT NULL AND action_id = u.id AND (lease_owner IN ('', u.dead) OR lease_ends_us <= clock.now)",
+    "RETURNING action_id, fence",
+)
 RELEASE: Final = (
     "UPDATE action SET lease_owner = '', lease_until_us = 0, lease_ends_us = 0, ready_us = due_us"
     " WHERE lease_owner = %s AND lease_owner <> ''"

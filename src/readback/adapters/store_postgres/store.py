@@ -18,19 +18,29 @@ from readback.adapters.store_postgres.address import address_of
 from readback.adapters.store_postgres.beside import Beside
 from readback.adapters.store_postgres.claiming import Locks, bucket_of
 from readback.adapters.store_postgres.faults import forked_error
+from readback.adapters.store_postgres.looking import Looking
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, Opening
 from readback.adapters.store_postgres.outgoing import Outgoing
 from readback.adapters.store_postgres.purging import purged
-from readback.adapters.store_postgres.reading import Queries, Readers
+from readback.adapters.store_postgres.reading import Readers
 from readback.adapters.store_postgres.schema import lock_class
 from readback.adapters.store_postgres.sealing import SealedQueries
 from readback.adapters.store_postgres.sequencing import Sequencing
-from readback.adapters.store_postgres.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
+from readback.adapters.store_postgres.work import (
+    AppendWork,
+    LeasesWork,
+    LeaseWork,
+    PaceWork,
+    ReleaseWork,
+    WakeWork,
+    Work,
+)
 from readback.adapters.store_postgres.writer import Writer
 from readback.domain.errors import StoreReadOnlyError
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import closed_error
+from readback.ports.store_together import LeaseWanted
 
 Clock = Literal["database", "callers"]
 DATABASE: Final = "database"
@@ -45,7 +55,7 @@ def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DAT
     return PostgresStore(Opening(address_of(url), read_only), own_clock=clock == DATABASE)
 
 
-class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
+class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
     """Keeps `LedgerStore`. Safe for threads, and for any number of processes; not across fork()."""
 
     def __init__(self, opening: Opening, *, own_clock: bool) -> None:
@@ -85,6 +95,12 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Queries):
     def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
         work = LeaseWork(action_id, owner, now_us, until_us, dead, self._own_clock)
         return cast("int | None", self._submit(work))
+
+    def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
+        if not wanted:
+            return []
+        work = LeasesWork(tuple(wanted), owner, now_us, self._own_clock)
+        return cast("list[int | None]", self._submit(work, len(wanted)))
 
     def release(self, owner: str) -> None:
         self._submit(ReleaseWork(owner))

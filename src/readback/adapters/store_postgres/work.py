@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from readback.adapters.store_postgres import rows
+from readback.adapters.store_postgres import packing, rows
 from readback.adapters.store_postgres.claiming import LEASE_MAX_US
 from readback.adapters.store_postgres.objects import Kept, Name
 from readback.adapters.store_postgres.writing import Transaction
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import refuse_malformed
+from readback.ports.store_together import LeaseWanted
 
 
 def _nothing(kept: Kept) -> None:
@@ -73,6 +74,34 @@ class LeaseWork:
                 "dead": self.dead,
             },
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesWork:
+    """Taking many leases; the answer is a fence, or None, for each."""
+
+    wanted: Sequence[LeaseWanted]
+    owner: str
+    now_us: int
+    own_clock: bool
+
+    def apply(self, transaction: Transaction) -> list[int | None]:
+        ids = [each.action_id for each in self.wanted]
+        untils = [each.until_us for each in self.wanted]
+        ends = [min(max(at_us - self.now_us, 0), LEASE_MAX_US) for at_us in untils] if self.own_clock else untils
+        found = transaction.take_leases(
+            ids,
+            {
+                "ids": packing.texts(ids),
+                "owner": self.owner,
+                "now": self.now_us,
+                "untils": packing.numbers(untils),
+                "ends": packing.numbers(ends),
+                "own": self.own_clock,
+                "dead": packing.texts([each.dead for each in self.wanted]),
+            },
+        )
+        return [found.get(action_id) for action_id in ids]
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,6 +315,16 @@ class Transaction:
         self._forget(action_id)
         return None if row is None else cast("int", row[0])
 
+    def take_leases(self, ids: Sequence[str], values: dict[str, Any]) -> dict[str, int]:
+        """The new fences of those that were to be had; see `rows.TAKE_LEASES` for the values."""
+        with together(self._connection):
+            self._write()
+            self._execute(rows.HOLD_ACTIONS, {"ids": values["ids"]})
+            taken = self._execute(rows.TAKE_LEASES, values)
+        for action_id in ids:
+            self._forget(action_id)
+        return dict(map(rows.plain, taken.fetchall()))
+
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         """The moment of a look, reserved; seldom, so it is written at once."""
         self.flush()

@@ -1,0 +1,88 @@
+"""Looks that are taken for many actions at once: each is one round trip, or two, however many they are for.
+
+Called by the store. What these answer is what the queries of the port answer, one for each that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from readback.adapters.store_postgres import packing, rows
+from readback.adapters.store_postgres.reading import Queries, trusted
+from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
+from readback.ports.store_rules import PACE
+
+_OF: Final = "= ANY (string_to_array(%s, E'\\x1f'))"
+_PROJECTIONS_OF: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id", _OF)
+_EVENTS_OF: Final = rows.statement(
+    "SELECT", rows.EVENT_COLUMNS, rows.EVENT_FROM, "WHERE action_id", _OF, "ORDER BY action_id, version"
+)
+_EVIDENCE_OF: Final = (
+    "SELECT u.place, held.media, held.body, held.object FROM"
+    " unnest(string_to_array(%s, E'\\x1f'), %s::bytea[]) WITH ORDINALITY AS u(tenant, digest, place)"
+    " JOIN evidence AS held ON held.digest = u.digest AND held.tenant = u.tenant"
+)
+_COUNTS_OF: Final = rows.statement(
+    "SELECT tenant, subject, name, value FROM counter WHERE tenant", _OF,
+    "AND value > 0 AND subject <> %s ORDER BY tenant, subject, name",
+)  # fmt: skip
+
+
+class Looking(Queries):
+    """What `LooksTogether` has beside leases."""
+
+    def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
+        """Two questions for all of them, and more only for tenants that have something counted or frozen."""
+        tenants = sorted({tenant for tenant, _, _ in asked})
+        keys = [packing.texts([tenant for tenant, _, _ in asked]), packing.texts([key for _, key, _ in asked])]
+        found, states = self._readers.together(
+            [(rows.SELECT_KEYS, (*keys, len(asked))), (rows.TENANTS_MET, (PACE, packing.texts(tenants), len(tenants)))]
+        )
+        records = {(one.tenant, one.key_hash): one for one in map(rows.key_record, found)}
+        met = {tenant: (frozen, counted) for tenant, frozen, counted in map(rows.plain, states)}
+        counts = {
+            tenant: {(subject, name): value for subject, name, value in self.counts(tenant)} if met[tenant][1] else {}
+            for tenant in tenants
+        }
+        return [
+            Opened(
+                records.get((tenant, key_hash)),
+                counts[tenant],
+                self.frozen(tenant, subjects) if met[tenant][0] else None,
+            )
+            for tenant, key_hash, subjects in asked
+        ]
+
+    def projections_of(self, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
+        found = map(rows.stored_projection, self._rows(_PROJECTIONS_OF, (packing.texts(action_ids),)))
+        return {stored.projection.action_id: stored for stored in found}
+
+    def actions_of(self, action_ids: Sequence[str]) -> dict[str, tuple[StoredProjection, list[StoredEvent]]]:
+        ids = packing.texts(action_ids)
+        projections, events = self._readers.together([(_PROJECTIONS_OF, (ids,)), (_EVENTS_OF, (ids,))])
+        held = [rows.stored_projection(row) for row in projections]
+        found = {stored.projection.action_id: (stored, cast("list[StoredEvent]", [])) for stored in held}
+        for event in map(rows.stored_event, events):
+            if event.action_id in found:  # else it was created between the two questions
+                found[event.action_id][1].append(event)
+        return found
+
+    def evidence_of(self, asked: Sequence[tuple[str, str]]) -> list[Evidence | None]:
+        named = [(place, tenant, raw) for place, (tenant, digest) in enumerate(asked) if (raw := packing.raw(digest))]
+        if not named:
+            return [None] * len(asked)
+        values = (packing.texts([tenant for _, tenant, _ in named]), packing.bodies([raw for *_, raw in named]))
+        found: list[Evidence | None] = [None] * len(asked)
+        for turn, media, body, place in map(rows.plain, self._rows(_EVIDENCE_OF, values)):
+            if body is not None:
+                at = named[turn - 1][0]
+                found[at] = trusted(self._objects, asked[at][1], media, body, place)
+        return found
+
+    def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:
+        found: dict[str, list[tuple[str, str, int]]] = {tenant: [] for tenant in tenants}
+        for tenant, subject, name, value in map(rows.plain, self._rows(_COUNTS_OF, (packing.texts(tenants), PACE))):
+            if tenant in found:
+                found[tenant].append((subject, name, value))
+        return found
