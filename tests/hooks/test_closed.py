@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from readback.adapters.store_sqlite import open_sqlite_store
-from readback.commands import hook
+from readback.commands import hooking
 from readback.lifecycle.engine import Engine
 from readback.sdk.session import Session
 from readback.surfaces.hooks import protocol
@@ -201,4 +201,4 @@ def test_a_turn_that_was_kept_on_once_can_always_end(agent: Agent) -> None:
 
 
 def test_the_exit_code_that_holds_back_is_the_one_that_is_documented() -> None:
-    assert hook.HELD_BACK == 2
+    assert hooking.HELD_BACK == 2

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from tests.hooks.conftest import BASH, PATIENCE_SECONDS, Agent
+from tests.hooks.conftest import BASH, PATIENCE_SECONDS, Agent, Told
 
 pytestmark = pytest.mark.slow
 
@@ -53,28 +54,77 @@ def test_where_the_command_is_missing_the_shell_holds_the_tool_back(
 
 
 STARTS = """
-import sys
-from readback.commands.cli import main
+import os, sys
+os._exit = sys.exit
+sys.argv = ["readback", "hook", *sys.argv[1:]]
+from readback.commands.start import main
 try:
-    main(["hook", sys.argv[1]])
+    main()
 except SystemExit as ended:
     assert ended.code == 0, ended
-print(sorted({"pydantic", "httpx", "rich", "asyncio", "mcp", "cryptography"} & sys.modules.keys()))
+print(sorted({name.removeprefix("readback.") for name in sys.modules} & HEAVY))
 """
+HEAVY = {
+    "pydantic", "httpx", "rich", "asyncio", "mcp", "cryptography", "click", "logging", "concurrent.futures",
+    "lifecycle.saga.attend", "lifecycle.audit.ledger", "lifecycle.sealing.seal", "lifecycle.evidence.attest",
+    "sdk.sealer", "sdk.sequencer", "sdk.client",
+}  # fmt: skip
+
+
+def started(agent: Agent, event: str, *arguments: str, program: str = "", **more: Any) -> Told:
+    """A hook as the installed command starts it; `program`: another one around it."""
+    name = {"PreToolUse": "pre", "PostToolUse": "post", "Stop": "stop"}[event]
+    code = program or "import sys\nsys.argv[0] = 'readback'\nfrom readback.commands.start import main\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *([] if program else ["hook"]), name, *arguments],
+        input=json.dumps(agent.said(event, **more)),
+        cwd=agent.folder,
+        env=agent.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    return Told(done.returncode, done.stdout, done.stderr)
 
 
 def test_nothing_heavy_is_imported_for_a_call(agent: Agent) -> None:
     """Two processes are started for each call of a tool."""
-    call = {"tool_name": "Write", "tool_use_id": "t", "tool_input": {"file_path": "/nowhere/x", "content": "a"}}
-    for event, more in (("PreToolUse", {}), ("PostToolUse", {"tool_response": {}})):
-        done = subprocess.run(
-            [sys.executable, "-c", STARTS, {"PreToolUse": "pre", "PostToolUse": "post"}[event]],
-            input=json.dumps(agent.said(event, **call, **more)),
-            cwd=agent.folder,
-            env=agent.environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
-        assert done.stdout.splitlines()[-1:] == ["[]"], done
+    call: dict[str, Any] = {
+        "tool_name": "Write",
+        "tool_use_id": "t",
+        "tool_input": {"file_path": "/nowhere/x", "content": "a"},
+    }
+    program = f"HEAVY = {HEAVY!r}\n{STARTS}"
+    more: dict[str, Any]
+    for event, more in (("PreToolUse", {}), ("PostToolUse", {"tool_response": {}}), ("Stop", {})):
+        told = started(agent, event, program=program, **call, **more)
+        assert told.out.splitlines()[-1:] == ["[]"], told
+
+
+@pytest.mark.requirement("HOOK-closed")
+def test_the_short_way_of_a_hook_says_what_the_command_line_says(agent: Agent) -> None:
+    """The installed command does not wait for the command line where a hook is called plainly."""
+    ledger = ("--url", f"sqlite:///{agent.folder / 'other.db'}", "--tenant=acme")
+    named: dict[str, Any] = {
+        "tool_name": "Write",
+        "tool_input": {"file_path": str(agent.folder / "a.txt"), "content": "a"},
+    }
+    began = started(agent, "PreToolUse", *ledger, tool_use_id="t1", **named)
+    assert (began.code, began.denied, began.err) == (0, "", "")
+    (agent.folder / "a.txt").write_text("another")
+    given: dict[str, Any] = {**named, "tool_use_id": "t1", "tool_response": {"filePath": "a.txt"}}
+    whole = agent.raw("post", json.dumps(agent.said("PostToolUse", **given)).encode(), *ledger)
+    short = started(agent, "PostToolUse", *ledger, **given)
+    assert "value_mismatch" in short.blocks
+    assert short.json == whole.json
+    assert started(agent, "PostToolUse", **given).code == 2  # in the project's own ledger it was never begun
+    for line, code, said in (
+        (("--help",), 0, "Usage: readback hook post"),
+        (("--nothing", "x"), 2, "--nothing"),
+        (("--url",), 2, "--url"),
+        (("--hooks", "/nowhere/else.yaml"), 2, "/nowhere/else.yaml"),
+    ):
+        told = started(agent, "PostToolUse", *line, **given)
+        assert told.code == code, told
+        assert said in told.out + told.err

@@ -1,40 +1,16 @@
 """`readback hook`: what a coding agent starts before and after its tools, and when its turn ends.
 
-JSON comes on stdin, an answer goes to stdout. Whatever goes wrong ends with the exit code that holds the tool back,
-and says on stderr why: never another one, since the agent takes every other code for leave. Nothing heavy is imported
-before it is known that a call is governed at all.
+The command line alone; `hooking` does what it says.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
 import click
 
-from readback.commands import options
-from readback.surfaces.hooks import protocol
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from readback.surfaces.hooks.desk import Desk
-    from readback.surfaces.hooks.hook_file import HookFile
-
-HELD_BACK: Final = 2
-"""The exit code by which a hook blocks; the agent shows the model what stands on stderr."""
-TOLD_ONLY: Final = 1
-"""Shown to the person; the turn ends."""
-FILE: Final = ".claude/readback.yaml"
-PROJECT: Final = "CLAUDE_PROJECT_DIR"
+from readback.commands import hooking, options
 
 _file = click.option(
-    "--hooks", "hook_file", metavar="FILE", help=f"The hook file; {FILE} of the project where it is not named."
+    "--hooks", "hook_file", metavar="FILE", help=f"The hook file; {hooking.FILE} of the project where it is not named."
 )
 
 
@@ -47,7 +23,6 @@ def hook() -> None:
     2 where the tool is held back, with the reason on stderr; 1 (stop alone)
     where the turn ends although nothing could be looked at.
     """
-    gc.disable()  # it lives for a moment: collecting costs more than it gives back
 
 
 @hook.command("pre")
@@ -55,14 +30,7 @@ def hook() -> None:
 @options.ledger
 def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """Before a tool: makes the attempt durable, or denies it (PreToolUse)."""
-
-    def answer() -> protocol.Answer:
-        from readback.surfaces.hooks.calls import before
-
-        call = protocol.read_call(_said(), "pre")
-        return before(call, _hook_file(hook_file), _opening(url, tenant, principal))
-
-    return _answered(answer)
+    return hooking.pre(hook_file, url, tenant, principal)
 
 
 @hook.command("post")
@@ -70,14 +38,7 @@ def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: s
 @options.ledger
 def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """After a tool: reads back what it did, and tells the model (PostToolUse, PostToolUseFailure)."""
-
-    def answer() -> protocol.Answer:
-        from readback.surfaces.hooks.calls import after
-
-        call = protocol.read_call(_said(), "post")
-        return after(call, _hook_file(hook_file), _opening(url, tenant, principal))
-
-    return _answered(answer)
+    return hooking.post(hook_file, url, tenant, principal)
 
 
 @hook.command("stop")
@@ -85,65 +46,4 @@ def post(hook_file: str | None, url: str | None, tenant: str | None, principal: 
 @options.ledger
 def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """At the end of a turn: keeps it on once while something is not verified (Stop, SubagentStop)."""
-    again = False
-
-    def answer() -> protocol.Answer:
-        nonlocal again
-        said = protocol.read_stop(_said())
-        again = said.again
-        from readback.surfaces.hooks.stopping import ending
-
-        return ending(said, _hook_file(hook_file), _opening(url, tenant, principal))
-
-    code = _answered(answer)
-    # Who was kept on once already is let go, whatever is wrong here: else the turn could never end.
-    return TOLD_ONLY if code and again else code
-
-
-def _answered(work: Callable[[], protocol.Answer]) -> int:
-    """Does it, and says the answer. Anything but an answer holds the tool back."""
-    try:
-        answer = work()
-        if answer:
-            import json
-
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
-    except BaseException as error:  # tidy: boundary -- a hook that failed has to block: every other end is leave
-        print(f"readback: {_words(error)}", file=sys.stderr)
-        return HELD_BACK
-    return 0
-
-
-def _words(error: BaseException) -> str:
-    from readback.canon import ReadbackError
-    from readback.commands.terminal import safe
-
-    most = protocol.TEXT_MAX_CHARACTERS
-    if isinstance(error, ReadbackError):
-        return safe(f"{error.message} {error.remedy}".strip(), most)
-    if isinstance(error, KeyboardInterrupt):
-        return "It was interrupted before it was decided."
-    said = f"{type(error).__name__}: {error}"
-    return safe(f"It failed, and nothing was decided. {said} Please report this, with `readback version`.", most)
-
-
-def _said() -> bytes:
-    return sys.stdin.buffer.read(protocol.INPUT_MAX_BYTES + 1)
-
-
-def _hook_file(named: str | None) -> HookFile:
-    from readback.surfaces.hooks.hook_file import read_hook_file
-
-    return read_hook_file(named if named is not None else Path(os.environ.get(PROJECT) or ".", FILE))
-
-
-def _opening(
-    url: str | None, tenant: str | None, principal: str | None
-) -> Callable[[HookFile, str], AbstractContextManager[Desk]]:
-    def opening(file: HookFile, run: str) -> AbstractContextManager[Desk]:
-        from readback.surfaces.hooks.desk import Where, opened
-
-        return partial(opened, where=Where(url, tenant, principal))(file, run)
-
-    return opening
+    return hooking.stop(hook_file, url, tenant, principal)

@@ -157,6 +157,11 @@ def look(action_id: str, tenant: str, *, replayed: bool = False) -> Telling:
     return (yield from outcome_now(action, replayed=replayed))
 
 
+def nothing() -> Generator[Step, Answer, None]:
+    """No work: somebody has done it."""
+    yield from ()
+
+
 def find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
     """The action of this tenant. Another tenant's does not exist here."""
     folded = yield LoadAction(action_id)

@@ -13,7 +13,6 @@ import importlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import get_ident, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,7 @@ class Portal:
         future = asyncio.run_coroutine_threadsafe(make(), self._running())
         try:
             return future.result(seconds)
-        except FutureTimeoutError:
+        except TimeoutError:
             if future.done():
                 raise  # the tool's own TimeoutError
             raise GivenUp from None
@@ -147,7 +146,7 @@ class Portal:
             return
         import asyncio
 
-        with contextlib.suppress(FutureTimeoutError):
+        with contextlib.suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=CLOSING_SECONDS_MAX)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from readback.domain.errors import StoreError
 from readback.domain.message import EventName
@@ -20,8 +20,10 @@ from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
 from readback.ports.store import Append, LedgerStore
 from readback.sdk.delivery import US, Delivery
-from readback.sdk.sealer import Sealer
-from readback.sdk.sequencer import Sequencer
+
+if TYPE_CHECKING:
+    from readback.sdk.sealer import Sealer
+    from readback.sdk.sequencer import Sequencer
 
 SWEEP_US: Final = 5 * US
 """How often whoever stays looks for what nobody told."""

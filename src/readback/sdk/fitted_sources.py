@@ -6,7 +6,6 @@ call and closes it, so that nothing is kept from one reading to the next.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -132,6 +131,8 @@ def connection(settled: Settled, *, write: bool = False) -> Callable[[], Any]:
     if settled.get("database") is not None:
         where = f"file:{quote(settled.path('database'))}?mode={'rw' if write else 'ro'}"
         timeout = min(settled.timeout_s, SQLITE_TIMEOUT_MAX_S)
+        import sqlite3
+
         return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False)
     url = str(settled.get("url"))
     if not url.startswith(POSTGRES_SCHEMES):

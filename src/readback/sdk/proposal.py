@@ -9,13 +9,15 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
 from readback.domain.saga.fold import Reference
 from readback.lifecycle.plan import Plan, Request
-from readback.sdk.step import SagaStep, names_of
+
+if TYPE_CHECKING:
+    from readback.sdk.step import SagaStep
 
 
 class UnusedProposalWarning(RuntimeWarning):
@@ -101,6 +103,8 @@ class Proposal:
 
         `pivot`: the point of no return. Raises ProposalError.
         """
+        from readback.sdk.step import SagaStep, names_of
+
         return SagaStep(self, name, names_of(after), bool(pivot))
 
     def mark_run(self) -> None:

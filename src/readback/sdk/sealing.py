@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from readback.bootstrap import anchor, is_rotating, kept_file, log_key, rotations_of, verify_signature
 from readback.config import Settings
@@ -16,17 +16,14 @@ from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
 from readback.domain.outcome import Outcome
 from readback.domain.verdict import Level
-from readback.ledger.note import parse_key
-from readback.ledger.rotation import ROTATIONS_MAX_BYTES
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.keeping.rotate import following
-from readback.lifecycle.sealing.confirm import is_confirmed
-from readback.ports.anchor import Anchor
 from readback.ports.runtime import Runtime
-from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore
-from readback.sdk.anchoring import Anchoring
-from readback.sdk.sealer import Sealer
+
+if TYPE_CHECKING:  # most ledgers that are opened for a moment are not sealed by who opens them
+    from readback.lifecycle.evidence.attest import Authority
+    from readback.ports.anchor import Anchor
+    from readback.ports.signer import LogSigner
+    from readback.sdk.sealer import Sealer
 
 SealLike: TypeAlias = bool | Mapping[str, object] | None
 """False: never; True: a key has to be there; None: as settings say; a mapping: as their `[seal]`, with `key_file`."""
@@ -63,6 +60,9 @@ class Terms:
         """What seals this ledger; None where nothing is to."""
         if self.signer is None or self.authority is None or self.cadence.off:
             return None
+        from readback.sdk.anchoring import Anchoring
+        from readback.sdk.sealer import Sealer
+
         anchoring = Anchoring(store, runtime, self.authority, self.anchors) if self.anchors else None
         renewed = self.renewed if self.key_file else None
         return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring, renewed)
@@ -88,14 +88,26 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
         )
     log_keys = tuple(settings.log_keys)
     if not key_file:
-        former = tuple(parse_key(each) for each in log_keys)
-        return Terms(Authority(former[0], verify_signature, former[1:]) if former else None)
+        return Terms(_authority_of(log_keys) if log_keys else None)
     signer = log_key(Path(key_file))
     anchors = () if cadence.off else tuple(anchor(url, cadence.secret) for url in cadence.anchors)
     return Terms(_authority(signer, key_file, log_keys), signer, cadence, anchors, key_file, log_keys)
 
 
+def _authority_of(log_keys: Sequence[str]) -> Authority:
+    from readback.ledger.note import parse_key
+    from readback.lifecycle.evidence.attest import Authority
+
+    former = tuple(parse_key(each) for each in log_keys)
+    return Authority(former[0], verify_signature, former[1:])
+
+
 def _authority(signer: LogSigner, key_file: str, log_keys: Sequence[str]) -> Authority:
+    from readback.ledger.note import parse_key
+    from readback.ledger.rotation import ROTATIONS_MAX_BYTES
+    from readback.lifecycle.evidence.attest import key_of
+    from readback.lifecycle.keeping.rotate import following
+
     rotations = kept_file(rotations_of(Path(key_file)), ROTATIONS_MAX_BYTES)
     return following(key_of(signer), verify_signature, rotations, [parse_key(each) for each in log_keys])
 
@@ -104,6 +116,8 @@ def confirmed(outcome: Outcome, store: LedgerStore, authority: Authority | None)
     """The outcome with level 4 where that is shown; else as it is. Sagas are left alone: their steps have levels."""
     if authority is None or outcome.level is not Level.RECONCILED or not outcome.verified:
         return outcome
+    from readback.lifecycle.sealing.confirm import is_confirmed
+
     if not is_confirmed(store, outcome.id, authority):
         return outcome
     return replace(outcome, level=Level.AUDIT_CONFIRMED)

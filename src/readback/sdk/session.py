@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import category, normalize
 
 from readback.bootstrap import fallback
@@ -39,22 +39,24 @@ from readback.lifecycle import attend
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.resume import fold
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.saga.begin import SagaRequest
 from readback.lifecycle.saga_run import fold_saga
 from readback.lifecycle.steps import Answer, Step
+from readback.ports.known import Known
 from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
 from readback.sdk.approving import approvals_of
 from readback.sdk.courier import Courier
 from readback.sdk.ledger_time import in_ledger_time
 from readback.sdk.proposal import Definition, Proposal
-from readback.sdk.sealer import Sealer
 from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
-from readback.sdk.sequencer import Sequencer
-from readback.sdk.step import SagaStep
 from readback.sdk.subscribing import NOBODY, Telling, telling_of
 from readback.sdk.tables import TableLike, path_of, table_in_force
+
+if TYPE_CHECKING:  # sagas, seals and places are had where they are used: a hook opens a session for a moment
+    from readback.lifecycle.saga.begin import SagaRequest
+    from readback.sdk.sealer import Sealer
+    from readback.sdk.sequencer import Sequencer
+    from readback.sdk.step import SagaStep
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
@@ -91,8 +93,13 @@ class Session:
             self.engine = replace(self.engine, presumes=True)
         self.sealer = self.sealing.sealer(self.store, self.runtime)
         self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
-        self.sequencer = Sequencer(self.store, self._grown, self.courier.wake) if self.store.places_later else None
+        self.sequencer = self._sequencer() if self.store.places_later else None
         self.courier.sequencer = self.sequencer
+
+    def _sequencer(self) -> Sequencer:
+        from readback.sdk.sequencer import Sequencer
+
+        return Sequencer(self.store, self._grown, self.courier.wake)
 
     def _grown(self, last_seq: int) -> None:
         if self.sealer is not None:
@@ -214,6 +221,9 @@ class Session:
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
         """The steps as a saga that can be begun. Each proposal can be run once."""
+        from readback.lifecycle.saga.begin import SagaRequest
+        from readback.sdk.step import SagaStep
+
         self.check_open()
         given = list(steps)
         if not all(isinstance(step, SagaStep) for step in given):
@@ -237,8 +247,14 @@ class Session:
         """Whether everything that it takes to go on with this action or saga is loaded here."""
         if projection.kind != KIND:
             return projection.contract in self.plans
+        from readback.lifecycle.saga import attend as saga_attend
+
         found = fold_saga(self.store.events(projection.action_id))
         return found is not None and saga_attend.missing(found, self.plan_of) is None
+
+    def known(self, left_us: int) -> Known:
+        """What is loaded here. `left_us`: what was due by then is covered in whatever version it began with."""
+        return Known(frozenset(self.plans), frozenset(self.versions), left_us)
 
     def advance(
         self, action_id: str, tenant: str, stored: StoredProjection | None = None
@@ -249,10 +265,12 @@ class Session:
         """
         stored = stored or self.store.projection(action_id)
         if stored is not None and not self._is_due(stored.projection):
-            return saga_attend.nothing()
-        if stored is not None and stored.projection.kind == KIND:
-            return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
-        if stored is not None and stored.projection.saga:
+            return attend.nothing()
+        if stored is not None and (stored.projection.kind == KIND or stored.projection.saga):
+            from readback.lifecycle.saga import attend as saga_attend
+
+            if stored.projection.kind == KIND:
+                return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
             return saga_attend.advance_step(self.engine, action_id, stored.projection.saga, tenant, self.plan_of)
         return attend.advance(self.engine, action_id, tenant, self.plan_of)
 
@@ -261,22 +279,34 @@ class Session:
 
     def stay(self, action_id: str) -> Generator[Step, Answer, Outcome]:
         """Until it is settled."""
-        work = saga_attend.stay if self.is_saga(action_id) else attend.stay
-        return work(self.engine, action_id, self.scope.tenant, self.plan_of)
+        if self.is_saga(action_id):
+            from readback.lifecycle.saga import attend as saga_attend
+
+            return saga_attend.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
+        return attend.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def look(
         self, action_id: str, *, replayed: bool = False, tenant: str | None = None
     ) -> Generator[Step, Answer, Outcome]:
         """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
-        work = saga_attend.look if self.is_saga(action_id) else attend.look
-        outcome = yield from work(action_id, self.scope.tenant if tenant is None else tenant, replayed=replayed)
+        whose = self.scope.tenant if tenant is None else tenant
+        outcome: Outcome
+        if self.is_saga(action_id):
+            from readback.lifecycle.saga import attend as saga_attend
+
+            outcome = yield from saga_attend.look(action_id, whose, replayed=replayed)
+        else:
+            outcome = yield from attend.look(action_id, whose, replayed=replayed)
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 
     def stop(self, action_id: str) -> Generator[Step, Answer, None]:
         """Asks for it to be stopped."""
-        work = saga_attend.cancel if self.is_saga(action_id) else attend.cancel
-        return work(self.engine, action_id, self.scope.tenant, self.plan_of)
+        if self.is_saga(action_id):
+            from readback.lifecycle.saga import attend as saga_attend
+
+            return saga_attend.cancel(self.engine, action_id, self.scope.tenant, self.plan_of)
+        return attend.cancel(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def check_open(self) -> None:
         if self.closed:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from readback.bootstrap import Settings
 from readback.bootstrap import operator_sink as file_beside
@@ -17,7 +17,9 @@ from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
 from readback.ports.store import LedgerStore
 from readback.sdk.courier import Courier, deliveries_of
-from readback.sdk.sealer import Sealer
+
+if TYPE_CHECKING:
+    from readback.sdk.sealer import Sealer
 
 
 @dataclass(frozen=True, slots=True)

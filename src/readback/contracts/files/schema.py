@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any, Final
 
 from readback.contracts.files.build import CONTRACT_KEYS
@@ -206,6 +205,8 @@ def contract_schema() -> dict[str, Any]:
 
 def published_schema() -> str:
     """The text that comes with the package."""
+    from importlib.resources import files  # it brings archives and temporary files along
+
     return (files("readback.contracts.files") / PUBLISHED).read_text(encoding="utf-8")
 
 

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -51,6 +50,8 @@ class Pack:
     @property
     def text(self) -> str:
         """The contract file, with `${parameter}` where a parameter goes."""
+        from importlib.resources import files  # it brings archives and temporary files along
+
         return files(__name__).joinpath(f"{self.name}.yaml").read_text(encoding="utf-8")
 
 

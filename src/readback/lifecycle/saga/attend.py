@@ -110,11 +110,6 @@ def advance_step(
         yield Stir(saga_id)
 
 
-def nothing() -> Generator[Step, Answer, None]:
-    """No work: somebody has done it."""
-    yield from ()
-
-
 def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
     """Takes the lease and proceeds. Elsewhere where somebody else has it."""
     run = yield from _leased(found, engine)
