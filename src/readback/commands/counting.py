@@ -5,7 +5,6 @@ Used by the commands that read a whole log; silent in pipes, and with --json.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,8 +12,6 @@ from readback.commands.terminal import console
 
 PROGRESS_EVERY = 500
 """Shown once so many more are done, however many of them at a time."""
-GARBAGE_MIN = 200_000
-"""Values made, less those let go, before garbage is looked for."""
 
 
 @contextmanager
@@ -34,19 +31,6 @@ def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
                 shown.update(f"{what}: {done} done")
 
         yield step
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Looks for garbage seldom: who reads a whole log makes a great many values, and none of them in circles."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_MIN, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _quiet(done: int) -> None:

@@ -10,7 +10,8 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.counting import measured, undisturbed
+from readback.commands.counting import measured
+from readback.commands.garbage import READING, undisturbed
 from readback.commands.ledger_anchors import anchors, compared
 from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
@@ -77,7 +78,7 @@ def verify(
             found, faults = compared(store, places, settings.seal.secret, authority)
             outside += [each.checkpoint for each in found if each.checkpoint is not None]
         total = 2 * store.last_seq()
-        with undisturbed(), measured("reading the ledger", enabled=not as_json) as bar:
+        with undisturbed(READING), measured("reading the ledger", enabled=not as_json) as bar:
             report = audit(
                 store, lambda done: bar(done, total), kept_head, known, Heads(outside) if outside else None, authority
             )

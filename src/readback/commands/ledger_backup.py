@@ -10,7 +10,8 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.counting import counted, measured, undisturbed
+from readback.commands.counting import counted, measured
+from readback.commands.garbage import READING, undisturbed
 from readback.commands.ledger_anchors import compared
 from readback.commands.ledger_keys import trusted, verifier
 from readback.commands.ledger_log import URL, kept_checkpoint
@@ -81,7 +82,7 @@ def _recomputed(
             outside += [each.checkpoint for each in found if each.checkpoint is not None]
             if not outside and not faults:
                 raise UsageError("No anchor holds a checkpoint.", remedy="Pass another one, or --accept-loss alone.")
-        with undisturbed(), counted("reading the copy", enabled=not as_json) as step:
+        with undisturbed(READING), counted("reading the copy", enabled=not as_json) as step:
             report = audit(store, step, heads=Heads(outside) if outside else None, authority=authority)
             report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))

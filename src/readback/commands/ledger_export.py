@@ -10,7 +10,8 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.counting import counted, undisturbed
+from readback.commands.counting import counted
+from readback.commands.garbage import READING, undisturbed
 from readback.commands.ledger_bundle import write_bundle
 from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, trusted, verifier
 from readback.commands.ledger_log import URL, existing, kept_checkpoint
@@ -95,7 +96,7 @@ def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool)
         place_all(store)
         signed = seal_all(store, signing, authority, bootstrap.runtime().now_us())
         tiles = bootstrap.tiles(place) if before is not None else bootstrap.new_tiles(place)
-        with undisturbed(), counted("exporting the ledger", enabled=not as_json) as step:
+        with undisturbed(READING), counted("exporting the ledger", enabled=not as_json) as step:
             written = attest_sealed.export(store, signed, tiles, before, step)
         found = signed.checkpoint
     finally:
@@ -124,7 +125,7 @@ def verify_export(folder: str, key: str | None, as_json: bool) -> int:
     authority = trusted(key)
     tiles, links = bootstrap.tiles(Path(folder)), bootstrap.links()
     try:
-        with undisturbed(), counted("reading the export", enabled=not as_json) as step:
+        with undisturbed(READING), counted("reading the export", enabled=not as_json) as step:
             report = audit_export(tiles, authority.keys, authority.check, links, step)
     finally:
         links.close()

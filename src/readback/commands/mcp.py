@@ -13,6 +13,7 @@ import click
 
 from readback.commands import options
 from readback.commands.extras import of_extra
+from readback.commands.garbage import SERVING, undisturbed
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
@@ -109,7 +110,8 @@ def mcp(
     )
     if serve == "http" and host not in LOOPBACK:
         note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
-    asyncio.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
+    with undisturbed(SERVING):
+        asyncio.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
     return 0
 
 

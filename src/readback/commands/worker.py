@@ -72,6 +72,7 @@ def worker(
     whoever goes on.
     With --json the answer is one object at the end.
     """
+    from readback.commands.garbage import SERVING, undisturbed
     from readback.commands.staying import stay, watching
 
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
@@ -94,7 +95,8 @@ def worker(
             said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
 
-        tally = asyncio.run(work())
+        with undisturbed(SERVING):
+            tally = asyncio.run(work())
     errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
     code = worst_exit([*map(exit_of, tally.last.values()), *errors]) if until_idle else 0
     if as_json:

@@ -12,7 +12,7 @@ from typing import Final
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands.bench import workload
-from readback.commands.counting import undisturbed
+from readback.commands.garbage import READING, undisturbed
 from readback.ledger.checkpoint import Checkpoint, sign_checkpoint
 from readback.ledger.frontier import Frontier
 from readback.ledger.leaf import leaf_hash
@@ -127,7 +127,7 @@ async def _filled(url: str) -> None:
 def _verified(store: LedgerStore, size: int, authority: Authority) -> int:
     """Entries a second of one core: by the processor's time, since others may use the machine."""
     began = time.process_time()
-    with undisturbed():
+    with undisturbed(READING):
         if not audit(store, authority=authority).ok:
             _stop()
     return round(size / (time.process_time() - began))

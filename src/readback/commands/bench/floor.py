@@ -1,6 +1,7 @@
 """The floor: the same rows into the same tables and indexes, by a program that does nothing else.
 
-The rows are those that the engine wrote for one action, renamed for each copy. Nothing is hashed, judged or read here.
+The rows are those that the engine wrote for one action, renamed for each copy. Nothing is hashed, judged or read here;
+what is a hash in them is as random as a hash, since a key lands anywhere in its index and not always at its end.
 """
 
 from __future__ import annotations
@@ -44,27 +45,28 @@ class Floor:
 
     def write(self, names: Iterable[str]) -> None:
         """Two commits for these actions: all their attempts, then all their ends."""
+        keyed = [(name, os.urandom(32).hex()) for name in names]
         for append in self._appends:
             self._db.execute("begin immediate")
-            for name in names:
-                self._rows(append, name)
+            for name, key in keyed:
+                self._rows(append, name, key)
             self._db.execute("commit")
 
-    def _rows(self, append: Append, name: str) -> None:
+    def _rows(self, append: Append, name: str, key: str) -> None:
         version, at_us = append.expected_version, append.projection.updated_us
         for event in append.events:
             version, self._seq = version + 1, self._seq + 1
             row = (self._seq, name, version, event.kind, at_us, event.envelope, event.leaf)
             self._db.execute(EVENT, row)
         values = {c: getattr(append.projection, c, None) for c in self._columns}
-        values |= {"action_id": name, "stamp": name, "key_hash": name, "version": version, "fence": 0}
+        values |= {"action_id": name, "stamp": name, "key_hash": key, "version": version, "fence": 0}
         values["ready_us"] = None if append.projection.due_us is None else append.projection.lease_until_us
         if append.expected_version == 0:
             self._db.execute(self._insert, tuple(values[c] for c in self._columns))
-            self._db.execute(KEY, (append.tenant, name, name, name, "PENDING", at_us, 0))
+            self._db.execute(KEY, (append.tenant, key, key, name, "PENDING", at_us, 0))
         else:
             self._db.execute(self._update, (*(values[c] for c in self._changing), name))
-            self._db.execute(SETTLE, ("COMPLETED", at_us, append.tenant, name, name))
+            self._db.execute(SETTLE, ("COMPLETED", at_us, append.tenant, key, name))
         for evidence in append.evidence:
             shared = evidence.digest == append.projection.contract_hash
             digest = bytes.fromhex(evidence.digest) if shared else os.urandom(32)

@@ -20,6 +20,7 @@ from readback.commands.bench import workload
 from readback.commands.bench.evidence import evidence
 from readback.commands.bench.floor import Floor
 from readback.commands.bench.sealing import sealing
+from readback.commands.garbage import SERVING, undisturbed
 from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
@@ -215,8 +216,8 @@ def _process_ms(arguments: list[str]) -> int:
 
 
 def everything(progress: Progress) -> dict[str, Json]:
-    """All of it, as `readback bench --json` prints it."""
-    with tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".") as name:
+    """All of it, as `readback bench --json` prints it; the floor and ours in one process, which a worker's is like."""
+    with undisturbed(SERVING), tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".") as name:
         folder = Path(name).absolute()
         progress("one after another")
         one = sequential(folder)
