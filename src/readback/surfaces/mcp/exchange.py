@@ -79,7 +79,8 @@ class Exchange:
 
     @property
     def wants_progress(self) -> bool:
-        return self.meta.get("progressToken") is not None
+        """Whether the client listens for progress: by a token, or, in the same program, by a function of its own."""
+        return self.meta.get("progressToken") is not None or _hears(self.context)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Hands a server's report on, where the client wants it and still listens."""
@@ -156,6 +157,16 @@ class Exchange:
         for answer in (*self._given.values(), *(answer for _, answer in self._asked.values())):
             if not answer.done():
                 answer.set_exception(MCPError(code=INVALID_REQUEST, message="The client did not answer."))
+
+
+def _hears(context: Context) -> bool:
+    """Whether a stateless client in the same program gave a function for progress: such a one sends no token.
+
+    The SDK says it nowhere in public; where it keeps it otherwise one day, such clients are told of no progress.
+    """
+    outbound = getattr(context.session, "_request_outbound", None)
+    inner = getattr(outbound, "_inner", outbound)
+    return getattr(inner, "_on_progress", None) is not None
 
 
 async def ask(
