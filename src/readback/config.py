@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
 from readback.canon.digest import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.approval.approvers import approvers_of
 from readback.domain.approval.binding import Approver
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of

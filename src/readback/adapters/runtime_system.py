@@ -11,9 +11,10 @@ import random
 import socket
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from readback.canon.frozen import dataclass
 
 if TYPE_CHECKING:
     import asyncio

@@ -12,12 +12,12 @@ import os
 import stat as modes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_value, payload_bytes
+from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.reading import Reading

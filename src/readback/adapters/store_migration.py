@@ -7,10 +7,10 @@ different is a new step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 
 from readback.canon.digest import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreVersionError
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from readback.canon import (
     payload_bytes,
     sha256_hex,
 )
+from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
 from readback.domain.saga.fold import Reference

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.contracts.conditions import inspected
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.verifiers import Invariant

@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from readback.canon import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.hands import is_async
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractFieldError, ExpressionError

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Concatenate, TypeVar, get_type_hints
 
+from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
 from readback.contracts.problems import Problems
 from readback.domain.context import Context

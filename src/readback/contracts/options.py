@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader

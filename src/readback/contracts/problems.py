@@ -6,9 +6,10 @@ Used by all of this room. It must not decide what is a fault.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import ContractError, ExpressionError
 
 PROBLEMS_MAX = 100

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.templates import Template
 from readback.domain.errors.drill import DrillRefusedError

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, cast
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.hands import Reader, is_async
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderTypeError

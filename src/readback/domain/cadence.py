@@ -6,9 +6,9 @@ Read from the settings' `[seal]` table and from `Readback.open(seal=...)`, by th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError
 
 ENTRIES_DEFAULT: Final = 4_096

@@ -6,9 +6,8 @@ judges nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.observation import Observation

@@ -12,12 +12,12 @@ Source: "The Verification Ledger Pattern" (claim ledger, claim retraction); the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, payload_bytes
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind

@@ -6,9 +6,8 @@ no access to the ledger.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 
 

@@ -8,10 +8,11 @@ Source: the action verification specification, "Verification Depth"; the keys ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
 from readback.domain.idempotency import KEY_KEPT_US

@@ -6,10 +6,11 @@ classes say what was found, never what to do: that is the recovery table's busin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from readback.canon.frozen import dataclass
 
 
 class Discrepancy(StrEnum):

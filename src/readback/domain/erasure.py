@@ -8,10 +8,11 @@ keeps its digest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.events import Event, EventKind, Opened
 
 KEPT_REFS: Final = frozenset({"contract", "token"})

@@ -9,12 +9,13 @@ action, and is itself hashed as an RFC 6962 leaf, which a Merkle log can take as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import chain
 from operator import itemgetter
 
 from readback.canon import Json, envelope_bytes, parse_json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State

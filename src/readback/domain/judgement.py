@@ -5,7 +5,7 @@ Used by `action` alone, which folds it, and by whoever reads an action. It decid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from readback.canon.frozen import dataclass
 
 
 @dataclass(slots=True)

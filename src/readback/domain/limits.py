@@ -8,10 +8,11 @@ its looks come later, and its record is always kept whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError
 
 LIMIT_MAX: Final = 2**53 - 1

@@ -10,13 +10,14 @@ Source: "The Verification Ledger Pattern" (event propagation, both names of each
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 
 SPEC_VERSION: Final = "1.0"
 """The version of CloudEvents; https://github.com/cloudevents/spec."""

@@ -9,10 +9,11 @@ Object" and the trust ladder (a normalised observation is level 1, raw output le
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 from readback.canon import Json, json_value, parse_json, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
 from readback.canon.swift import swift
 from readback.domain.errors import NotDispatchedError

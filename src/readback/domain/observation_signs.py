@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import CanonError, Json, parse_json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.canon.swift import swift
 
@@ -109,6 +109,8 @@ _CANCELLED: Final = ("cancelled", "canceled")
 _STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode", "resulttype")
 _CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
 _WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
+_LISTS: Final = ("results", "content")
+_PARTS: Final = frozenset({*_WRAPPERS, *_LISTS})
 
 _WORDS_OF: Final = (
     (
@@ -195,10 +197,12 @@ def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
     if not _ERRORS.isdisjoint(fields):
         yield from _error_signs(fields)
     yield from _status_signs(fields)
+    if _PARTS.isdisjoint(fields):
+        return  # as in most
     for name in _WRAPPERS:
         if name in fields:
             yield from _value_signs(fields[name], level + 1)
-    for name in ("results", "content"):
+    for name in _LISTS:
         part = fields.get(name)
         if isinstance(part, list):
             yield from (_content_signs(part, level) if name == "content" else _list_signs(part, level + 1))

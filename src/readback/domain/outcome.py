@@ -7,10 +7,11 @@ It has no truth value: ask it what you want to know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NoReturn
 
 from readback.canon import Json, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.claim import (
     Claim,

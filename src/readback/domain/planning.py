@@ -7,11 +7,11 @@ Source: the action verification specification, "Next-step planning" and "Tool-re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.idempotency import Resolution

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.errors import InvariantError
 

@@ -9,10 +9,10 @@ Source: the action verification specification, "State Reconciliation Model", and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from readback.canon import Json, json_value
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.side_effect import Consistency, Independence
 

@@ -17,9 +17,10 @@ Source: the action verification specification, "State Reconciliation Model".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.attribution import (
     attribute,

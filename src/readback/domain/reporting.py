@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain import claim_words
 from readback.domain.claim import ClaimStatus, Said, holds, worst
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy

@@ -8,12 +8,12 @@ Source: the action verification specification, "Manual review"; the decisions an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, payload_bytes
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.idempotency import Resolution
 from readback.domain.recovery.action import RecoveryAction

@@ -8,12 +8,13 @@ takes its defaults from it. It decides nothing about a single action.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, envelope_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 
 _SECOND_US: Final = 1_000_000
 _MINUTE_US: Final = 60 * _SECOND_US

@@ -8,11 +8,11 @@ the texts take their values from `status`. It never decides which transition is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import InvariantError
 
 

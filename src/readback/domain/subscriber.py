@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError
 from readback.domain.message import EventName, Message, Naming
 

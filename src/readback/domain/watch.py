@@ -9,10 +9,11 @@ Pattern" (drift after success); the terms and their bounds are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 
 LOOKS_MAX: Final = 1_000

@@ -7,10 +7,10 @@ it is, so that growing costs what is new. It opens nothing: whoever calls brings
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
+from readback.canon.frozen import dataclass
 from readback.ledger.fault import LogFormatError
 from readback.ledger.tiles import HEIGHT, WIDTH, TileReader, parse_tile
 from readback.ledger.tree import HASH_BYTES, NODE_PREFIX, fold

@@ -8,9 +8,10 @@ verified, and reversed where that is due, whoever approved it or did not. `count
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from readback.canon import Json, parse_json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.approval.binding import (
     HOLD,

@@ -7,8 +7,8 @@ there is somebody who goes on with it, and reports what the ledger says.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind

@@ -6,8 +6,7 @@ words of the recovery table into states; it decides nothing of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.observation import ObservationStatus
 from readback.domain.reconciliation import Reconciliation

@@ -10,9 +10,10 @@ the entries again and compares. Everything stands in the entry's own data, under
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.contract import Contract
 from readback.domain.finding import Finding

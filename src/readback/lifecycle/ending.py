@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Step
 

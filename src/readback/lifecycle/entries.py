@@ -6,9 +6,10 @@ that both agree with what the entries say is what the audit shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State

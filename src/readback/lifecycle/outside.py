@@ -8,8 +8,8 @@ never comes leaves it open: when its time is over it is unknown, as after a cras
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import UsageError
 from readback.domain.outcome import Outcome

@@ -7,10 +7,10 @@ stage, read by the drivers for the hands. Immutable, and shared between threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.predicate import Postcondition

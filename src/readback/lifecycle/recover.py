@@ -5,9 +5,10 @@ Called by the engine. The table decides; here its words are turned into states. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches

@@ -7,10 +7,11 @@ that was recorded counts for the outside before the append has been committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal

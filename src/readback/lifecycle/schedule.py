@@ -5,9 +5,9 @@ Called by the engine. Jitter is drawn from the stamp, so that many actions sprea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract

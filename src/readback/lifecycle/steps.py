@@ -7,10 +7,10 @@ itself never asks for it. This module is the whole of the engine's view of the w
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.context import Context

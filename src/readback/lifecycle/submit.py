@@ -9,10 +9,10 @@ an operation is one action, however often and wherever it is asked for.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.contract import Contract
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError

@@ -7,10 +7,10 @@ world is recorded as a refusal: an action that failed without having been execut
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.case import Judged
 from readback.domain.contract import Contract
 from readback.domain.discrepancy import Discrepancy

@@ -13,9 +13,10 @@ claims, and when to look next.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.attribution import has_changed
 from readback.domain.case import Case, Judged

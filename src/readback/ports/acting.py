@@ -7,9 +7,10 @@ drivers alone. What acts and what looks share nothing but the context.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, cast
 
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.reading import Reading
 

@@ -8,10 +8,11 @@ rendered from the contract's templates and checked; nothing in it is evaluated a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.reading import Lookup, Reading
 

@@ -8,9 +8,9 @@ the entries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from readback.canon.frozen import dataclass
 from readback.ledger.frontier import HashTile
 
 

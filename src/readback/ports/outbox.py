@@ -7,8 +7,9 @@ the outbox; here is only a position in them for each subscriber, moved under a l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from readback.canon.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 
 ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")

@@ -7,9 +7,10 @@ the engine's own `look`, one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.errors import UsageError
 from readback.domain.outcome import Outcome

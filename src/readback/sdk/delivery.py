@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import SinkError, StoreCorruptError
 from readback.domain.message import URGENT, Message, Naming
 from readback.domain.observation_signs import one_line

@@ -7,13 +7,14 @@ call and closes it, so that nothing is kept from one reading to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.domain.reading import Lookup, Presence, Reading

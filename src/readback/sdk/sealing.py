@@ -6,11 +6,12 @@ Called by the session. Without a key of the log nothing is sealed; whose checkpo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from readback.bootstrap import anchor, is_rotating, kept_file, log_key, rotations_of, verify_signature
+from readback.canon.frozen import dataclass
 from readback.config import Settings
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import category, normalize
@@ -17,6 +17,7 @@ from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
 from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
 from readback.domain.approval.binding import Approver

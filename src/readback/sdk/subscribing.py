@@ -6,12 +6,12 @@ Called by session: what can be refused is refused before anything is opened; sin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from readback.bootstrap import Settings
 from readback.bootstrap import operator_sink as file_beside
 from readback.bootstrap import sink as sink_of
+from readback.canon.frozen import dataclass
 from readback.domain.subscriber import Subscriber, listed
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink

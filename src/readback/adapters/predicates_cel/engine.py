@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from readback.adapters.predicates_cel.messages import failure, refusal, refused
 from readback.adapters.predicates_cel.plain import holds_nul, plainly
 from readback.adapters.predicates_cel.text import Scan, Size, bounded, measure, work
 from readback.canon import Json, UnsupportedValueError, json_value
+from readback.canon.frozen import dataclass
 from readback.canon.limits import EXPRESSION_WORK_MAX
 from readback.domain.errors import InvariantError
 from readback.domain.predicate import look

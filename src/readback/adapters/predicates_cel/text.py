@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.adapters.predicates_cel.messages import refused
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import (
     EXPRESSION_ADDITIONS_MAX,
     EXPRESSION_DEPTH_MAX_LEVELS,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ import apsw
 
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.adapters.store_sqlite.schema import APPLICATION_ID, migrate, pending
+from readback.canon.frozen import dataclass
 from readback.domain.errors import (
     SqliteTooOldError,
     StoreCorruptError,

@@ -6,12 +6,13 @@ Called by the store, which carries the changes through its group commit. It deci
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Final, TypeAlias, cast
 
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.writing import Transaction
+from readback.canon.frozen import dataclass
 from readback.ports.outbox import Cursor, DeadLetter
 
 CURSOR_COLUMNS: Final = ", ".join(field.name for field in fields(Cursor))

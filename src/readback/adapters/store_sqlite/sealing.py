@@ -7,11 +7,11 @@ keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.writing import Transaction
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead

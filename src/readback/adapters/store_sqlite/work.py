@@ -6,13 +6,13 @@ Made by the store, carried out by the group's leader inside its transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.outgoing import OutgoingWork
 from readback.adapters.store_sqlite.sealing import CosignWork, MarkWork, SealWork
 from readback.adapters.store_sqlite.writing import Transaction
+from readback.canon.frozen import dataclass
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import refuse_malformed
 

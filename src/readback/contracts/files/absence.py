@@ -6,10 +6,10 @@ of a text may be what somebody else put into it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.files.fill import Fill, Hole, Values, as_text
 from readback.contracts.files.tool_schema import same
 from readback.domain.errors import ContractFieldError, ReaderTypeError, TemplateError

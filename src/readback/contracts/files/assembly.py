@@ -7,13 +7,14 @@ replace a contract of an earlier only where it says so (`overrides`); else two o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path
 from re import compile as pattern
 from typing import Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
 from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document

@@ -7,10 +7,11 @@ fitting is made for each source and executor, and is used when an action runs or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from readback.canon import Json, json_value
+from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.document import Place, Written
 from readback.contracts.files.fill import Fill, Values

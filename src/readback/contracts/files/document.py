@@ -7,9 +7,9 @@ else is the text that was written.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from readback.canon.frozen import dataclass
 from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.contracts.yaml_nodes import YamlFault, composed
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.clauses import fields_of, roots_of
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ExpressionError, TemplateError

@@ -6,10 +6,11 @@ Called by `build`. It reaches nothing: a fitting is made for each source, and us
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from readback.canon.frozen import dataclass
 from readback.contracts.compile import READER_TIMEOUT_US
 from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import Entry, FittedReader, looking

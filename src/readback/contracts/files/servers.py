@@ -5,9 +5,9 @@ Called by `assembly`. Nothing is started, and no reference is resolved; whoever 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.contracts.files import embed
 from readback.contracts.files.document import Written
 from readback.contracts.files.marks import tell_undecided

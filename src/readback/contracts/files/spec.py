@@ -7,10 +7,11 @@ Called by `contract`. What is wrong goes into the faults with its place; what is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias, assert_never
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.clauses import fields_of
 from readback.contracts.files import embed
 from readback.contracts.files.absence import Absence, error_text, sound_error

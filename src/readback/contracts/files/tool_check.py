@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from readback.canon import CanonError, Json
+from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.contract import FittedReader
 from readback.contracts.files.fill import Values

@@ -7,10 +7,11 @@ absence: absence is only what the contract says that it is, word for word.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_value, parse_json
+from readback.canon.frozen import dataclass
 from readback.contracts.files.absence import Absence
 from readback.contracts.files.contract import GATEWAY, values_of
 from readback.contracts.files.fill import Values

@@ -7,10 +7,11 @@ nothing; a server's description of itself is a claim, so it can only make a cont
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from readback.canon import Json, json_value, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.side_effect import DEPTHS, ReviewTrigger, SideEffect
 
 FINGERPRINTED: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")

@@ -6,10 +6,11 @@ source's row also says the most that may be claimed of it; a file may say less, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.side_effect import Consistency, Independence
 
 API_VERSION: Final = "readback/v1"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
+from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import SettingsError
 

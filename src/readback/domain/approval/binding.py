@@ -13,13 +13,14 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 from unicodedata import normalize
 
 from readback.canon import Json, ReadbackError, envelope_bytes, parse_json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors import ApprovalError, OversizeError
 
 BOUND_FORMAT: Final = "readback-approval/1"

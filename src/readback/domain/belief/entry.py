@@ -7,11 +7,11 @@ record's content only the fields that the contract lists under `tell`, of the to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.outcome import Outcome

@@ -10,11 +10,12 @@ Source: the action verification specification, "Tool-result grounding model" and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final, NoReturn
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item, Standing
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, for_model, for_person
 from readback.domain.errors import HonestyError

@@ -11,10 +11,10 @@ moved to another place that happens to hold the same. A citation has one spellin
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, MalformedJsonError, parse_json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors.citation import CitationError
 
 CITATION: Final = re.compile(

@@ -5,11 +5,11 @@ The words of the recovery table; chosen by its rows, carried out by the lifecycl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.state import State
 
 

@@ -7,8 +7,8 @@ situation that there can be, by sets of situations and not one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.recovery.floor import DEMANDED, FLOOR, SUCCESS_ONLY_FROM

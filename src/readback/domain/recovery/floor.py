@@ -10,10 +10,10 @@ that has been executed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.recovery.line import (

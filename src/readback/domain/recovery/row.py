@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import EFFECTS, RecoveryAction

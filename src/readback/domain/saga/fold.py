@@ -8,11 +8,12 @@ Source: the action verification specification, "Recovery strategies" and "Saga R
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain import state as states
 from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError

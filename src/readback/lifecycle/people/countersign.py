@@ -8,10 +8,11 @@ whoever executes.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.approval.binding import (
     ApprovalCode,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json, parse_json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors.hook import HookFileError
 from readback.domain.observation import one_line
 from readback.domain.outcome import Outcome

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from readback.canon import Json, ReadbackError, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.durations import microseconds
 from readback.contracts.files.document import Fault, Written, read_document
 from readback.contracts.problems import did_you_mean

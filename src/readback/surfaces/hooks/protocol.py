@@ -7,10 +7,10 @@ HookInputError. Keys that nobody here knows are left alone; agents add some with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.errors.hook import HookInputError
 

@@ -1,0 +1,211 @@
+"""Dataclasses that are made quickly behave as the standard ones in everything that anybody does with one."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, InitVar, field, fields, replace
+from typing import Any, ClassVar
+
+import pytest
+
+from readback.canon import frozen
+
+
+def shapes(made: Callable[..., Any]) -> dict[str, Any]:
+    """Classes of every kind that is written in this package, by one decorator."""
+
+    @made(frozen=True, slots=True)
+    class Plain:
+        """With words of its own."""
+
+        name: str
+        number: int = 3
+        many: tuple[int, ...] = field(default_factory=tuple)
+        shared: ClassVar[str] = "all"
+
+        def doubled(self) -> int:
+            return self.number * 2
+
+        @classmethod
+        def usual(cls) -> Any:
+            return cls("usual")  # type: ignore[call-arg]
+
+    @made(frozen=True, slots=True)
+    class Empty:
+        pass
+
+    @made(frozen=True, slots=True)
+    class One:
+        value: object
+
+    @made(slots=True)
+    class Open:
+        items: list[int] = field(default_factory=list)
+        later: int = field(init=False)
+        hidden: str = field(default="x", repr=False, compare=False)
+
+        def __post_init__(self) -> None:
+            self.later = len(self.items)
+
+    @made
+    class Loose:
+        a: int
+        b: str = "b"
+
+    @made(frozen=True)
+    class Above:
+        a: int
+
+    @made(frozen=True, slots=True)
+    class Below(Above):
+        b: int = 2
+
+    @made(frozen=True, slots=True)
+    class OwnEqual:
+        a: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    @made(frozen=True, slots=True, order=True)
+    class Ordered:
+        a: int
+        b: int = 0
+
+    @made(frozen=True, slots=True, kw_only=True)
+    class Named:
+        a: int
+        b: int = 0
+
+    @made(slots=True)
+    class Taking:
+        a: int
+        more: InitVar[int] = 1  # type: ignore[assignment]
+        sum: int = field(init=False, default=0)
+
+        def __post_init__(self, more: int) -> None:
+            self.sum = self.a + more
+
+    every = (Plain, Empty, One, Open, Loose, Above, Below, OwnEqual, Ordered, Named, Taking)
+    return {each.__name__: each for each in every}
+
+
+QUICK, STANDARD = shapes(frozen.dataclass), shapes(dataclasses.dataclass)
+GIVEN: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "Plain": [(("a",), {}), (("a", 4), {"many": (1,)}), ((), {"name": "a", "number": 3})],
+    "Empty": [((), {})],
+    "One": [((1,), {}), (("x",), {})],
+    "Open": [((), {}), (([1, 2],), {"hidden": "y"})],
+    "Loose": [((1,), {}), ((1, "c"), {})],
+    "Above": [((1,), {})],
+    "Below": [((1,), {}), ((1, 3), {})],
+    "OwnEqual": [((1,), {}), ((2,), {})],
+    "Ordered": [((1,), {}), ((1, 2), {})],
+    "Named": [((), {"a": 1}), ((), {"a": 1, "b": 2})],
+    "Taking": [((1,), {}), ((1, 5), {})],
+}
+
+
+def seen(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """All that can be seen of an instance."""
+    one, same = kind(*args, **kwargs), kind(*args, **kwargs)
+    hashed: object
+    try:
+        hashed = hash(one) == hash(same)
+    except TypeError as error:
+        hashed = str(error)
+    return {
+        "repr": repr(one).replace("frozen.dataclass", "").split("<locals>.")[-1],
+        "equal": [one == same, one != same, one == 1, one == args],
+        "hash": hashed,
+        "fields": [(f.name, f.type, f.init, f.repr, f.compare, getattr(one, f.name)) for f in fields(one)],
+        "dict": dataclasses.asdict(one),
+        "match": kind.__match_args__,
+        "slots": getattr(kind, "__slots__", None),
+        "doc": kind.__doc__.partition("(")[0],
+        "copied": copy.deepcopy(one) == one,
+        "params": kind.__dataclass_params__.frozen,
+        "kinds": [str(each.kind) for each in inspect.signature(kind).parameters.values()],
+        "names": [*inspect.signature(kind).parameters],
+        "has dict": hasattr(one, "__dict__"),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(GIVEN))
+def test_an_instance_looks_as_one_of_a_standard_class(name: str) -> None:
+    for args, kwargs in GIVEN[name]:
+        quick, standard = seen(QUICK[name], args, kwargs), seen(STANDARD[name], args, kwargs)
+        assert quick == standard
+        with pytest.raises(TypeError):
+            QUICK[name](*args, **kwargs, nothing=1)
+
+
+@pytest.mark.parametrize("name", sorted(GIVEN))
+def test_what_is_frozen_refuses_each_change_as_a_standard_one_does(name: str) -> None:
+    args, kwargs = GIVEN[name][0]
+    for kind in (QUICK[name], STANDARD[name]):
+        one = kind(*args, **kwargs)
+        for each in fields(one):
+            before = getattr(one, each.name)
+            if not kind.__dataclass_params__.frozen:
+                setattr(one, each.name, before)
+                continue
+            with pytest.raises(FrozenInstanceError, match=f"cannot assign to field '{each.name}'"):
+                setattr(one, each.name, before)
+            with pytest.raises(FrozenInstanceError, match=f"cannot delete field '{each.name}'"):
+                delattr(one, each.name)
+            assert getattr(one, each.name) is before
+        if name != "Loose":  # which takes any name, as the standard one does
+            with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
+                one.unknown = 1
+
+
+def test_two_of_different_classes_or_values_differ_and_an_empty_one_is_like_the_next() -> None:
+    plain, one, empty = QUICK["Plain"], QUICK["One"], QUICK["Empty"]
+    assert plain("a") != plain("b")
+    assert len({plain("a"), plain("a", 3), plain("a", 4)}) == 2
+    assert one((1,)) != one(1)
+    assert empty() == empty()
+    assert QUICK["Open"]([1], "y") == QUICK["Open"]([1])  # `hidden` is compared by neither
+
+
+def test_one_is_replaced_extended_and_matched_as_a_standard_one() -> None:
+    plain = QUICK["Plain"]
+    assert replace(plain("a"), number=7) == plain("a", 7)
+    assert plain.usual().doubled() == 6
+    match plain("a", 5):
+        case plain(name, number):
+            assert (name, number) == ("a", 5)
+        case _:
+            pytest.fail("it does not match")
+
+    @dataclasses.dataclass(frozen=True)
+    class Extended(plain):  # type: ignore[misc,valid-type]
+        more: int = 1
+
+    assert Extended("a", more=2).more == 2
+    with pytest.raises(TypeError, match="cannot inherit non-frozen"):
+        dataclasses.dataclass(type("Loosened", (plain,), {"__annotations__": {"x": int}, "x": 1}))
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class Sent:
+    """Known to pickle by its name."""
+
+    a: int
+    b: tuple[str, ...] = ()
+
+
+def test_one_that_is_frozen_with_slots_is_pickled() -> None:
+    assert pickle.loads(pickle.dumps(Sent(1, ("x",)))) == Sent(1, ("x",))  # noqa: S301 - its own bytes
+
+
+def test_one_that_holds_itself_is_shown_once() -> None:
+    loop: list[Any] = []
+    one = QUICK["One"](loop)
+    loop.append(one)
+    assert repr(one).endswith("One(value=[...])")
