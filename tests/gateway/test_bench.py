@@ -26,6 +26,10 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
     assert found["stdio_lost"] == found["http_lost"] == 0, found["raw"]
     assert all(found[key]["p50"] > 0 for key, _, mark in GATEWAY_MARKS if mark.startswith("at most") and "_" in key
                and isinstance(found[key], dict))  # fmt: skip
+    for transport in ("stdio", "http"):
+        measured = found["raw"][transport]
+        assert measured["readings_ms"] > 0
+        assert found[f"{transport}_governed_whole"]["p50"] > found[f"{transport}_governed"]["p50"]
     drawn = table(found, GATEWAY_MARKS)
     assert all(what in drawn and mark in drawn for _, what, mark in GATEWAY_MARKS)
     assert [*tmp_path.iterdir()] == []

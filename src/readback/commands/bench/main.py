@@ -26,6 +26,9 @@ MARKS: Final = (
 GATEWAY_MARKS: Final = (
     ("stdio_governed", "governed over stdio, less its readings, times the plain call", "at most 2.5"),
     ("http_governed", "governed over HTTP, less its readings, times the plain call", "at most 2.5"),
+    ("stdio_governed_whole", "governed over stdio, with its readings, times the plain call", ""),
+    ("http_governed_whole", "governed over HTTP, with its readings, times the plain call", ""),
+    ("readings_ms", "what the readings of one governed call cost by themselves, ms", ""),
     ("stdio_unverified", "without a contract, marked, over stdio, times the plain call", "at most 1.5"),
     ("http_unverified", "without a contract, marked, over HTTP, times the plain call", "at most 1.5"),
     ("stdio_passed", "without a contract, passed on, over stdio, times the plain call", "at most 1.5"),
