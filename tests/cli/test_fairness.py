@@ -12,6 +12,7 @@ import pytest
 from readback import bootstrap
 from readback.adapters.store_sqlite.store import SqliteStore
 from readback.domain.errors import UsageError
+from readback.ports.known import Known
 from readback.ports.store import LedgerStore, Projection
 from readback.sdk.serving import TENANTS_MAX, Served
 from readback.sdk.session import Session
@@ -49,7 +50,7 @@ class Noting(Worker):
         self.order: list[str] = []
         self.stop_after, self.hangs, self.ending = stop_after, hangs, asyncio.Event()
 
-    async def _advance(self, action_id: str) -> None:
+    async def _advance(self, action_id: str, stored: object) -> None:
         now_us = self._session.runtime.now_us()
         self._session.store.lease(action_id, "noting", now_us, now_us + HOUR_US)
         self.order.append(action_id)
@@ -58,6 +59,9 @@ class Noting(Worker):
             self.ending.set()
         if self.hangs and action_id.startswith(self.hangs):
             await self.ending.wait()
+
+    def _known(self, now_us: int) -> Known:
+        return Known(frozenset(), frozenset({sample_projection("any").contract_hash}), 0)
 
     def _knows(self, action_id: str, stored: object) -> bool:
         return True

@@ -13,6 +13,7 @@ from readback.adapters.runtime_system import SystemRuntime
 from readback.adapters.store_postgres import open_postgres_store
 from readback.adapters.store_postgres.store import PostgresStore
 from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
+from readback.ports.known import key_of
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.ports.wakeups import DEFER_AHEAD_US, US, Wakeups, queue_of
@@ -105,7 +106,9 @@ def test_a_wake_up_is_kept_with_the_append_that_asks_for_it_or_not_at_all(place:
     installed(place)
     for number in range(70):  # this writer has asked for the queue before there was one
         due(place, f"a{number}")
-    assert (queue_of("acme"), "a69", "todo") in jobs(place)
+    stored = place.store.projection("a69")
+    assert stored is not None
+    assert (queue_of("acme", key_of(stored.projection)), "a69", "todo") in jobs(place)
     place.run("DELETE FROM procrastinate_jobs")
     due(place, "b1")
     due(place, "b1")  # the version is taken: a conflict, and nothing of it is kept

@@ -1,9 +1,9 @@
 """Wake-ups by procrastinate, on the PostgreSQL that holds the ledger: workers on any number of machines.
 
 Chosen by `bootstrap` for ledgers on PostgreSQL. The store defers what is due soon in the ledger's own transaction; here
-it is fetched, fairly, by a queue for each tenant, and ended. What is due later, or was lost on the way, is found in the
-ledger by a sweep. It decides nothing, and nothing that it forgets is lost: its own transactions need not even be on the
-disk.
+it is fetched, fairly, and ended: by a queue for each tenant and version of a contract, so that nobody has to go through
+what he cannot go on with. What is due later, or was lost on the way, is found in the ledger by a sweep. It decides
+nothing, and nothing that it forgets is lost: its own transactions need not even be on the disk.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import cycle, islice
 from typing import Any, Final, cast
 
 import psycopg
@@ -22,10 +23,22 @@ from procrastinate.schema import SchemaManager
 from psycopg import sql
 
 from readback.domain.errors import StoreError
+from readback.ports.known import Known, key_of
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.ports.store_together import LooksTogether
-from readback.ports.wakeups import HEARTBEAT_TIMEOUT_US, HEARTBEATS_IN_TIMEOUT, TASK, US, Wakeup, due_in_turn, queue_of
+from readback.ports.wakeups import (
+    HEARTBEAT_TIMEOUT_US,
+    HEARTBEATS_IN_TIMEOUT,
+    PART_HEX_DIGITS,
+    QUEUE,
+    TASK,
+    US,
+    Wakeup,
+    due_in_turn,
+    part_of,
+    queue_of,
+)
 
 CONNECTIONS_MAX: Final = 2
 """Of one worker, to fetch and to end; one more listens."""
@@ -33,6 +46,8 @@ CONNECT_TIMEOUT_S: Final = 10
 SWEEP_EVERY_US: Final = US // 4
 """What is due and has no wake-up is looked for so often: what becomes due after a long wait is woken by this."""
 SWEPT_MAX: Final = 256
+SWEEPING_SPARED: Final = 19
+"""So many times as long as it took it is let be: sweeping takes a twentieth of the time at most."""
 LATER_MS: Final = 500
 """What this worker does not take is kept from everybody for so long, so that it does not come back at once."""
 UNREACHABLE: Final = "store.unreachable"
@@ -41,6 +56,7 @@ _OWN: Final = """
 CREATE TABLE IF NOT EXISTS wakeup_worker (
     worker_id bigint PRIMARY KEY, owner text NOT NULL, since timestamptz NOT NULL DEFAULT now());
 CREATE INDEX IF NOT EXISTS wakeup_action ON procrastinate_jobs ((args ->> 'action'));
+CREATE INDEX IF NOT EXISTS wakeup_first ON procrastinate_jobs (queue_name, priority DESC, id) WHERE status = 'todo';
 """
 _QUEUES: Final = """
 WITH RECURSIVE each(name) AS (
@@ -52,12 +68,18 @@ SELECT name FROM each WHERE name IS NOT NULL
 """
 """The queues that have jobs, by leaps through an index."""
 _FETCH: Final = """
-SELECT asked.queue, job.id, job.args ->> 'action' AS action
-FROM (SELECT queue, turn FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS each(queue, place),
-          generate_series(1, %(each)s) AS turn
-      ORDER BY turn, place LIMIT %(limit)s) AS asked
-CROSS JOIN LATERAL procrastinate_fetch_job_v2(ARRAY[asked.queue]::varchar[], %(worker)s) AS job
-WHERE job.id IS NOT NULL
+WITH found AS MATERIALIZED (
+    SELECT first.id
+    FROM (SELECT queue, count(*) AS turns FROM unnest(%(queues)s::text[]) AS each(queue) GROUP BY queue) AS asked
+    CROSS JOIN LATERAL (
+        SELECT id FROM procrastinate_jobs
+        WHERE status = 'todo' AND queue_name = asked.queue AND (scheduled_at IS NULL OR scheduled_at <= now())
+        ORDER BY priority DESC, id LIMIT asked.turns FOR UPDATE SKIP LOCKED) AS first)
+UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker)s FROM found WHERE job.id = found.id
+RETURNING job.queue_name AS queue, job.priority, job.id, job.args ->> 'action' AS action
+"""
+"""What the queue's own `procrastinate_fetch_job_v2` does with a job that has no lock, for many of several queues: that
+one looks through the jobs of all queues for the first of one.
 """
 _SWEEP: Final = """
 WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtext('readback sweep'), hashtext(%(schema)s)) AS mine)
@@ -65,7 +87,8 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
     ROW(queue, %(task)s, 0, NULL, NULL, jsonb_build_object('action', due.action), NULL)::procrastinate_job_to_defer_v1))
 FROM alone, unnest(%(ids)s::text[], %(queues)s::text[]) AS due(action, queue)
 WHERE mine AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_jobs WHERE args ->> 'action' = due.action AND status IN ('todo', 'doing'))
+    SELECT 1 FROM procrastinate_jobs
+    WHERE args ->> 'action' = due.action AND queue_name = due.queue AND status IN ('todo', 'doing'))
 HAVING count(*) > 0
 """
 _SILENT: Final = """
@@ -94,6 +117,8 @@ WITH stalled AS MATERIALIZED (
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM stalled
 """
 """All that the dead had in hand, in one statement; of several who notice, one does it."""
+_STIR: Final = 'SELECT pg_notify(\'procrastinate_any_queue_v1\', \'{"type": "job_inserted", "job_id": 0}\')'
+"""To all who wait: the queue itself tells them of new jobs only."""
 
 
 class ProcrastinateWakeups:
@@ -123,7 +148,10 @@ class ProcrastinateWakeups:
         """What has ended, and the queue has not heard of."""
         self._last = ""
         """The queue that was served last: the next round begins behind it."""
-        self._swept_us = 0
+        self._sweep_us = 0
+        self._able: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self._left: set[str] = set()
+        """Queues of versions that we do not know, and that have been left to us by now."""
         self._closed = False
 
     @property
@@ -131,18 +159,23 @@ class ProcrastinateWakeups:
         return int(self._timeout_s * US / HEARTBEATS_IN_TIMEOUT)
 
     async def take(
-        self, tenants: Sequence[str], limit: int, leave: Collection[str] = (), full: Collection[str] = ()
+        self,
+        tenants: Sequence[str],
+        limit: int,
+        leave: Collection[str] = (),
+        full: Collection[str] = (),
+        known: Known | None = None,
     ) -> list[Wakeup]:
         self._stirred.clear()
         async with self._asked():
             await self._finish()
-            await self._sweep(tenants)
-            waiting = await self._queues(tenants, full)
+            await self._sweep(tenants, known)
+            waiting = await self._queues(tenants, full, known)
             found: list[Wakeup] = []
             held = set(leave)
             while waiting and len(found) < limit:
-                asked = waiting[: limit - len(found)]
-                some = await self._fetch(asked, limit - len(found))
+                asked = in_turn(waiting, limit - len(found))
+                some = await self._fetch(asked)
                 empty = set(asked) - {queue for queue, _ in some}
                 waiting = [queue for queue in waiting if queue not in empty]
                 for queue, wakeup in some:
@@ -173,10 +206,17 @@ class ProcrastinateWakeups:
                 await self._register()
             await self._jobs.update_heartbeat(self._worker)
             await self._jobs.prune_stalled_workers(self._timeout_s)
-            await self._rows(_PUT_BACK_STALLED, task=TASK, timeout=self._timeout_s)
-            silent = await self._rows(_SILENT)
+            found |= held & {str(row["owner"]) for row in await self._rows(_SILENT)}
+            # First the leases: whoever is woken for what they had in hand shall get it.
+            await asyncio.to_thread(self._release, found)
+            if await self._rows(_PUT_BACK_STALLED, task=TASK, timeout=self._timeout_s):
+                await self._rows(_STIR)
             await self._rows(_FORGET)
-            return sorted(found | (held & {str(row["owner"]) for row in silent}))
+            return sorted(found)
+
+    def _release(self, owners: set[str]) -> None:
+        for owner in sorted(owners):
+            self._store.release(owner)
 
     async def next_us(self, tenants: Sequence[str]) -> int | None:
         found = [self._store.next_due_us(tenant) for tenant in tenants or ("",)]
@@ -212,43 +252,63 @@ class ProcrastinateWakeups:
 
     # --- what is fetched -----------------------------------------------------------------------------
 
-    async def _queues(self, tenants: Sequence[str], full: Collection[str]) -> list[str]:
-        """Those that are served, from behind the one that was served last."""
-        left_out = {queue_of(tenant) for tenant in full}
-        if tenants:
-            named = sorted({queue_of(tenant) for tenant in tenants})
-        else:
-            named = [str(row["name"]) for row in await self._rows(_QUEUES)]
-        named = [name for name in named if name not in left_out]
+    async def _queues(self, tenants: Sequence[str], full: Collection[str], known: Known | None) -> list[str]:
+        """Those that have something for us, from behind the one that was served last."""
+        served, left_out = set(map(part_of, tenants)), set(map(part_of, full))
+        able = None if known is None else self._parts(known)
+        named = []
+        for row in await self._rows(_QUEUES):
+            name = str(row["name"])
+            tenant, key = parts_of(name)
+            if tenant not in left_out and (not served or tenant in served):
+                if able is None or key in able or name in self._left:
+                    named.append(name)
         return [name for name in named if name > self._last] + [name for name in named if name <= self._last]
 
-    async def _fetch(self, queues: list[str], limit: int) -> list[tuple[str, Wakeup]]:
-        """Each queue's first, then each one's second, in one statement."""
-        each = -(-limit // len(queues))
-        rows = await self._rows(_FETCH, queues=queues, each=each, limit=limit, worker=self._worker)
-        return [(str(row["queue"]), Wakeup(str(row["action"]), int(row["id"]))) for row in rows]
+    def _parts(self, known: Known) -> frozenset[str]:
+        """What stands for them in the names of queues; they hardly ever change."""
+        keys = known.keys
+        if keys != self._able[0]:
+            self._able = (keys, frozenset(map(part_of, keys)))
+        return self._able[1]
 
-    async def _sweep(self, tenants: Sequence[str]) -> None:
-        """Wake-ups for what is due and has none: its time has come after long, or one was lost."""
+    async def _fetch(self, queues: list[str]) -> list[tuple[str, Wakeup]]:
+        """The first of each queue, as often as it is named, in one statement; in the order in which they are named."""
+        rows = await self._rows(_FETCH, queues=queues, worker=self._worker)
+        rows.sort(key=lambda row: (row["priority"], -row["id"]))  # the first of each queue is at the end
+        by_queue: dict[str, list[Wakeup]] = {}
+        for row in rows:
+            by_queue.setdefault(str(row["queue"]), []).append(Wakeup(str(row["action"]), int(row["id"])))
+        return [(queue, by_queue[queue].pop()) for queue in queues if by_queue.get(queue)]
+
+    async def _sweep(self, tenants: Sequence[str], known: Known | None) -> None:
+        """Wake-ups for what is due and has none: its time has come after long, or one was lost. Takes a small part of
+        the time, however much is due that is not for us.
+        """
+        began_us = self._runtime.now_us()
+        if began_us < self._sweep_us:
+            return
+        due = await asyncio.to_thread(self._due, tenants, began_us, known)
+        if due:
+            ids, queues = zip(*due, strict=True)
+            await self._rows(_SWEEP, schema=self._schema, task=TASK, ours=QUEUE, ids=list(ids), queues=list(queues))
+        # Of another version, and nobody took them who knows that one.
+        able = None if known is None else self._parts(known)
+        self._left = set() if able is None else {queue for _, queue in due if parts_of(queue)[1] not in able}
         now_us = self._runtime.now_us()
-        if now_us < self._swept_us + SWEEP_EVERY_US:
-            return
-        self._swept_us = now_us
-        ids = due_in_turn(self._store, tenants, now_us, SWEPT_MAX)
-        if not ids:
-            return
-        await self._rows(_SWEEP, schema=self._schema, task=TASK, ids=ids, queues=self._queues_of(ids, tenants))
+        self._sweep_us = now_us + max(SWEEP_EVERY_US, SWEEPING_SPARED * (now_us - began_us))
 
-    def _queues_of(self, ids: list[str], tenants: Sequence[str]) -> list[str]:
-        if len(tenants) == 1:
-            return [queue_of(tenants[0])] * len(ids)
+    def _due(self, tenants: Sequence[str], now_us: int, known: Known | None) -> list[tuple[str, str]]:
+        """What is due, with its queue."""
         store = self._store
+        ids = due_in_turn(store, tenants, now_us, SWEPT_MAX, known)
         if isinstance(store, LooksTogether):
-            found = store.projections_of(ids)
+            found = store.projections_of(ids) if ids else {}
             held = [found.get(each) for each in ids]
         else:
             held = [store.projection(each) for each in ids]
-        return [queue_of(each.projection.tenant) if each is not None else "" for each in held]
+        stand = [each.projection for each in held if each is not None]
+        return [(p.action_id, queue_of(p.tenant, key_of(p))) for p in stand]
 
     async def _finish(self) -> None:
         """What was taken from us, as from the dead, another one ends."""
@@ -323,3 +383,17 @@ class ProcrastinateWakeups:
     async def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
         found = await self._connector.execute_query_all_async(cast("Any", query), **values)
         return cast("list[dict[str, Any]]", found)
+
+
+def parts_of(queue: str) -> tuple[str, str]:
+    """What stands for the tenant, and for the contract, in the name of a queue."""
+    return queue[-2 * PART_HEX_DIGITS : -PART_HEX_DIGITS], queue[-PART_HEX_DIGITS:]
+
+
+def in_turn(queues: Sequence[str], limit: int) -> list[str]:
+    """So many turns, shared by tenants, and each tenant's by its queues: the order in which they are asked."""
+    by_tenant: dict[str, list[str]] = {}
+    for queue in queues:
+        by_tenant.setdefault(parts_of(queue)[0], []).append(queue)
+    turns = [cycle(some) for some in by_tenant.values()]
+    return [next(each) for each in islice(cycle(turns), limit)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from readback.canon.swift import swift
+from readback.ports.known import Known
 from readback.ports.log import SealedLog
 from readback.ports.outbox import Outbox
 
@@ -337,11 +338,11 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """The id of the action with this stamp."""
         ...
 
-    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
         """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
-        due first. A lease past its time is not live. Where several tenants have some, each tenant's first
-        comes before any tenant's second: nobody waits behind another's backlog. What has succeeded, and is only looked
-        at again, comes after everything else."""
+        due first; where `known` is given, of those that it covers. A lease past its time is not live. Where several
+        tenants have some, each tenant's first comes before any tenant's second: nobody waits behind another's backlog.
+        What has succeeded, and is only looked at again, comes after everything else."""
         ...
 
     def next_due_us(self, tenant: str = "") -> int | None:

@@ -12,11 +12,13 @@ from itertools import zip_longest
 from typing import Final, Protocol
 
 from readback.canon.digest import sha256_hex
+from readback.ports.known import Known
 from readback.ports.store import LedgerStore
 
 US: Final = 1_000_000
-QUEUE_HEX_DIGITS: Final = 28
-"""With what a queue puts before it, a name of a channel has to stay under 64 characters."""
+QUEUE: Final = "rb-"
+PART_HEX_DIGITS: Final = 17
+"""Of each of two parts: with what a queue puts before it, a name of a channel has to stay under 64 characters."""
 HEARTBEAT_TIMEOUT_US: Final = 10 * US
 """A worker that nobody has heard of for so long is taken for dead, where its end cannot be proved."""
 TASK: Final = "readback.advance"
@@ -57,9 +59,17 @@ class Wakeups(Protocol):
         ...
 
     async def take(
-        self, tenants: Sequence[str], limit: int, leave: Collection[str] = (), full: Collection[str] = ()
+        self,
+        tenants: Sequence[str],
+        limit: int,
+        leave: Collection[str] = (),
+        full: Collection[str] = (),
+        known: Known | None = None,
     ) -> list[Wakeup]:
         """Up to `limit` wake-ups whose time has come; of these tenants, or of everybody where none is named.
+
+        Of actions that `known` covers, where it is given: the rest is neither taken nor remembered, however much of it
+        there is, and others have it.
 
         Each tenant's first comes before any tenant's second; the longest due first within a tenant; what has succeeded
         and is only looked at again comes last. `leave`: ids that this worker has in hand, or will not take. `full`:
@@ -99,14 +109,23 @@ class Wakeups(Protocol):
         ...
 
 
-def queue_of(tenant: str) -> str:
-    """The queue of a tenant's wake-ups: each has its own, so that none waits behind another's backlog."""
-    return f"readback-{sha256_hex(tenant.encode())[:QUEUE_HEX_DIGITS]}"
+def queue_of(tenant: str, key: str) -> str:
+    """The queue of a tenant's wake-ups for what `known.key_of` tells apart: none waits behind another tenant's backlog,
+    nor behind one that whoever asks cannot go on with.
+    """
+    return f"{QUEUE}{part_of(tenant)}{part_of(key)}"
 
 
-def due_in_turn(store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int) -> list[str]:
+def part_of(name: str) -> str:
+    """What stands for a tenant, or for a contract, in the name of a queue."""
+    return sha256_hex(name.encode())[:PART_HEX_DIGITS]
+
+
+def due_in_turn(
+    store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int, known: Known | None = None
+) -> list[str]:
     """Ids that are due, of these tenants (of all where none is named): every tenant's first, then every second."""
     if len(tenants) <= 1:
-        return store.due(now_us, limit, tenants[0] if tenants else "")
-    each = [store.due(now_us, limit, tenant) for tenant in tenants]
+        return store.due(now_us, limit, tenants[0] if tenants else "", known)
+    each = [store.due(now_us, limit, tenant, known) for tenant in tenants]
     return [action_id for rank in zip_longest(*each) for action_id in rank if action_id is not None][:limit]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from readback.domain.errors import UsageError
+from readback.ports.known import Known
 from readback.ports.store import LedgerStore
 from readback.ports.wakeups import due_in_turn
 
@@ -49,9 +50,9 @@ class Served:
         word = "tenant" if self.one else "tenants"
         return f"{word} {', '.join(self.tenants)}"
 
-    def due(self, store: LedgerStore, now_us: int, limit: int) -> list[str]:
-        """Ids that are due: every tenant's first, then every tenant's second."""
-        return due_in_turn(store, self.tenants, now_us, limit)
+    def due(self, store: LedgerStore, now_us: int, limit: int, known: Known | None = None) -> list[str]:
+        """Ids that are due (of what is known): every tenant's first, then every tenant's second."""
+        return due_in_turn(store, self.tenants, now_us, limit, known)
 
     def share(self, concurrency: int) -> int:
         """How many actions of one tenant may be in hand at once, so that there is room for another's."""

@@ -26,6 +26,7 @@ from readback.domain.errors import (
 )
 from readback.domain.saga.fold import KIND
 from readback.domain.state import TERMINAL, State
+from readback.ports.known import Known
 from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.ports.wakeups import Wakeup, Wakeups
 from readback.sdk.driver_async import AsyncDriver
@@ -37,14 +38,20 @@ from readback.sdk.session import Session
 US: Final = 1_000_000
 CONCURRENCY_DEFAULT: Final = 16
 CONCURRENCY_MAX: Final = 4_096
-TAKEN_AT_ONCE_MAX: Final = 64
+TAKEN_AT_ONCE_MAX: Final = 256
 """So many are taken before the first of them is begun."""
 HANDOVER_US: Final = 600 * US
 """An action that began with another version of its contract is left so long to workers that know that version."""
 REFUSED_FIRST_US: Final = 5 * US
 REFUSED_MAX_US: Final = 600 * US
 """An action that cannot be gone on with here is tried again ever more seldom: its contract may be loaded elsewhere."""
+REFUSED_KEPT_MAX: Final = 10_000
+"""So many of them are remembered; with more, some are tried again sooner, and one look a poll is all that is taken."""
 ERRORS_KEPT_MAX: Final = 1_000
+UNKNOWN_SAID_MAX: Final = 1_000
+UNKNOWN_EVERY_US: Final = 10 * US
+"""How often it is looked for what is due and not known here, to name it. It is neither taken nor remembered."""
+UNKNOWN_LOOKED_AT_MAX: Final = 64
 OPEN_LOOKED_AT_MAX: Final = 1_000
 PASSING: Final = frozenset({"store.locked", "store.unreachable"})
 """Store errors that go away by themselves: what they kept from being done is done a moment later."""
@@ -138,6 +145,8 @@ class Worker:
         """Those in hand that have succeeded, and are only looked at again."""
         self._refused: dict[str, _Refused] = {}
         self._unknown: set[str] = set()
+        """Contracts, and versions of them, that were named as not known here."""
+        self._unknown_us = 0
         self._stop = asyncio.Event()
         self._fatal: StoreError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -227,11 +236,19 @@ class Worker:
         leave = {*self._tasks, *(each for each, refused in self._refused.items() if refused.until_us > now_us)}
         full = [tenant for tenant, number in self._in_hand.items() if number >= self._share]
         limit, before = min(free, TAKEN_AT_ONCE_MAX), len(self._tasks)
-        found = await self._wakeups.take(self._served.tenants, limit, leave, full)
+        known = self._known(now_us)
+        if now_us >= self._unknown_us:
+            self._unknown_us = now_us + UNKNOWN_EVERY_US
+            self._name_unknown(known, UNKNOWN_LOOKED_AT_MAX)
+        found = await self._wakeups.take(self._served.tenants, limit, leave, full, known)
         held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
         for wakeup in found:
             await self._take(wakeup, held.get(wakeup.action_id))
-        return len(found) == limit and before < len(self._tasks) < self._concurrency
+        crowded = len(self._refused) >= REFUSED_KEPT_MAX
+        return len(found) == limit and before < len(self._tasks) < self._concurrency and not crowded
+
+    def _known(self, now_us: int) -> Known:
+        return self._session.known(now_us - self._handover_us)
 
     async def _take(self, wakeup: Wakeup, stored: StoredProjection | None) -> None:
         action_id = wakeup.action_id
@@ -287,40 +304,51 @@ class Worker:
             except StoreError as error:
                 self._watching.said(f"Warning: {error.message} The wake-up comes again.")
 
-    def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
-        """Whether the action's contract is here, in the version that it began with. One that is not is named once, not
-        with every action of it.
-        """
-        if stored is None:
-            return True
-        projection = stored.projection
-        if not self._session.knows(projection):
-            contract = projection.contract
-            error = NotFoundError(
-                f"Contract {contract!r} is not loaded here; this action of it, and any other, is left as it is.",
+    def _name_unknown(self, known: Known, limit: int) -> None:
+        """Says what is due and not known here: each contract once, and not with every action of it."""
+        due = self._served.due(self._session.store, self._session.runtime.now_us(), limit)
+        for action_id, stored in projections_of(self._session.store, due).items():
+            if not known.covers(stored.projection):
+                error, name = self._why_not(stored.projection)
+                self._say(action_id, error, name)
+
+    def _why_not(self, p: Projection) -> tuple[ReadbackError, str]:
+        """Why somebody else has to go on with it, and what it is that is not known here."""
+        if self._session.plan_of(p.contract) is None or p.kind == KIND:
+            error: ReadbackError = NotFoundError(
+                f"Contract {p.contract!r} is not loaded here; this action of it, and any other, is left as it is.",
                 remedy="Run a worker where the contract is: pass its module with --contracts.",
             )
-            self._refuse(action_id, error, say=contract not in self._unknown)
-            self._unknown.add(contract)
-            return False
-        return not self._handed_over(projection)
-
-    def _handed_over(self, p: Projection) -> bool:
-        """Whether it is left to a worker that knows the version of the contract that it began with."""
-        session = self._session
-        if p.kind == KIND or not p.contract_hash or p.due_us is None or session.plan_of(p.contract_hash) is not None:
-            return False
-        plan, until_us = session.plan_of(p.contract), p.due_us + self._handover_us
-        if plan is None or plan.contract.hash == p.contract_hash or session.runtime.now_us() >= until_us:
-            return False
+            return error, p.contract
         error = ContractChangedError(
             f"Contract {p.contract!r} is another version here than the one that action {p.action_id} began with "
             f"({p.contract_version}): it is left to a worker that knows that one.",
             remedy="Keep a worker of that version until its actions have ended; what nobody takes goes to review.",
         )
-        self._refuse(p.action_id, error, say=p.contract_hash not in self._unknown, until_us=until_us)
-        self._unknown.add(p.contract_hash)
-        return True
+        return error, p.contract_hash
+
+    def _say(self, action_id: str, error: ReadbackError, name: str) -> None:
+        if len(self.tally.errors) < ERRORS_KEPT_MAX:
+            self.tally.errors.setdefault(action_id, error)
+        if name not in self._unknown and len(self._unknown) < UNKNOWN_SAID_MAX:
+            self._unknown.add(name)
+            self._watching.refused(action_id, error)
+
+    def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
+        """Whether the action's contract is here, in the version that it began with. What is not known is not brought:
+        this is for a saga, whose steps say what it takes, and for what changed on its way.
+        """
+        if stored is None:
+            return True
+        p = stored.projection
+        covered = self._known(self._session.runtime.now_us()).covers(p)
+        if covered and self._session.knows(p):
+            return True
+        error, name = self._why_not(p)
+        until_us = p.due_us + self._handover_us if p.due_us is not None and not covered else 0
+        self._refuse(action_id, error, say=False, until_us=until_us)
+        self._say(action_id, error, name)
+        return False
 
     async def _advance(self, action_id: str, stored: StoredProjection | None) -> None:
         session = self._session
@@ -360,6 +388,9 @@ class Worker:
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
         again_us = self._session.runtime.now_us() + pause_us
         moment = error.code in PASSING or isinstance(error, ContractChangedError)
+        self._refused.pop(action_id, None)
+        while len(self._refused) >= REFUSED_KEPT_MAX:
+            del self._refused[next(iter(self._refused))]  # refused longest ago: it is tried again the soonest
         self._refused[action_id] = _Refused(min(again_us, until_us or again_us), pause_us, moment)
         if len(self.tally.errors) < ERRORS_KEPT_MAX:
             self.tally.errors[action_id] = error
@@ -396,20 +427,27 @@ class Worker:
 
     def _idle(self) -> bool:
         """Nothing is on its way to a verdict any more. What stays unknown is looked at for hours: that is idle."""
-        store = self._session.store
+        store, now_us = self._session.store, self._session.runtime.now_us()
+        known = self._known(now_us)
         for tenant, state in product(self._served.tenants or ("",), State):
             if state in TERMINAL or state is State.UNKNOWN:
                 continue
             query = ActionFilter(tenant, state.value, limit=OPEN_LOOKED_AT_MAX)
-            if any(self._waits(stored.projection) for stored in store.page(query)):
+            if any(self._waits(stored.projection, known) for stored in store.page(query)):
                 return False
-        due = self._served.due(store, self._session.runtime.now_us(), len(self._refused) + 1)
-        return all(self._given_up(action_id) for action_id in due)
+        due = self._served.due(store, now_us, len(self._refused) + 1, known)
+        if not all(self._given_up(action_id) for action_id in due):
+            return False
+        self._name_unknown(known, ERRORS_KEPT_MAX)
+        return True
 
-    def _waits(self, projection: Projection) -> bool:
-        if projection.hold:
+    def _waits(self, p: Projection, known: Known) -> bool:
+        if p.hold:
             return False  # for a person; what is due of it is when his time is over, or to look whether he has decided
-        return projection.due_us is not None and not self._given_up(projection.action_id)
+        if p.due_us is None or self._given_up(p.action_id):
+            return False
+        # What another version began is waited for until it is left to us.
+        return known.covers(p) or (p.contract in known.names and self._handover_us > 0)
 
     def _given_up(self, action_id: str) -> bool:
         refused = self._refused.get(action_id)

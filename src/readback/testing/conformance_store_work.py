@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from readback.domain.errors import ReadbackError
+from readback.ports.known import Known
 from readback.ports.store import ActionFilter, Appended, LedgerStore, VersionConflict
 from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import (
@@ -101,6 +102,54 @@ class WorkConformance(PlacesConformance):
         assert (self.store.due(15, 10), self.store.next_due_us()) == ([], 20)
         self.store.append([sample_append("a1", 2)])
         assert (self.store.due(50, 10), self.store.next_due_us()) == ([], None)
+
+    def test_due_leaves_out_what_whoever_asks_does_not_know(self) -> None:
+        """By the version; by name what names no version yet, and what nobody took who knows its version."""
+        begun = {
+            "a1": ("ship", "h1"),
+            "a2": ("ship", "h2"),
+            "a3": ("ship", ""),
+            "a4": ("bill", "h9"),
+            "a5": ("bill", ""),
+        }
+        self.store.append(
+            [
+                sample_creation(name, due_us=10 * place, contract=contract, contract_hash=version)
+                for place, (name, (contract, version)) in enumerate(begun.items(), 1)
+            ]
+            + [
+                sample_creation("s1", due_us=60, contract="trip", contract_hash="", kind="saga"),
+                sample_creation("w1", due_us=5, contract="bill", contract_hash="h8", state="reconciled_success"),
+                sample_creation("w2", due_us=6, contract="ship", contract_hash="h1", state="reconciled_success"),
+                sample_creation("x1", due_us=70, contract="ship", contract_hash="h1", tenant="x"),
+            ]
+        )
+        none, names = frozenset[str](), frozenset({"ship"})
+        cases = {
+            Known(none, frozenset({"h1"}), 0): ["a1", "x1", "s1", "w2"],
+            Known(names, frozenset({"h1"}), 0): ["a1", "x1", "a3", "s1", "w2"],
+            Known(names, frozenset({"h1"}), 19): ["a1", "x1", "a3", "s1", "w2"],
+            Known(names, frozenset({"h1"}), 20): ["a1", "x1", "a2", "a3", "s1", "w2"],
+            Known(none, none, 100): ["s1"],
+            Known(frozenset({"bill", ""}), frozenset({""}), 0): ["a5", "s1"],
+        }
+        for known, expected in cases.items():
+            assert self.store.due(100, 20, "", known) == expected, known
+            assert self.store.due(100, 2, "", known) == expected[:2]
+            mine = [each for each in expected if each != "x1"]
+            assert self.store.due(100, 20, TENANT, known) == mine
+
+    def test_what_is_known_is_found_behind_a_backlog_of_what_is_not(self) -> None:
+        names = ["t0", "t1", "t2"]
+        old = [
+            sample_creation(f"a{n:04d}", due_us=n + 1, tenant=names[n % 3], contract="old", contract_hash="h0")
+            for n in range(600)
+        ]
+        new = [sample_creation(f"b{n}", due_us=900, tenant=name, contract_hash="h1") for n, name in enumerate(names)]
+        self.store.append(old + new)
+        known = Known(frozenset(), frozenset({"h1"}), 0)
+        assert self.store.due(1_000, 5, "", known) == ["b0", "b1", "b2"]
+        assert self.store.due(1_000, 5, "t2", known) == ["b2"]
 
     # --- leases --------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeVar
 
+from readback.ports.known import Known
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.ports.wakeups import Wakeup, Wakeups
@@ -41,8 +42,10 @@ class Ground(Protocol):
         ...
 
 
-def due(ground: Ground, action_id: str, tenant: str = "acme", in_us: int = 0, version: int = 0) -> None:
-    """An action that is due in so long, as the engine would leave it."""
+def due(
+    ground: Ground, action_id: str, tenant: str = "acme", in_us: int = 0, version: int = 0, begun: str = "h1"
+) -> None:
+    """An action that is due in so long, as the engine would leave it. `begun`: the version of its contract."""
     now_us = ground.runtime.now_us()
     held = sample_projection(
         action_id,
@@ -52,6 +55,7 @@ def due(ground: Ground, action_id: str, tenant: str = "acme", in_us: int = 0, ve
         key_hash=f"{action_id:0<64}",
         stamp=f"rb-{action_id}",
         state="pending",
+        contract_hash=begun,
     )
     ground.store.append([sample_append(action_id, version, projection=held)])
 
@@ -69,12 +73,13 @@ async def taken(
     until: int = 1,
     leave: tuple[str, ...] = (),
     full: tuple[str, ...] = (),
+    known: Known | None = None,
 ) -> list[Wakeup]:
     """What a worker takes, until it has so many or nothing more comes."""
     found: list[Wakeup] = []
     for _ in range(20):
         held = {*leave, *(each.action_id for each in found)}
-        found += await worker.take(tenants, limit - len(found), held, full)
+        found += await worker.take(tenants, limit - len(found), held, full, known)
         if len(found) >= until:
             break
         await worker.pause(SOON_SECONDS / 20)
@@ -188,6 +193,35 @@ class WakeupsConformance:
             rest = await taken(worker, 10, (), 2, tuple(held))
             assert len(held) == 2
             assert {each.action_id for each in rest} == {"a0", "a1", "a2", "a3"} - held
+            await worker.close()
+
+        self.on(go)
+
+    def test_what_a_worker_does_not_know_is_left_to_others_and_keeps_nothing_from_it(self) -> None:
+        async def go(ground: Ground) -> None:
+            one, other = ground.worker("one"), ground.worker("other")
+            for number in range(40):
+                due(ground, f"old{number:02}", in_us=-SECOND_US, begun="h0")
+            due(ground, "new", begun="h1")
+            mine = Known(frozenset({"ship_order"}), frozenset({"h1"}), 0)
+            assert [each.action_id for each in await taken(one, 8, known=mine)] == ["new"]
+            assert await one.take((), 8, ("new",), (), mine) == []
+            theirs = Known(frozenset(), frozenset({"h0"}), 0)
+            found = await taken(other, 40, until=40, known=theirs)
+            assert sorted(each.action_id for each in found) == [f"old{number:02}" for number in range(40)]
+            await one.close()
+            await other.close()
+
+        self.on(go)
+
+    def test_what_nobody_took_who_knows_its_version_comes_to_who_knows_its_name(self) -> None:
+        async def go(ground: Ground) -> None:
+            worker = ground.worker()
+            due(ground, "left", in_us=-60 * SECOND_US, begun="h0")
+            due(ground, "fresh", begun="h0")
+            names = frozenset({sample_projection("any").contract})
+            able = Known(names, frozenset({"h1"}), ground.runtime.now_us() - 30 * SECOND_US)
+            assert "left" in [each.action_id for each in await taken(worker, 1, known=able)]
             await worker.close()
 
         self.on(go)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.known import Known
 from readback.ports.store import (
     ActionFilter,
     Append,
@@ -343,13 +344,13 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     # --- due and leases ------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
         with self._open():
             ready: dict[str, list[tuple[int, str]]] = {}
             watched: dict[str, list[tuple[int, str]]] = {}
             for at_us, action_id in self._waiting(tenant):
-                if at_us <= now_us:
-                    held = self._content.actions[action_id].projection
+                held = self._content.actions[action_id].projection
+                if at_us <= now_us and (known is None or known.covers(held)):
                     found = watched if held.state == SUCCEEDED else ready
                     found.setdefault(held.tenant, []).append((at_us, action_id))
             first = fairly(ready.values(), limit)

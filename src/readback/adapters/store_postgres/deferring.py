@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from readback.adapters.store_postgres.opening import Connection
+from readback.ports.known import key_of
 from readback.ports.store import Projection
 from readback.ports.store_rules import SUCCEEDED
 from readback.ports.wakeups import DEFER_AHEAD_US, TASK, queue_of
@@ -58,7 +59,7 @@ class Deferring:
         jobs = [
             {
                 "id": p.action_id,
-                "queue": queue_of(p.tenant),
+                "queue": queue_of(p.tenant, key_of(p)),
                 "task": TASK,
                 "ahead": max((p.due_us or 0) - p.updated_us, 0),
                 "rank": -1 if p.state == SUCCEEDED else 0,

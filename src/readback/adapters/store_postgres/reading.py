@@ -18,6 +18,7 @@ from readback.adapters.store_postgres.opening import Connection, waited_for
 from readback.adapters.store_postgres.pipelining import together
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.known import Known
 from readback.ports.store import (
     ActionFilter,
     Evidence,
@@ -241,14 +242,16 @@ class Queries:
 
     # --- what is due ---------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
-        found = self._due(now_us, max(limit, 0), tenant, ready.OPEN)
-        return found + self._due(now_us, max(limit, 0) - len(found), tenant, ready.WATCHED)
+    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+        first, last = ready.EACH if known is None else (ready.KNOWN_OPEN, ready.KNOWN_WATCHED)
+        asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, **ready.values(known)}
+        found = self._due(asked, max(limit, 0), first)
+        return found + self._due(asked, max(limit, 0) - len(found), last)
 
-    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready) -> list[str]:
+    def _due(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[str]:
         if not limit:
             return []
-        asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, "limit": limit}
+        tenant, asked = asked["tenant"], asked | {"limit": limit}
         if tenant:
             return [str(rows.plain(row)[2]) for row in self._rows(which.of_tenant, asked)]
         looked_at = limit + ready.LOOKED_BEYOND

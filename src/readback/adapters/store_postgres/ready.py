@@ -4,15 +4,19 @@ What has succeeded and is only looked at again stands apart from what is on its 
 last however much of it is due. Of all tenants together the soonest are found by time. Only where more is due than is
 asked for does one have to leap from tenant to tenant: what is first of one may lie behind what is many of another.
 
+Whoever asks may leave out what he cannot go on with; then what is due of that is passed by, row by row.
+
 An action is due by the time of whoever asks, and its lease has ended by the time of `judge`: the database's, or his.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from readback.adapters.store_postgres import packing
 from readback.adapters.store_postgres.rows import statement
+from readback.ports.known import Known
 from readback.ports.store_rules import SUCCEEDED
 
 LOOKED_BEYOND: Final = 256
@@ -40,19 +44,21 @@ class Ready:
     """When the next one is due."""
 
 
-def _questions(kind: str) -> Ready:
+def _questions(kind: str, covered: str = "") -> Ready:
+    """`covered`: a condition on each action that is found."""
     mine = statement("FROM action WHERE ready_us IS NOT NULL AND", kind)
     columns = "SELECT ready_us, tenant, action_id"
     next_tenant = statement("SELECT (SELECT min(tenant)", mine, "AND tenant > each.tenant)")
     return Ready(
         statement(
-            columns, mine, "AND tenant = %(tenant)s AND", _IS_DUE, "ORDER BY ready_us, action_id LIMIT %(limit)s"
+            columns, mine, covered, "AND tenant = %(tenant)s AND", _IS_DUE,
+            "ORDER BY ready_us, action_id LIMIT %(limit)s",
         ),
-        statement(columns, mine, "AND", _IS_DUE, "ORDER BY ready_us LIMIT %(limit)s"),
+        statement(columns, mine, covered, "AND", _IS_DUE, "ORDER BY ready_us LIMIT %(limit)s"),
         statement(
             "WITH RECURSIVE each(tenant) AS (SELECT min(tenant)", mine,
             "UNION ALL", next_tenant, "FROM each WHERE tenant IS NOT NULL)",
-            "SELECT head.ready_us, head.tenant, head.action_id FROM each CROSS JOIN LATERAL (", columns, mine,
+            "SELECT head.ready_us, head.tenant, head.action_id FROM each CROSS JOIN LATERAL (", columns, mine, covered,
             "AND tenant = each.tenant AND", _IS_DUE, "ORDER BY ready_us, action_id LIMIT 1) AS head",
         ),
         statement("SELECT min(ready_us)", mine, "AND tenant = %(tenant)s"),
@@ -63,3 +69,19 @@ def _questions(kind: str) -> Ready:
 OPEN: Final = _questions(f"state <> '{SUCCEEDED}'")
 WATCHED: Final = _questions(f"state = '{SUCCEEDED}'")
 EACH: Final = (OPEN, WATCHED)
+_HASHES: Final = "((SELECT string_to_array(%(hashes)s, E'\\x1f'))::text[])"
+_NAMES: Final = "((SELECT string_to_array(%(names)s, E'\\x1f'))::text[])"
+_COVERED: Final = statement(
+    "AND (kind = 'saga' OR contract_hash <> '' AND contract_hash = ANY", _HASHES,
+    "OR contract = ANY", _NAMES, "AND (contract_hash = '' OR due_us <= %(left)s))",
+)  # fmt: skip
+KNOWN_OPEN: Final = _questions(f"state <> '{SUCCEEDED}'", _COVERED)
+KNOWN_WATCHED: Final = _questions(f"state = '{SUCCEEDED}'", _COVERED)
+
+
+def values(known: Known | None) -> dict[str, Any]:
+    """What is bound where only that is asked for."""
+    if known is None:
+        return {}
+    hashes, names = packing.texts(sorted(known.hashes)), packing.texts(sorted(known.names))
+    return {"hashes": hashes, "names": names, "left": known.left_us}

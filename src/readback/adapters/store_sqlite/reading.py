@@ -17,6 +17,7 @@ from readback.adapters.store_sqlite import ready, rows
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
+from readback.ports.known import Known
 from readback.ports.store import (
     ActionFilter,
     Evidence,
@@ -214,30 +215,32 @@ class Queries:
 
     # --- what is due ---------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "") -> list[str]:
-        found = self._due(now_us, max(limit, 0), tenant, ready.OPEN)
-        return found + self._due(now_us, max(limit, 0) - len(found), tenant, ready.WATCHED)
+    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+        first, last = ready.EACH if known is None else (ready.KNOWN_OPEN, ready.KNOWN_WATCHED)
+        covered = ready.values(known)
+        found = self._due(now_us, max(limit, 0), tenant, first, covered)
+        return found + self._due(now_us, max(limit, 0) - len(found), tenant, last, covered)
 
-    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready) -> list[str]:
+    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready, covered: ready.Values) -> list[str]:
         if not limit:
             return []
         if tenant:
-            return [cast("str", row[2]) for row in self._rows(which.of_tenant, (tenant, now_us, limit))]
+            return [cast("str", row[2]) for row in self._rows(which.of_tenant, (*covered, tenant, now_us, limit))]
         looked_at = limit + ready.LOOKED_BEYOND
-        found = self._rows(which.soonest, (now_us, looked_at))
+        found = self._rows(which.soonest, (*covered, now_us, looked_at))
         if len(found) == looked_at:
-            found = self._firsts(now_us, limit, which)
+            found = self._firsts(now_us, limit, which, covered)
         by_tenant: dict[object, list[tuple[int, str]]] = {}
         for ready_us, name, action_id in found:
             by_tenant.setdefault(name, []).append(cast("tuple[int, str]", (ready_us, action_id)))
         return fairly(by_tenant.values(), limit)
 
-    def _firsts(self, now_us: int, limit: int, which: ready.Ready) -> list[rows.Row]:
+    def _firsts(self, now_us: int, limit: int, which: ready.Ready, covered: ready.Values) -> list[rows.Row]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
-        heads = self._many_rows(which.heads, (now_us,))
+        heads = self._many_rows(which.heads, (*covered, now_us))
         if len(heads) >= limit:
             return heads
-        return [row for head in heads for row in self._rows(which.of_tenant, (head[1], now_us, limit))]
+        return [row for head in heads for row in self._rows(which.of_tenant, (*covered, head[1], now_us, limit))]
 
     def next_due_us(self, tenant: str = "") -> int | None:
         if tenant:
