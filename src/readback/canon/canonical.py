@@ -11,6 +11,7 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final, cast
 
 import orjson
@@ -188,7 +189,7 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
         seen += len(parts)
         if seen > VALUE_MAX_NODES:
             return False
-        pending.extend([part for part in parts if part and type(part) in _CONTAINERS])
+        pending.extend(filter(None, compress(parts, map(_CONTAINERS.__contains__, map(type, parts)))))
     return True
 
 

@@ -32,6 +32,8 @@ from readback.canon.limits import (
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
+_TEXT: Final = frozenset({str})
+_SIMPLE: Final = frozenset({str, bool, type(None)})
 
 
 def json_value(obj: object) -> Json:
@@ -73,6 +75,8 @@ class _Snapshot:
         return self._other(obj, path, depth)
 
     def _object(self, obj: Mapping[Any, object], path: str, depth: int) -> dict[str, Json]:
+        if type(obj) is dict and _is_flat(obj):
+            return obj.copy()
         plain: dict[str, Json] = {}
         for raw_key, value in obj.items():
             key = raw_key if type(raw_key) is str else _key(raw_key, path)
@@ -113,6 +117,22 @@ class _Snapshot:
             row: Any = obj
             return self._object({key: row[key] for key in row.keys()}, path, depth)  # noqa: SIM118
         raise _unsupported(path, f"a value of type {type(obj).__module__}.{type(obj).__qualname__}")
+
+
+def _is_flat(obj: dict[Any, Any]) -> bool:
+    """One level of short ASCII texts, flags and nulls, as most are: nothing in it has to be looked at by itself."""
+    parts = obj.values()
+    if not (_TEXT.issuperset(map(type, obj)) and _SIMPLE.issuperset(map(type, parts))):
+        return False
+    try:
+        texts = "".join(parts)
+    except TypeError:
+        texts = "".join([part for part in parts if type(part) is str])
+    return len(texts) <= STRING_MAX_BYTES and texts.isascii() and _are_short("".join(obj))
+
+
+def _are_short(keys: str) -> bool:
+    return len(keys) <= KEY_MAX_BYTES and keys.isascii()
 
 
 def _text(text: str, path: str) -> str:

@@ -13,8 +13,8 @@ from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
 
 ERROR_TEXT_MAX = 300
-LOOKUP_STATUSES = frozenset({"landed", "failed", "pending", "unknown_key"})
 _FLAGS = ("created_after_dispatch", "commit_token_honoured", "complete")
+LOOKUP_STATUSES = frozenset({"landed", "failed", "pending", "unknown_key"})
 
 
 def reading_of(value: object) -> tuple[Reading | None, str]:
@@ -85,11 +85,13 @@ def _wrong_field(reading: Reading) -> str:
         return "as_of_us"
     if not (reading.consistency is None or type(reading.consistency) is Consistency):
         return "consistency"
-    for name in ("stamp", "author"):
-        if not (getattr(reading, name) is None or type(getattr(reading, name)) is str):
-            return name
-    for name in _FLAGS:
-        if type(getattr(reading, name)) is not bool:
+    if not (reading.stamp is None or type(reading.stamp) is str):
+        return "stamp"
+    if not (reading.author is None or type(reading.author) is str):
+        return "author"
+    flags: tuple[object, ...] = (reading.created_after_dispatch, reading.commit_token_honoured, reading.complete)
+    for name, flag in zip(_FLAGS, flags, strict=True):
+        if type(flag) is not bool:
             return name
     return "" if type(detail) is str else "detail"
 

@@ -23,6 +23,11 @@ from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
+# What an enum is asked for by its value costs a call of Python's own for each.
+_VERDICTS = {each.value: each for each in Verdict}
+_WHYS = {each.value: each for each in Why}
+_ATTRIBUTIONS = {each.value: each for each in Attribution}
+
 
 def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
     """The outcome by the ledger alone."""
@@ -101,10 +106,10 @@ def _outcome(
     return Outcome(
         id=a.id,
         state=a.state,
-        verdict=Verdict.UNDETERMINED if unknown else Verdict(j.verdict),
-        why=Why.PROPAGATING if unknown else Why(j.why),
+        verdict=Verdict.UNDETERMINED if unknown else _VERDICTS[j.verdict],
+        why=Why.PROPAGATING if unknown else _WHYS[j.why],
         discrepancy=Discrepancy(j.discrepancy) if j.discrepancy else None,
-        attribution=Attribution(j.attribution),
+        attribution=_ATTRIBUTIONS[j.attribution],
         level=Level(j.level),
         may_repeat=a.may_repeat,
         replayed=replayed,

@@ -17,6 +17,7 @@ from readback.domain.errors import StoreError
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
+    Begin,
     Called,
     Commit,
     Committed,
@@ -122,6 +123,10 @@ class AsyncDriver:
                 if append.incidents or self._desk.listens:
                     self._desk.heard(append, result)
                 return Committed(result, self._desk.runtime.now_us()), stop
+            case Take() | Settle():
+                called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+            case Begin():
+                return self._desk.answer(step), None
             case Dispatch():
                 now_us, ahead = self._desk.runtime.now_us(), AHEAD.get()
                 sent = ahead is not None and ahead.made
@@ -133,8 +138,6 @@ class AsyncDriver:
                 called = await self._call(
                     step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
                 )
-            case Take() | Settle():
-                called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
             case Together(works):
                 return await self._together(works), None
             case Wait():
