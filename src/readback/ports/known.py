@@ -5,9 +5,9 @@ Asked for by workers: what they do not know is left where it is, however much of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from readback.canon.frozen import dataclass
 from readback.domain.saga.fold import KIND
 
 

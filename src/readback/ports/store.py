@@ -7,9 +7,9 @@ small columns and decides nothing: which event may follow which is the engine's 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from readback.canon.frozen import dataclass
 from readback.canon.swift import swift
 from readback.ports.known import Known
 from readback.ports.log import SealedLog

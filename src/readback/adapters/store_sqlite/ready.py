@@ -10,10 +10,10 @@ Whoever asks may leave out what he cannot go on with; then what is due of that i
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from readback.adapters.store_sqlite.rows import statement
+from readback.canon.frozen import dataclass
 from readback.ports.known import Known
 from readback.ports.store_rules import SUCCEEDED
 
