@@ -16,6 +16,8 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(WORKERS) --dist loadfile --max-worker-restart=4
 # Hundreds of tests start Python: what it compiles is kept, also where the environment would keep none.
 KEEP := PYTHONDONTWRITEBYTECODE=
+# Their files are in memory where there is room: TEMPORARY= keeps them on the disk, where they can be looked at.
+TEMPORARY := scripts/in_memory.sh
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -55,7 +57,7 @@ test: $(SETUP)
 	@scripts/reference_log.sh
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
-	$(KEEP) $(PYTEST) $(PARALLEL) $(LEARN) tests
+	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) tests
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.

@@ -108,29 +108,29 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-@pytest.fixture(scope="session")
-def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """No READBACK_* variable and no user configuration reaches a test, which gets this empty home."""
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
+    os.environ.update({"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")})
+    for name in _settings():
+        del os.environ[name]
     return home
 
 
-@pytest.fixture(autouse=True)
-def no_settings_from_outside(empty_home: Path) -> Iterator[Path]:
-    """No READBACK_* variable and no user configuration reaches a test, which gets the empty home; and it stays here.
+def _settings() -> list[str]:
+    return [name for name in os.environ if name.startswith("READBACK_") and name not in _KEPT_SETTINGS]
 
-    One fixture for all that holds for each test: they are many, and most of them are shorter than a fixture.
-    """
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Each test stayed here and left no setting to the next. No fixture: most tests are shorter than one."""
+    yield
+    left, strays = _settings(), _strays[:]
     _strays.clear()
-    ours = {"HOME": str(empty_home), "XDG_CONFIG_HOME": str(empty_home / ".config")}
-    outside = {name for name in os.environ if name.startswith("READBACK_")} - _KEPT_SETTINGS
-    before = {name: os.environ.pop(name, None) for name in (*ours, *outside)}
-    os.environ.update(ours)
-    yield empty_home
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    for name in left:
+        del os.environ[name]
+    assert not left, f"settings are taken back where they were made: {left}"
     # Also where the attempt was swallowed.
-    assert not _strays, f"tests reach loopback only; this one tried {_strays}"
+    assert not strays, f"tests reach loopback only; this one tried {strays}"

@@ -12,7 +12,7 @@ from readback.citations.digest_rows import DigestRows
 from tests.citations.long_runs import long_run, measured
 
 BYTES_AN_EVENT_MAX = 150
-FEW, MANY = 4_000, 12_000
+FEW, MANY = 2_000, 6_000
 
 
 def taken(events: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from readback import bootstrap
 from readback.commands.cli import main
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.architecture.tree import ROOT
+from tests.workers import forks
 
 PATIENCE_SECONDS = 120
 CONTRACTS = "tests.cli.shop"
@@ -43,6 +44,8 @@ class Desk:
     folder: Path
     runtime: VirtualRuntime
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    forked: bool = True
+    """Whether its processes are forked from a Python that has everything loaded."""
 
     def __call__(self, *args: str, code: int | None = None) -> Answer:
         """One command in this process, with virtual time. `code`: what it has to end with."""
@@ -63,8 +66,9 @@ class Desk:
 
     def process(self, *args: str) -> subprocess.Popen[str]:
         """A command as a real process, in this folder and with real time."""
-        process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("readback")), *args],
+        process = forks.start(
+            [forks.READBACK, *args],
+            forked=self.forked,
             cwd=self.folder,
             env=self.environment(),
             stdout=subprocess.PIPE,

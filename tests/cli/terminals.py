@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cli.conftest import Answer
+from tests.workers import forks
 
 PATIENCE_SECONDS = 60.0
 READBACK = str(Path(sys.executable).with_name("readback"))
@@ -31,7 +32,7 @@ def at_terminal(
     """A command with a terminal. `says`: what is typed once something stands on the screen, in this order."""
     master, slave = pty.openpty()
     name = os.ttyname(slave)
-    process = subprocess.Popen(
+    process = forks.start(
         [READBACK, *args],
         cwd=folder,
         env=dict(environment),
@@ -40,7 +41,7 @@ def at_terminal(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: os.close(os.open(name, os.O_RDWR)),  # a leader's first terminal becomes its own
+        terminal=name,
     )
     try:
         screen, left = "", list(says)
@@ -62,15 +63,12 @@ def without_terminal(
     args: Sequence[str], folder: Path, environment: Mapping[str, str], typed: str = "", program: str = READBACK
 ) -> Answer:
     """A command without any, as an agent's shell starts it; `typed` is piped in."""
-    done = subprocess.run(
+    done = forks.run(
         [program, *args],
         cwd=folder,
         env=dict(environment),
-        input=typed,
-        capture_output=True,
-        text=True,
+        said=typed,
         start_new_session=True,
         timeout=PATIENCE_SECONDS,
-        check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)

@@ -9,9 +9,9 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from readback.domain.errors import StoreError
 from readback.ports.store import ActionFilter
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Desk
+from tests.workers import forks
 from tests.workers.limit import killed_after
 
 HERE = ("--contracts", CONTRACTS)
@@ -217,14 +218,12 @@ def on_a_terminal(desk: Desk, *args: str, **environment: str) -> str:
     """What a command draws where stdout is a terminal."""
     ours, theirs = pty.openpty()
     try:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("readback"), *args],
+        done = forks.run(
+            [forks.READBACK, *args],
             cwd=desk.folder,
             env={**desk.environment(), "TERM": "xterm-256color", **environment},
             stdin=subprocess.DEVNULL,
             stdout=theirs,
-            stderr=subprocess.PIPE,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
     finally:
@@ -245,7 +244,8 @@ def test_a_terminal_gets_colours_and_one_that_asks_for_none_gets_none(real: Desk
 
 
 def test_the_whole_path_from_the_shell(real: Desk) -> None:
-    """As a person would: run, list, show, explain, verify; each as a process."""
+    """As a person would: run, list, show, explain, verify; each as a process that is started and not forked."""
+    real = replace(real, forked=False)
     ran = real.spawn(*ship(""), code=0)
     assert ran.out.startswith("RECONCILED SUCCESS  ship on order/o-17")
     assert ran.err == ""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.pages import ROOT, Block, Session, sessions, text_of
+from tests.workers import forks
 
 TIMEOUT_SECONDS = 120
 COLUMNS = "100"
@@ -31,14 +32,16 @@ _VARYING = (
 )
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Only what a reader's shell needs: no settings from outside, this environment's programs first."""
+def environment(folder: Path, *, forked: bool = False) -> dict[str, str]:
+    """Only what a reader's shell needs: no settings from outside, this environment's programs first. `forked`: such as
+    have themselves forked from a Python that has everything loaded.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("READBACK_", "PYTHON"))}
     home = folder / ".home"
     home.mkdir(exist_ok=True)
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
-    return {**kept, "PATH": programs, "HOME": str(home), "XDG_CONFIG_HOME": str(home), "COLUMNS": COLUMNS,
-            "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}  # fmt: skip
+    programs = [*([forks.programs()] if forked else []), str(Path(sys.executable).parent), kept.get("PATH", "")]
+    return {**kept, "PATH": os.pathsep.join(programs), "HOME": str(home), "XDG_CONFIG_HOME": str(home),
+            "COLUMNS": COLUMNS, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -46,6 +49,8 @@ class Reader:
     """Somebody who follows a page in a folder of his own."""
 
     folder: Path
+    forked: bool = False
+    """Whether what runs is forked from a Python that has everything loaded, instead of started."""
     ids: dict[str, str] = field(default_factory=dict)
     """The page's ids, by ours."""
     exported: dict[str, str] = field(default_factory=dict)
@@ -77,15 +82,13 @@ class Reader:
         )
 
     def _shell(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return forks.run(
             command,
+            forked=self.forked,
             cwd=self.folder,
-            env={**environment(self.folder), **self.exported},
+            env={**environment(self.folder, forked=self.forked), **self.exported},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
             timeout=TIMEOUT_SECONDS,
-            check=False,
         )
 
     def _type(self, block: Block) -> list[str]:

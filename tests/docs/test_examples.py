@@ -12,8 +12,13 @@ import pytest
 
 from tests.docs.pages import ROOT, text_of
 from tests.docs.running import TIMEOUT_SECONDS, environment
+from tests.workers import forks
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+STARTED = ("first_action", "01-http", "05-async-many")
+"""Those that are started, as a reader starts them; the others are forked from a Python that has everything loaded."""
 
 
 def _promised(path: Path) -> str:
@@ -25,15 +30,13 @@ def _promised(path: Path) -> str:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_prints_what_it_says(path: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = forks.run(
         [sys.executable, str(path)],
+        forked=path.stem not in STARTED,
         cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path, forked=path.stem not in STARTED),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT_SECONDS,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == _promised(path), done.stderr

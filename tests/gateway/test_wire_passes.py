@@ -15,6 +15,7 @@ from readback.surfaces.mcp.upstream import Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING, gateway, listening, stdio
 from tests.gateway.transcript import SOON_S, Answers, told, transcript
+from tests.workers.forks import launched
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("WIRE-unchanged")]
 
@@ -31,13 +32,13 @@ MODES = ("legacy", "auto")
 @cache
 def plain(mode: str) -> Answers:
     """Without the gateway."""
-    return told(lambda: stdio(EVERYTHING), mode)
+    return told(lambda: stdio(launched(EVERYTHING)), mode)
 
 
 @cache
 def through(mode: str) -> Answers:
     """With the gateway between, as a process of its own."""
-    return told(lambda: stdio(gateway([{"command": EVERYTHING}])), mode)
+    return told(lambda: stdio(launched(gateway([{"command": launched(EVERYTHING)}]))), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -56,7 +57,8 @@ def test_nothing_else_is_said_either(mode: str) -> None:
 @pytest.mark.requirement("WIRE-eras")
 @pytest.mark.parametrize(("mode", "era"), [("auto", "handshake"), ("legacy", "stateless")])
 def test_a_client_of_one_era_is_told_the_same_by_a_server_of_the_other(mode: str, era: str) -> None:
-    found = told(lambda: stdio(gateway([{"command": EVERYTHING, "env": {"ERA": era}}])), mode)
+    upstream = {"command": launched(EVERYTHING), "env": {"ERA": era}}
+    found = told(lambda: stdio(launched(gateway([upstream]))), mode)
     expected = dict(plain(mode))
     if era == "stateless":
         expected["logs"] = []  # such a server is to be asked for its log, and this client did not ask
@@ -92,7 +94,7 @@ def test_the_same_holds_over_http_on_both_sides(server_url: str, gateway_url: st
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_in_the_same_program_is_told_the_same(mode: str) -> None:
     async def run() -> Any:
-        upstream = Upstream.command(EVERYTHING)
+        upstream = Upstream.command(launched(EVERYTHING))
         try:
             async with asyncio.timeout(SOON_S * 2):
                 return await transcript(sdk_server(Passing(), [upstream], one_client=True), mode)
