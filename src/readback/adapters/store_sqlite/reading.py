@@ -40,6 +40,8 @@ _PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action 
 _PROJECTIONS: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ? ORDER BY action_id LIMIT ?"
 )
+_HELD, _FROZEN, _COUNTED = range(3)
+"""What the rows of `rows.OPENING` tell of."""
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
@@ -192,12 +194,12 @@ class Queries:
         return rows.freeze(found[0]) if found else None
 
     def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
-        frozen, counted, *record = self._rows(rows.OPENING, (tenant, tenant, PACE, tenant, key_hash))[0]
-        counts = self.counts(tenant) if counted else ()
+        found = {row[0]: row for row in self._rows(rows.OPENING, (tenant, key_hash, tenant, tenant, PACE))}
+        counts = self.counts(tenant) if _COUNTED in found else ()
         return Opened(
-            None if record[0] is None else rows.key_record(tuple(record)),
+            rows.key_record(found[_HELD][1:]) if _HELD in found else None,
             {(subject, name): value for subject, name, value in counts},
-            self.frozen(tenant, subjects) if frozen else None,
+            self.frozen(tenant, subjects) if _FROZEN in found else None,
         )
 
     def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:

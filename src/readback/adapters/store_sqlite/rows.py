@@ -111,13 +111,16 @@ SELECT_INCIDENTS: Final = statement("SELECT", INCIDENT_COLUMNS, "FROM incident")
 SELECT_COUNTS: Final = (
     "SELECT subject, name, value FROM counter WHERE tenant = ? AND value > 0 AND subject <> ? ORDER BY subject, name"
 )
+_OF_NO_KEY: Final = "'', '', '', '', '', 0, 0"
 OPENING: Final = statement(
-    "SELECT EXISTS (SELECT 1 FROM freeze WHERE tenant = ?),",
-    "EXISTS (SELECT 1 FROM counter WHERE tenant = ? AND value > 0 AND subject <> ?),",
-    ", ".join(f"held.{name}" for name in KEY_COLUMNS.split(", ")),
-    "FROM (SELECT 1) LEFT JOIN idempotency AS held ON held.tenant = ? AND held.key_hash = ?",
-)
-"""Whether anything is frozen or counted at all, and who holds the key: one row, always."""
+    "SELECT 0, ", KEY_COLUMNS, "FROM idempotency WHERE tenant = ? AND key_hash = ?",
+    "UNION ALL SELECT * FROM (SELECT 1, ", _OF_NO_KEY, "FROM freeze WHERE tenant = ? LIMIT 1)",
+    "UNION ALL SELECT * FROM (SELECT 2, ", _OF_NO_KEY, "FROM counter WHERE tenant = ? AND value > 0 AND subject <> ?",
+    "LIMIT 1)",
+)  # fmt: skip
+"""Who holds the key (0), whether anything is frozen (1) and whether anything is counted (2): a row for what there is.
+As a join it would cost four times as much, before every action.
+"""
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
 SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
