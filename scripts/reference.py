@@ -30,6 +30,7 @@ from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
 from readback.domain import errors
 from readback.domain.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
+from readback.domain.errors import anchor as errors_anchor
 from readback.domain.errors import citation as errors_citation
 from readback.domain.errors import claim as errors_claim
 from readback.domain.errors import decision as errors_decision
@@ -37,8 +38,10 @@ from readback.domain.errors import delegation as errors_delegation
 from readback.domain.errors import drill as errors_drill
 from readback.domain.errors import erasure as errors_erasure
 from readback.domain.errors import files as errors_files
+from readback.domain.errors import gateway as errors_gateway
 from readback.domain.errors import hook as errors_hook
 from readback.domain.errors import record as errors_record
+from readback.domain.errors import submission as errors_submission
 from readback.domain.grounding.report import FAULTS, OPEN_FAULTS
 from readback.domain.idempotency import KeyStatus
 from readback.domain.limits import TenantLimits
@@ -136,6 +139,8 @@ def _names() -> Iterator[str]:
         f"`{errors_record.__name__}`, those of decision types in `{errors_decision.__name__}`, "
         f"those of delegations in `{errors_delegation.__name__}`, "
         f"those of contract files in `{errors_files.__name__}`, "
+        f"those of the gateway in `{errors_gateway.__name__}`, those of submitting in `{errors_submission.__name__}`, "
+        f"those of anchors in `{errors_anchor.__name__}`, "
         f"those of hooks in `{errors_hook.__name__}`, those of traces in `{trace_fault.__name__}`, those of evidence "
         f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
