@@ -114,6 +114,7 @@ def test_the_command_helps(installed: Installed) -> None:
         "explain",
         "resume",
         "worker",
+        "submit",
         "doctor",
         "version",
         "ledger",

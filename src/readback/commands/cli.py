@@ -17,6 +17,7 @@ import click
 COMMANDS: Final = {
     "demo": ("readback.commands.launch:demo", "The main job on real local systems, some of which lie."),
     "run": ("readback.commands.run:run", "One verified action."),
+    "submit": ("readback.commands.submit:submit", "An action, left to the workers."),
     "list": ("readback.commands.list_actions:list_actions", "The newest actions."),
     "show": ("readback.commands.show:show", "A picture of one action."),
     "explain": ("readback.commands.explain:explain", "Why an action ended so, and what may be done now."),

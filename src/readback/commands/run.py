@@ -103,7 +103,7 @@ def _run(
         session.raise_alarm(error)
         raise
     except KeyboardInterrupt:
-        return _interrupted(session, driver, ticket, settings, as_json=as_json)
+        return interrupted(session, driver, ticket, settings, as_json=as_json)
     finally:
         if not proposal.used:
             proposal.mark_run()  # refused: the error says so, a warning about an unused proposal would only confuse
@@ -132,7 +132,7 @@ def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
     return outcome.exit_code
 
 
-def _interrupted(
+def interrupted(
     session: Session, driver: SyncDriver, ticket: attend.Ticket, settings: Settings, *, as_json: bool
 ) -> int:
     """Ctrl-C: what is in the ledger stands, and a worker goes on with it."""

@@ -1,0 +1,130 @@
+"""`readback submit`: leaves an action to whoever works on the ledger, and answers its id.
+
+It calls nothing, here or while it waits: the contract, and what it takes to act, are where the workers are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from readback.canon import Json
+from readback.commands import options
+from readback.commands.arguments import read_arguments, read_object
+from readback.commands.opening import action_named, again_with, load_contracts, settings_of, working
+from readback.commands.run import interrupted, look, sigterm_interrupts, tell
+from readback.commands.terminal import note, print_json
+from readback.config import Settings
+from readback.contracts.registry import Registry
+from readback.lifecycle import attend
+from readback.lifecycle.plan import Plan
+from readback.sdk import submitting
+from readback.sdk.driver_steps import Parked
+from readback.sdk.driver_sync import SyncDriver
+from readback.sdk.proposal import Proposal
+from readback.sdk.session import Session
+
+EXIT_SUBMITTED: Final = 0
+
+
+@click.command("submit")
+@click.argument("contract")
+@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see above); may be repeated.")
+@click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated.")
+@click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
+@click.option(
+    "--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait so long for its outcome (inf: until it ends)."
+)
+@click.option("--intended", metavar="JSON", help="The goal as a JSON object, where it is more than the request.")
+@click.option("--step", default="", metavar="ID", help="The plan's step that it serves, for the record.")
+@click.option("--run", "run_id", default="", metavar="ID", help="The run that it belongs to, for the record.")
+@click.option("--trace", default="", metavar="ID", help="The trace that it belongs to, for the record.")
+@options.contracts
+@options.ledger
+@options.as_json
+def submit(
+    contract: str,
+    texts: tuple[str, ...],
+    jsons: tuple[str, ...],
+    operation: str | None,
+    wait: float | None,
+    intended: str | None,
+    step: str,
+    run_id: str,
+    trace: str,
+    modules: tuple[str, ...],
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Leave an action of CONTRACT to the workers on this ledger, and answer its id once that is durable.
+
+    \b
+    --arg k=v       v is text; with --contracts as `readback run` reads it.
+    --arg-json k=v  v is JSON, always.
+
+    Nothing is called here. The contract need not be known here: then --operation is needed, and what the contract does
+    not allow ends as failed where a worker meets it. With --contracts its arguments are checked at once.
+
+    Without --wait 0 says that it is submitted, and nothing of what becomes of it. With --wait the answer and the exit
+    code are those of the action.
+    """
+    settings = settings_of(url, tenant, principal, modules)
+    registry = load_contracts(settings, needed=False)
+    asked, arguments = _asked(registry, contract, texts, jsons)
+    goal = read_object("--intended", intended)
+    with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
+        until_us = session.give_up_us(wait)
+        ticket = attend.Ticket()
+        driver = SyncDriver(session.store, session.runtime, session.courier)
+        try:
+            work = submitting.submit(session, asked, arguments, operation, goal, step, ())
+            told = driver.drive(work)
+            assert isinstance(told, str)
+            ticket.action_id = told
+            if wait is None:
+                return _submitted(session, settings, told, as_json=as_json)
+            return _waited(session, settings, driver, told, until_us, as_json=as_json)
+        except KeyboardInterrupt:
+            return interrupted(session, driver, ticket, settings, as_json=as_json)
+        finally:
+            if isinstance(asked, Proposal) and not asked.used:
+                asked.mark_run()  # refused: the error says so
+            driver.close()
+
+
+def _asked(
+    registry: Registry | None, contract: str, texts: tuple[str, ...], jsons: tuple[str, ...]
+) -> tuple[Proposal | str, dict[str, Json] | None]:
+    """A proposal where the contract is known here, else its name with the arguments as they were given."""
+    if registry is None:
+        return contract, read_arguments({}, texts, jsons)
+    definition = action_named(registry, contract)
+    return definition(**read_arguments(definition.arguments.schema, texts, jsons)), None
+
+
+def _submitted(session: Session, settings: Settings, action_id: str, *, as_json: bool) -> int:
+    stored = session.store.projection(action_id)
+    if as_json:
+        operation = "" if stored is None else stored.projection.operation
+        print_json({"id": action_id, "operation": operation, "submitted": True, "exit_code": EXIT_SUBMITTED})
+    else:
+        print(action_id)
+    note(f"Next: readback show {action_id}{again_with(settings)}")
+    return EXIT_SUBMITTED
+
+
+def _waited(
+    session: Session, settings: Settings, driver: SyncDriver, action_id: str, until_us: int | None, *, as_json: bool
+) -> int:
+    """As others make it: it is only looked at."""
+    told = driver.drive(attend.stay(session.engine, action_id, session.scope.tenant, _nobody), until_us)
+    outcome = look(session, driver, action_id) if isinstance(told, Parked) else told
+    return tell(outcome, settings, as_json=as_json)
+
+
+def _nobody(_contract: str) -> Plan | None:
+    """No plan is known here, so that nothing is gone on with."""
+    return None
