@@ -17,6 +17,7 @@ import pytest
 from tests.architecture.tree import ROOT
 from tests.crash.checker import check, facts
 from tests.crash.nursery import Nursery, end_of, stage
+from tests.workers import forks
 
 ANSWER_SECONDS_MAX = 20
 """Far below the lease (over half a minute), which nobody may wait for."""
@@ -27,7 +28,7 @@ class Racer:
     """One process; what it says is waited for, and never for long."""
 
     def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
+        self.process = forks.start(
             [sys.executable, "-m", "tests.crash.racer", str(folder)],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip

@@ -17,6 +17,7 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from tests.drills.service import Service, serving
+from tests.workers import forks
 
 PROCESSES = 5
 ROUNDS = 6
@@ -27,7 +28,7 @@ class Hammer:
     """One process; what it says is waited for, and never for long."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = forks.start(
             [sys.executable, "-m", "tests.drills.hammer", str(folder), url],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip

@@ -17,6 +17,7 @@ import pytest
 from readback import Readback
 from tests.architecture.tree import ROOT
 from tests.sdk.given import PRINCIPAL, TENANT
+from tests.workers import forks
 
 SECONDS_MAX = 20
 """For a process to start, or to say something: far below what it would take to wait for a lease or a poll."""
@@ -26,7 +27,7 @@ class Program:
     """A user's program; what it says is waited for, and never for long."""
 
     def __init__(self, folder: Path, what: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = forks.start(
             [sys.executable, "-m", "tests.sdk.program", str(folder), what],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

@@ -21,6 +21,7 @@ from readback.lifecycle.outbox import log_of, messages_at
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.architecture.tree import ROOT
 from tests.sdk.telling import run_some
+from tests.workers import forks
 
 pytestmark = pytest.mark.slow
 ACTIONS = 6
@@ -92,7 +93,7 @@ def url(tmp_path: Path) -> str:
 
 
 def start(url: str, receiver: Receiver) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return forks.start(
         [sys.executable, "-m", "tests.sdk.teller", url, receiver.url],
         cwd=ROOT,
         env={**os.environ, "TELLER_SECRET": "x" * 32},

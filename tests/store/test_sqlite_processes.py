@@ -15,6 +15,7 @@ import pytest
 from readback.adapters.store_sqlite import open_sqlite_store
 from readback.testing.conformance_store_work import everything
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_evidence, sample_projection
+from tests.workers import forks
 from tests.workers.limit import PATIENCE_S, killed_after
 
 PROCESSES = 3
@@ -50,7 +51,7 @@ with open_sqlite_store(path, busy_timeout_ms=60_000) as store:
 
 def _children(code: str, path: Path, names: list[str]) -> Iterator[subprocess.Popen[str]]:
     for name in names:
-        yield subprocess.Popen(
+        yield forks.start(
             [sys.executable, "-c", code, name, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -38,6 +38,7 @@ from readback.testing.store_samples import (
     sample_evidence,
     sample_projection,
 )
+from tests.workers import forks
 
 pytestmark = pytest.mark.slow
 PROCESSES = 3
@@ -115,7 +116,7 @@ with open_postgres_store(url, clock="callers") as store:
 
 
 def _child(code: str, *given: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forks.start(
         [sys.executable, "-c", code, *given],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -27,6 +27,7 @@ from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
 from readback.ports.outbox import Cursor
 from readback.testing.store_samples import NOON_US, sample_append
+from tests.workers import forks
 
 pytestmark = pytest.mark.slow
 PATIENT_S = 60.0
@@ -60,7 +61,7 @@ class Process:
     def __init__(self, *given: str) -> None:
         self.said: list[str] = []
         self._news = threading.Condition()
-        self.process = subprocess.Popen(
+        self.process = forks.start(
             [sys.executable, "-m", "tests.store_postgres.placing_program", *given],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,6 +18,7 @@ from readback import AsyncReadback, Outcome
 from readback.adapters.store_postgres.store import PostgresStore
 from readback.lifecycle.audit.ledger import audit
 from tests.wakeups.program import TENANT, calls
+from tests.workers import forks
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_MS = 2_000
@@ -36,7 +37,7 @@ class Crew:
 
     def start(self, name: str = "", version: str = "1", timeout_ms: int = TIMEOUT_MS) -> subprocess.Popen[str]:
         order = [self.url, str(self.folder), name, version, str(timeout_ms)]
-        process = subprocess.Popen(
+        process = forks.start(
             [sys.executable, "-m", "tests.wakeups.program", *order], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )
         self.all.append(process)
