@@ -23,6 +23,7 @@ from readback.domain.errors import ReadbackError
 from readback.surfaces.mcp.call import OUTCOME_KEY
 from readback.surfaces.mcp.upstream import Endpoint
 from tests.gateway.processes import END_S, ROUGH, none_left
+from tests.workers import forks
 
 READBACK = str(Path(sys.executable).with_name("readback"))
 SOON_S = 40.0
@@ -50,7 +51,7 @@ contracts:
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "MARK": str(folder)}
-    with subprocess.Popen(
+    with forks.start(
         [READBACK, "mcp", *arguments],
         cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip

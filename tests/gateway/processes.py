@@ -16,6 +16,7 @@ from typing import Any
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.architecture.tree import ROOT
+from tests.workers import forks
 from tests.workers.limit import killed_after
 
 EVERYTHING = (sys.executable, "-W", "ignore", "-m", "tests.gateway.servers.everything")
@@ -25,7 +26,8 @@ END_S = 60
 
 def stdio(command: Sequence[str]) -> Any:
     """The SDK's own transport to a command."""
-    return stdio_client(StdioServerParameters(command=command[0], args=[*command[1:]], cwd=ROOT, env={**os.environ}))
+    program, *words = forks.launched(command)
+    return stdio_client(StdioServerParameters(command=program, args=words, cwd=ROOT, env={**os.environ}))
 
 
 def gateway(upstreams: Sequence[Mapping[str, Any]], **told: Any) -> list[str]:
@@ -37,7 +39,7 @@ def gateway(upstreams: Sequence[Mapping[str, Any]], **told: Any) -> list[str]:
 @contextmanager
 def listening(command: Sequence[str]) -> Iterator[str]:
     """A process that serves HTTP: its address. It is ended by SIGTERM, as a service is."""
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = forks.start(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         with killed_after(process):

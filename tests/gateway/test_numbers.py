@@ -14,13 +14,14 @@ from readback.surfaces.mcp.posts import _message
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import ROUGH, gateway
 from tests.gateway.test_guard import HELLO, end
+from tests.workers import forks
 
 LARGE = "123456789012345678901234567890"
 
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    made = subprocess.Popen(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    made = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         asked(made, json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}))
         yield made

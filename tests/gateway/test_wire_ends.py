@@ -22,6 +22,7 @@ from tests.architecture.tree import ROOT
 from tests.gateway.passing import Passing
 from tests.gateway.processes import END_S, EVERYTHING, ROUGH, gateway, none_left, running, stdio
 from tests.gateway.transcript import SOON_S
+from tests.workers import forks
 from tests.workers.limit import killed_after
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("WIRE-ends")]
@@ -140,7 +141,7 @@ def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tm
 def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, how: object) -> None:
     mark = str(tmp_path)
     told = {"command": ROUGH, "env": {"MARK": mark}}
-    process = subprocess.Popen(gateway([told]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = forks.start(gateway([told]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -165,7 +166,7 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
 
 
 def test_a_request_that_is_too_long_is_refused_by_its_id_and_the_session_goes_on() -> None:
-    process = subprocess.Popen(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:

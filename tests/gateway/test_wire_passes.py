@@ -32,13 +32,13 @@ MODES = ("legacy", "auto")
 @cache
 def plain(mode: str) -> Answers:
     """Without the gateway."""
-    return told(lambda: stdio(launched(EVERYTHING)), mode)
+    return told(lambda: stdio(EVERYTHING), mode)
 
 
 @cache
 def through(mode: str) -> Answers:
     """With the gateway between, as a process of its own."""
-    return told(lambda: stdio(launched(gateway([{"command": launched(EVERYTHING)}]))), mode)
+    return told(lambda: stdio(gateway([{"command": launched(EVERYTHING)}])), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -58,7 +58,7 @@ def test_nothing_else_is_said_either(mode: str) -> None:
 @pytest.mark.parametrize(("mode", "era"), [("auto", "handshake"), ("legacy", "stateless")])
 def test_a_client_of_one_era_is_told_the_same_by_a_server_of_the_other(mode: str, era: str) -> None:
     upstream = {"command": launched(EVERYTHING), "env": {"ERA": era}}
-    found = told(lambda: stdio(launched(gateway([upstream]))), mode)
+    found = told(lambda: stdio(gateway([upstream])), mode)
     expected = dict(plain(mode))
     if era == "stateless":
         expected["logs"] = []  # such a server is to be asked for its log, and this client did not ask

@@ -22,6 +22,7 @@ from readback.surfaces.mcp.upstream import Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING, ROUGH, none_left, running
 from tests.gateway.transcript import SOON_S
+from tests.workers.forks import launched
 
 LONG_S = 30.0
 pytestmark = pytest.mark.requirement("WIRE-upstream")
@@ -193,7 +194,7 @@ def test_a_server_is_given_the_environment_without_what_is_readback_s(monkeypatc
     async def work(upstream: Upstream) -> None:
         assert (await called(upstream, "environment")).split()[1:] == ["None", "1"]
 
-    with_server(work, *EVERYTHING, ADDED="1")
+    with_server(work, *launched(EVERYTHING), ADDED="1")
 
 
 @pytest.mark.requirement("WIRE-several")
@@ -201,8 +202,8 @@ def test_a_server_is_given_the_environment_without_what_is_readback_s(monkeypatc
 def test_several_servers_are_one_and_their_names_say_whose_they_are(mode: str) -> None:
     async def run() -> None:
         upstreams = [
-            Upstream.command(EVERYTHING, key="left", env={"WHO": "left"}),
-            Upstream.command(EVERYTHING, key="right", env={"WHO": "right", "ERA": "handshake"}),
+            Upstream.command(launched(EVERYTHING), key="left", env={"WHO": "left"}),
+            Upstream.command(launched(EVERYTHING), key="right", env={"WHO": "right", "ERA": "handshake"}),
             Upstream.command([*ROUGH, "gone"], key="dead"),
         ]
         try:

@@ -20,6 +20,7 @@ from mcp_types import CallToolResult
 from readback.surfaces.mcp.call import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.packs.lying_proxy import LIE
+from tests.workers import forks
 
 SERVERS = Path(ROOT, ".venv", "servers")
 PROXY = Path(__file__).with_name("lying_proxy.py")
@@ -82,9 +83,10 @@ class Desk:
 
     async def _open(self, pack: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         argv = ["mcp", "--contracts", pack, "--ledger-url", f"sqlite:///{self.folder.parent}/readback.db"]
+        program, *words = forks.launched([forks.READBACK, *argv, "--", sys.executable, str(PROXY), *command])
         gateway = StdioServerParameters(
-            command=str(Path(sys.executable).with_name("readback")),
-            args=[*argv, "--", sys.executable, str(PROXY), *command],
+            command=program,
+            args=words,
             env={**os.environ, **env},
             cwd=self.folder.parent,
         )
