@@ -6,6 +6,7 @@ back from the system.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,13 @@ US: Final = 1_000_000
 SECRET_MIN_CHARS: Final = 6
 """A shorter value is not looked for in what comes back: it would stand in half of all texts."""
 HIDDEN: Final = "[secret]"
+LOCATED_MAX: Final = 256
+
+
+@lru_cache(LOCATED_MAX)
+def located(folder: str, named: str) -> str:
+    """A path of a contract file, from its folder on: the same few, for each reading."""
+    return str(Path(folder) / Path(named).expanduser())
 
 
 class Settled:
@@ -49,7 +57,8 @@ class Settled:
 
     def path(self, key: str, default: str = ".") -> str:
         """A path, from the contract file's folder on."""
-        return str(Path(self.folder) / Path(str(self._fixed.get(key, default))).expanduser())
+        locate = located.__wrapped__ if self._secrets else located  # what a reference stands for is kept nowhere
+        return locate(self.folder, str(self._fixed.get(key, default)))
 
     def number(self, key: str) -> int:
         """Raises SettingsError where a reference stands for no number."""
@@ -59,6 +68,11 @@ class Settled:
             raise SettingsError(f"The {key} of {self.name!r} is no number.", remedy="Correct the reference.") from error
 
     # --- what nobody may see ---
+
+    @property
+    def hides(self) -> bool:
+        """Whether a reference stands for anything here."""
+        return bool(self._secrets)
 
     def hidden(self, text: str) -> str:
         for secret in self._secrets:

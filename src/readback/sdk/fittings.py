@@ -33,6 +33,8 @@ class FittedSource:
     def read(self, ctx: Context, given: Given) -> Reading:
         settled = self._settle()
         found = _cleared(settled, lambda: self._row.read(settled, ctx, given))
+        if not settled.hides:
+            return found
         return replace(found, value=settled.without(found.value), detail=settled.hidden(found.detail))
 
     def find(self, ctx: Context, given: Given) -> list[Reading]:
