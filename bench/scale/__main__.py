@@ -18,7 +18,8 @@ from bench.scale.records import KEPT, kept
 SIZES: Final = (1_000, 10_000, 100_000)
 WAITING: Final = ((10_000, 1), (100_000, 1), (1_000_000, 1), (10_000, 1_000), (100_000, 1_000), (1_000_000, 1_000))
 DATABASES: Final = (1_000, 10_000, 30_000)
-PARTS: Final = ("sizes", "waiting", "database")
+BESIDE: Final = ((1, 2, 3, 4), 2_000)
+PARTS: Final = ("sizes", "waiting", "database", "beside")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -61,14 +62,18 @@ def _measure(parts: Sequence[str]) -> None:
             DATABASES if "database" in parts else (),
             described(folder),
             _say,
+            BESIDE if "beside" in parts else ((), 0),
         )
     before = kept() if KEPT.exists() else found
     KEPT.write_text(
         replace(
             found,
+            machine=found.machine if found.sizes else before.machine,
             sizes=found.sizes or before.sizes,
             waiting=found.waiting or before.waiting,
             database=found.database or before.database,
+            beside=found.beside or before.beside,
+            beside_machine=found.machine if found.beside else before.beside_machine,
         ).to_json(),
         encoding="utf-8",
     )

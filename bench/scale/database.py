@@ -34,12 +34,8 @@ def measured_on_postgres(folder: Path, sizes: Sequence[int], progress: Callable[
     return tuple(found)
 
 
-class _Unplaced:
-    """A store whose clients leave it to somebody else to give places, so that these have a cost of their own; and which
-    stays open behind them, so that what the server did for it is still told by its processes.
-    """
-
-    places_later = False
+class StaysOpen:
+    """A store that stays open behind its clients, so that what the server did for it is still told by its processes."""
 
     def __init__(self, store: LedgerStore) -> None:
         self.store = store
@@ -52,6 +48,12 @@ class _Unplaced:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.store, name)
+
+
+class _Unplaced(StaysOpen):
+    """Its clients leave it to somebody else to give places, so that these have a cost of their own."""
+
+    places_later = False
 
 
 def _one(server: PostgresServer, name: str, actions: int) -> Database:

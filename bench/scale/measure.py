@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import apsw
 
-from bench.scale.records import Database, Look, Measured, Sizes, Waiting
+from bench.scale.records import Beside, Database, Look, Measured, Sizes, Waiting
 from readback import Readback, Reading, action, bootstrap
 from readback.commands.bench import workload
 from readback.domain.context import Context
@@ -48,8 +48,11 @@ def measure(
     databases: Sequence[int],
     machine: dict[str, str],
     progress: Progress,
+    beside: tuple[Sequence[int], int] = ((), 0),
 ) -> Measured:
-    """All of it. `waiting`: how many actions of how many tenants. `databases`: sizes on PostgreSQL; may be none."""
+    """All of it. `waiting`: how many actions of how many tenants. `databases`: sizes on PostgreSQL; may be none.
+    `beside`: how many processes at once, and how many actions each makes.
+    """
     empty = folder / "empty.db"
     bootstrap.store(f"sqlite:///{empty}").close()
     found = []
@@ -67,7 +70,12 @@ def measure(
         from bench.scale.database import measured_on_postgres
 
         ran = measured_on_postgres(folder, databases, progress)
-    return Measured(machine, empty.stat().st_size, tuple(found), look, tuple(waits), ran)
+    together: tuple[Beside, ...] = ()
+    if beside[0]:
+        from bench.scale.beside import measured_beside
+
+        together = measured_beside(folder, *beside, progress)
+    return Measured(machine, empty.stat().st_size, tuple(found), look, tuple(waits), ran, together, machine)
 
 
 # --- a ledger of so many actions ---

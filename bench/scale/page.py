@@ -19,6 +19,8 @@ from readback.commands.bench import workload
 from readback.domain.contract import Contract
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
+SERVER_CORES: Final = (1, 2, 4, 8, 16)
+US: Final = 1_000_000
 RATES: Final = (100.0, 1_000.0, 10_000.0, 100_000.0)
 PLANNED: Final = 1
 """The landing that the capacity is planned for, of `LANDINGS`."""
@@ -37,6 +39,8 @@ def tables(measured: Measured) -> dict[str, str]:
     makers: dict[str, Callable[[], str]] = {
         "machine": lambda: _table(("", ""), list(measured.machine.items())),
         "one-action": lambda: _one_action(measured),
+        "beside": lambda: _beside(measured),
+        "server-is-the-limit": lambda: _server_limit(measured),
         "predictions": lambda: _predictions(measured),
         "waiting": lambda: _waiting(measured),
         "landing": lambda: _landing(looked),
@@ -79,6 +83,37 @@ def _one_action(measured: Measured) -> str:
         "bytes of its log", "of tables and indexes", "transactions",
     )  # fmt: skip
     return "\n\n".join((_table(head, rows), more, _table(columns, database)))
+
+
+def _beside(measured: Measured) -> str:
+    """What each process more adds to the time at work of all of them."""
+    alone = measured.beside[0]
+    rows: Rows = []
+    for each in measured.beside:
+        n, k = each.actions, each.processes
+        more = each.client_cpu_us / n / (alone.client_cpu_us / alone.actions) - 1
+        rows.append((
+            f"{k}", f"{each.client_cpu_us / n:,.0f}", f"{100 * more:+.0f} %" if k > 1 else "",
+            f"{each.server_cpu_us / n:,.0f}", f"{n * US / each.elapsed_us:,.0f}",
+            f"{(each.client_cpu_us + each.server_cpu_us) / each.elapsed_us:.2f}",
+        ))  # fmt: skip
+    head = (
+        "processes, 256 in flight each", "client's CPU each, µs", "against one alone", "server's CPU each, µs",
+        "actions a second, all together", "cores at work",
+    )  # fmt: skip
+    return _table(head, rows) + "\n\n" + _table(("", ""), list(measured.beside_machine.items()))
+
+
+def _server_limit(measured: Measured) -> str:
+    """Where the server's processors would be the limit, were each client on cores of its own."""
+    busiest = max(measured.beside, key=lambda each: each.server_cpu_us / each.actions)
+    client, server = busiest.client_cpu_us / busiest.actions, busiest.server_cpu_us / busiest.actions
+    rows: Rows = [
+        (f"{cores}", f"{cores * US / server:,.0f}", f"{cores * client / server:.0f}") for cores in SERVER_CORES
+    ]
+    return _table(
+        ("cores of the server", "actions a second, all of them at work", "processes that ask for so much"), rows
+    )
 
 
 def _many(number: int, one: str, more: str) -> str:

@@ -6,7 +6,7 @@ Written by `measure`, read by the model and the page.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +72,19 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """So many processes on one PostgreSQL at the same moment, each with 256 in flight; places are given meanwhile."""
+
+    processes: int
+    actions: int
+    """Of all of them together."""
+    elapsed_us: int
+    client_cpu_us: int
+    """Of all of them together, by getrusage."""
+    server_cpu_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """One run of `measure`."""
 
@@ -82,6 +95,9 @@ class Measured:
     look: Look
     waiting: tuple[Waiting, ...]
     database: tuple[Database, ...]
+    beside: tuple[Beside, ...] = ()
+    beside_machine: dict[str, str] = field(default_factory=dict)
+    """The machine as it was then."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1) + "\n"
@@ -97,6 +113,8 @@ def of_json(text: str) -> Measured:
         Look(**found["look"]),
         tuple(Waiting(**each) for each in found["waiting"]),
         tuple(Database(**each) for each in found["database"]),
+        tuple(Beside(**each) for each in found["beside"]),
+        found["beside_machine"],
     )
 
 

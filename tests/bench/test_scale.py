@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from bench.scale.__main__ import run
+from bench.scale.beside import measured_beside
 from bench.scale.landing import LANDINGS, simulate
 from bench.scale.laws import line, path_length, predictions
 from bench.scale.measure import measure
@@ -19,6 +22,7 @@ STORED_ERROR_MAX = 0.02
 CPU_ERROR_MAX = 0.25
 DUE_US_MAX = 5_000
 GROWN_MB_MAX = 5
+SECOND_MAX = 1.15
 
 
 @pytest.mark.requirement("DRILL-capacity")
@@ -43,6 +47,29 @@ def test_a_million_that_wait_were_no_slower_to_look_through_and_took_no_more_mem
         assert max(each.due_us, each.next_us) < DUE_US_MAX
         fewest = min((w for w in kept().waiting if w.tenants == each.tenants), key=lambda w: w.actions)
         assert each.rss_mb - fewest.rss_mb <= GROWN_MB_MAX
+
+
+@pytest.mark.requirement("FLEET-second")
+def test_a_second_process_added_little_to_what_an_action_costs_its_client() -> None:
+    alone, *more = kept().beside
+    assert (alone.processes, more[0].processes) == (1, 2)
+    assert len(more) >= 3
+    each = alone.client_cpu_us / alone.actions
+    assert more[0].client_cpu_us / more[0].actions <= SECOND_MAX * each
+    assert all(one.actions == one.processes * alone.actions and one.server_cpu_us > 0 for one in more)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FLEET-second")
+def test_processes_beside_each_other_are_measured_by_their_time_at_work() -> None:
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)  # PostgreSQL runs as nobody where this runs as root
+        one, two = measured_beside(Path(name), (1, 2), 40, lambda _text: None, rounds=1)
+    assert (one.processes, one.actions, two.processes, two.actions) == (1, 40, 2, 80)
+    for each in (one, two):
+        assert 0 < each.client_cpu_us < each.processes * each.elapsed_us
+    found = replace(kept(), beside=(one, two))
+    assert of_json(found.to_json()) == found
 
 
 @pytest.mark.slow
