@@ -145,6 +145,7 @@ def test_what_a_killed_worker_had_in_hand_is_continued_elsewhere_and_nothing_twi
 
 @pytest.mark.requirement("FLEET-dead")
 @pytest.mark.slow
+@pytest.mark.last  # it is told by the clock, and other tests would take its cores
 def test_a_thousand_in_the_hands_of_one_outlive_it(crew: Crew) -> None:
     took = killed_with(crew, 1_000, alone=True)
     assert took <= TIMEOUT_MS / 1000 + GRACE_S
