@@ -9,7 +9,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-WORKERS ?= 2
+# More than cores: many tests wait, for a process or for time that is real.
+WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest
 # One file stays on one worker: fixtures that start a real system start it once. A worker that dies is replaced, not for
 # ever; tests/workers has the rest of what ends a run. `LEARN=--learn-longest` writes down which files to start with.
@@ -65,7 +66,7 @@ test: $(SETUP)
 # and none of the plugins that these tests have no use for.
 KEPT  := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/quick
 LEAN  := --capture=sys -p no:anyio -p no:cov -p no:doctest -p no:junitxml -p no:logging -p no:xdist
-QUICK := $(KEPT) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0 $(LEAN)
+QUICK := $(KEPT) $(TEMPORARY) $(PYTEST) -q -m "not slow" --hypothesis-profile=quick -o faulthandler_timeout=0 $(LEAN)
 quick: $(SETUP)
 	@$(QUICK) tests/unit tests/architecture & first=$$!; $(QUICK) tests/lifecycle; second=$$?; \
 	  wait $$first && exit $$second

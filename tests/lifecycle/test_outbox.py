@@ -83,6 +83,7 @@ def test_what_happened_is_told_under_its_name(told: Any) -> None:
     assert counted[EventName.INCIDENT_OPENED] == len(told[0].incidents(open_only=False)), "once a cause"
 
 
+@pytest.mark.slow
 def test_a_saga_is_told_of_as_its_steps_are(told: Any) -> None:
     kinds = {message.data["kind"] for message in named(told, EventName.ACTION_RECONCILED)}
     assert {"saga", "set"} <= kinds
@@ -99,12 +100,14 @@ def test_each_entry_tells_the_same_for_ever_and_numbers_its_messages(told: Any) 
         assert [message.number for message in all_of(store, entry)] == list(range(len(all_of(store, entry))))
 
 
+@pytest.mark.slow
 def test_only_entries_of_telling_kinds_tell(told: Any) -> None:
     assert {entry.kind for entry, _ in told[1]} <= set(TELLING)
     assert {kind.value for kind in SILENT} | set(TELLING) == {kind.value for kind in EventKind}
 
 
 @pytest.mark.requirement("CLAIM-events")
+@pytest.mark.slow
 def test_each_message_is_a_cloud_event(told: Any) -> None:
     """The context attributes of CloudEvents 1.0.2, "Required attributes" and "Optional attributes"."""
     seen = set()
@@ -130,6 +133,7 @@ def test_each_message_is_a_cloud_event(told: Any) -> None:
 
 
 @pytest.mark.requirement("CLAIM-events")
+@pytest.mark.slow
 def test_both_names_are_in_every_message(told: Any) -> None:
     for _, message in told[1]:
         dotted, underscored = message.named(Naming.BOTH)
@@ -140,6 +144,7 @@ def test_both_names_are_in_every_message(told: Any) -> None:
         assert message.named(Naming.UNDERSCORE) == (underscored,)
 
 
+@pytest.mark.slow
 def test_nothing_that_people_or_systems_said_goes_out(told: Any) -> None:
     store, found = told
     said = json.dumps([message.as_json() for _, message in found])
@@ -150,6 +155,7 @@ def test_nothing_that_people_or_systems_said_goes_out(told: Any) -> None:
     assert texts <= set(TEXTS.values())
 
 
+@pytest.mark.slow
 def test_a_claim_is_told_as_the_source_shows_it(told: Any) -> None:
     for name in (EventName.CLAIM_CONTESTED, EventName.CLAIM_RETRACTED):
         for message in named(told, name):
@@ -162,6 +168,7 @@ def test_a_claim_is_told_as_the_source_shows_it(told: Any) -> None:
             assert isinstance(data["dependants"], list)
 
 
+@pytest.mark.slow
 def test_an_incident_of_a_cause_that_is_open_is_told_once(told: Any) -> None:
     store = told[0]
     entry, message = next((e, m) for e, m in told[1] if m.name is EventName.INCIDENT_OPENED)
