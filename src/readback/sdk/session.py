@@ -363,7 +363,11 @@ class Session:
         """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
         seen: set[str] = set()
         left = limit
-        while left > 0 and (fresh := [each for each in self.due(len(seen) + limit) if each not in seen]):
+
+        def known(store: LedgerStore, now_us: int, limit: int) -> list[str]:
+            return store.due(now_us, limit, self.scope.tenant, self.known(now_us))
+
+        while left > 0 and (fresh := [each for each in self.due(len(seen) + limit, known) if each not in seen]):
             for action_id in fresh:
                 seen.add(action_id)
                 stored = self.store.projection(action_id)
