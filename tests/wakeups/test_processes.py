@@ -82,6 +82,11 @@ def opened(crew: Crew) -> AsyncReadback:
     return AsyncReadback.open(crew.url, tenant=TENANT, principal="agent:caller")
 
 
+def waited_s(process: subprocess.Popen[str]) -> float:
+    """How long its main thread has been ready to run, and had no core: others' work on this machine is not its own."""
+    return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 async def known(rb: AsyncReadback, number: int) -> None:
     """So many workers are at work."""
     store = rb._session.store
@@ -93,7 +98,8 @@ async def known(rb: AsyncReadback, number: int) -> None:
 
 
 def killed_with(crew: Crew, number: int, *, alone: bool = False) -> float:
-    """One of three workers dies with its share of so many in flight. How long the last of it took to be continued.
+    """One of three workers dies with its share of so many in flight. How long the last of it took to be continued,
+    but for what the machine had no core for them.
 
     `alone`: it was there first, and has all of them in hand. All are on machines of their own.
     """
@@ -113,11 +119,14 @@ def killed_with(crew: Crew, number: int, *, alone: bool = False) -> float:
             shares = Counter(each[2] for each in calls(crew.folder))
             victim = max(three, key=lambda each: shares[str(each.pid)])
             stamps = {each[1] for each in calls(crew.folder) if each[2] == str(victim.pid)}
+            others = [each for each in three if each is not victim]
+            before = [waited_s(each) for each in others]
             killed_us = rb._session.runtime.now_us()
             victim.kill()
             while rb._session.store.in_flight(TENANT) > number - len(stamps):  # nobody else gets on meanwhile
                 assert rb._session.runtime.now_us() < killed_us + PATIENCE_S * US
                 await asyncio.sleep(LOOK_S)
+            waited = max(waited_s(each) - then for each, then in zip(others, before, strict=True))
             told = await settled(rb, [each for each in ids if f"rb-{each}" in stamps])
             (crew.folder / "go").touch()
             told += await settled(rb, [each for each in ids if f"rb-{each}" not in stamps])
@@ -132,7 +141,7 @@ def killed_with(crew: Crew, number: int, *, alone: bool = False) -> float:
                     continued += [entry["at"] for entry in entries if entry["kind"] == "resumed"]
             assert len(continued) == len(stamps)
             assert audit(store).ok
-            return float(max(continued) - killed_us) / US
+            return float(max(continued) - killed_us) / US - waited
 
     return asyncio.run(go())
 
