@@ -121,17 +121,26 @@ def _doubled(found: Evidence) -> Iterator[Fault]:
 
 
 def _false(found: Evidence) -> Iterator[Fault]:
-    """Each word that was told, against the effects that there were then, and are now."""
+    """Each word that was told, against the effects that there were then, and are now.
+
+    A failure is told of one action. Who asks anew for what failed, as a client does that was killed before it heard of
+    that, begins another, whose effect comes later and contradicts nothing.
+    """
     first: dict[str, int] = {}
+    by_op: defaultdict[str, list[Effect]] = defaultdict(list)
     for effect in found.effects:
         first[effect.op] = min(effect.at_ns, first.get(effect.op, effect.at_ns))
+        by_op[effect.op].append(effect)
+    stamps = {action.id: action.stamp for action in found.actions}
     for line in found.lines:
         if line.what is not What.ANSWERED:
             continue
         there = first.get(line.op)
         if (line.verified or line.state == SUCCESS) and (there is None or there > line.at_ns):
             yield Fault(Kind.FALSE_SUCCESS, f"{line.op}: {line.client} was told {line.state} without an effect")
-        if line.settled and there is not None and (line.may_repeat or line.state in WITHOUT_EFFECT):
+        own = stamps.get(line.id)
+        contradicted = any(effect.at_ns <= line.at_ns or effect.stamp == own for effect in by_op[line.op])
+        if line.settled and contradicted and (line.may_repeat or line.state in WITHOUT_EFFECT):
             yield Fault(Kind.FALSE_FAILURE, f"{line.op}: {line.client} was told {line.state}, and there is an effect")
     for action in found.actions:
         if action.state == SUCCESS and action.op not in first:

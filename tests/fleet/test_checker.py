@@ -81,6 +81,16 @@ WRONG: dict[str, tuple[Kind, Callable[[], Evidence]]] = {
     "a failure with an effect": (
         Kind.FALSE_FAILURE, lambda: replace(GOOD, effects=[*GOOD.effects, Effect("two", "s2", 18)]),
     ),
+    "a failure whose effect comes later": (
+        Kind.FALSE_FAILURE, lambda: replace(GOOD, effects=[*GOOD.effects, Effect("two", "s2", 30)]),
+    ),
+    "a failure of one action, told when another has its effect": (
+        Kind.FALSE_FAILURE,
+        lambda: replace(
+            GOOD, effects=[*GOOD.effects, Effect("two", "s3", 18)],
+            actions=[*GOOD.actions, Ended("a3", "two", "s3", DONE, over=True)],
+        ),
+    ),
     "a failure on record with an effect": (
         Kind.FALSE_FAILURE,
         lambda: replace(
@@ -131,6 +141,16 @@ WRONG: dict[str, tuple[Kind, Callable[[], Evidence]]] = {
 @pytest.mark.requirement("DRILL-checker")
 def test_of_a_history_in_which_all_is_well_nothing_is_said() -> None:
     assert check(GOOD) == []
+
+
+@pytest.mark.requirement("DRILL-checker")
+def test_a_failure_that_is_asked_for_anew_may_have_its_effect_then() -> None:
+    again = Line("c3", What.ANSWERED, "two", 40, id="a3", state=DONE, verified=True, settled=True)
+    repeated = replace(
+        GOOD, lines=[*GOOD.lines, again], effects=[*GOOD.effects, Effect("two", "s3", 30)],
+        actions=[*GOOD.actions, Ended("a3", "two", "s3", DONE, over=True)],
+    )  # fmt: skip
+    assert check(repeated) == []
 
 
 @pytest.mark.requirement("DRILL-checker")
