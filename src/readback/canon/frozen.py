@@ -1,9 +1,10 @@
 """Dataclasses that are made quickly: what `dataclasses.dataclass` makes, with one method compiled in place of six.
 
 The standard decorator writes source for each method of each class and compiles it: on Python 3.11 and 3.12 that is half
-of what a short process pays for its start, as a coding agent's hook is. Here `__init__` alone is compiled; comparing,
-hashing, showing and refusing to change are the same few functions for every class. Import `dataclass` from here, and
-`field`, `fields` and `replace` from where they are: a type checker sees the standard one.
+of what a short process pays for its start, as a coding agent's hook is. Here `__init__` alone is compiled, and what
+compares and hashes when that is first asked for; showing and refusing to change are the same few functions for every
+class. Import `dataclass` from here, and `field`, `fields` and `replace` from where they are: a type checker sees the
+standard one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, fields
 from inspect import get_annotations
-from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,8 @@ _OWN: Final = {
     "__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__", "__setstate__",
 }  # fmt: skip
 _SET: Final = object.__setattr__
+_EQUAL: Final = "return {own} == {others} if other.__class__ is self.__class__ else NotImplemented"
+_HASHED: Final = "return hash({own})"
 
 
 def _dataclass(cls: type[Any] | None = None, /, **asked: bool) -> Any:
@@ -52,7 +54,7 @@ def _made(cls: type[Any], *, frozen: bool = False, slots: bool = False) -> Any:
     every = fields(made)
     made.__init__ = _initial(made, every, frozen)
     made.__repr__ = _showing(tuple(f.name for f in every if f.repr))
-    made.__eq__, made.__hash__ = _comparing(tuple(f.name for f in every if f.compare))
+    made.__eq__, made.__hash__ = _comparing(made, tuple(f.name for f in every if f.compare))
     if not frozen:
         made.__hash__ = None
         return made
@@ -107,24 +109,28 @@ def _showing(names: tuple[str, ...]) -> Callable[[Any], str]:
     return recursive_repr()(shown)
 
 
-def _comparing(names: tuple[str, ...]) -> tuple[Callable[[Any, object], Any], Callable[[Any], int]]:
-    """Equal are two of the very same class whose fields are."""
-    values: Callable[[Any], Any]
-    if len(names) > 1:
-        values = attrgetter(*names)
-    else:
-
-        def values(self: Any) -> Any:
-            return tuple(getattr(self, name) for name in names)
+def _comparing(made: Any, names: tuple[str, ...]) -> tuple[Callable[[Any, object], Any], Callable[[Any], int]]:
+    """Equal are two of the very same class whose fields are. Compiled when that is first asked: of most it never is."""
 
     def equal(self: Any, other: object) -> Any:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        made.__eq__ = _compiled("__eq__", "self, other", names, _EQUAL)
+        return made.__eq__(self, other)
 
     def hashed(self: Any) -> int:
-        return hash(values(self))
+        made.__hash__ = _compiled("__hash__", "self", names, _HASHED)
+        found: int = made.__hash__(self)
+        return found
 
     equal.__name__, hashed.__name__ = "__eq__", "__hash__"
     return equal, hashed
+
+
+def _compiled(name: str, parameters: str, names: tuple[str, ...], body: str) -> Callable[..., Any]:
+    own, others = ("".join(f"{whose}.{each}, " for each in names) for whose in ("self", "other"))
+    known: dict[str, Any] = {}
+    exec(f"def {name}({parameters}):\n    " + body.format(own=f"({own})", others=f"({others})"), known)
+    made: Callable[..., Any] = known[name]
+    return made
 
 
 def _refuse_changes(made: Any, names: frozenset[str]) -> None:
