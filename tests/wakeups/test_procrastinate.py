@@ -143,6 +143,33 @@ def test_workers_share_what_is_due_and_nothing_comes_twice_while_they_live(place
 
 
 @pytest.mark.requirement("FLEET-wakeups")
+def test_a_listener_that_drops_a_cancellation_does_not_keep_its_worker_from_closing(
+    place: OnPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[str] = []
+
+    async def deaf_once(**_: object) -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                dropped.append("one")
+                if len(dropped) > 1:
+                    raise
+
+    async def go() -> None:
+        worker = place.worker()
+        assert isinstance(worker, ProcrastinateWakeups)
+        monkeypatch.setattr(worker._jobs, "listen_for_jobs", deaf_once)
+        due(place, "a1")
+        assert [each.action_id for each in await taken(worker, 1)] == ["a1"]
+        await worker.close()
+
+    asyncio.run(go())
+    assert dropped == ["one", "one"]
+
+
+@pytest.mark.requirement("FLEET-wakeups")
 def test_a_worker_that_was_silent_for_too_long_beats_again(place: OnPostgres) -> None:
     async def go() -> None:
         one, other = place.worker("one"), place.worker("other")

@@ -48,6 +48,7 @@ SWEEP_EVERY_US: Final = US // 4
 SWEPT_MAX: Final = 256
 SWEEPING_SPARED: Final = 19
 """So many times as long as it took it is let be: sweeping takes a twentieth of the time at most."""
+CANCEL_AGAIN_SECONDS: Final = 0.5
 LATER_MS: Final = 500
 """What this worker does not take is kept from everybody for so long, so that it does not come back at once."""
 UNREACHABLE: Final = "store.unreachable"
@@ -236,9 +237,7 @@ class ProcrastinateWakeups:
             return
         self._closed = True
         if self._listening is not None:
-            self._listening.cancel()
-            with suppress(asyncio.CancelledError, ConnectorException, psycopg.Error):
-                await self._listening
+            await _ended(self._listening)
         if self._worker:
             with suppress(ConnectorException, psycopg.Error):  # what is left behind is found by the heartbeat
                 await self._finish()
@@ -383,6 +382,17 @@ class ProcrastinateWakeups:
     async def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
         found = await self._connector.execute_query_all_async(cast("Any", query), **values)
         return cast("list[dict[str, Any]]", found)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancels it until it has ended: before Python 3.12 a wait with a timeout drops a cancellation that comes together
+    with what it waited for, and whoever cancelled once would wait for ever.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_AGAIN_SECONDS)
+    with suppress(asyncio.CancelledError, ConnectorException, psycopg.Error):
+        task.result()
 
 
 def parts_of(queue: str) -> tuple[str, str]:
