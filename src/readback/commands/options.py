@@ -25,6 +25,33 @@ def ledger(command: F) -> F:
     return command
 
 
+def request(command: F) -> F:
+    """What is asked for, and under which name."""
+    for option in (
+        click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice."),
+        click.option(
+            "--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated."
+        ),
+        click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see above); may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def purpose(command: F) -> F:
+    """What it is for, and what it belongs to."""
+    for option in (
+        click.option("--trace", default="", metavar="ID", help="The trace that it belongs to, for the record."),
+        click.option("--run", "run_id", default="", metavar="ID", help="The run that it belongs to, for the record."),
+        click.option("--step", default="", metavar="ID", help="The plan's step that it serves, for the record."),
+        click.option(
+            "--intended", metavar="JSON", help="The goal as a JSON object, where it is more than the request."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def contracts(command: F) -> F:
     """Where the contracts are."""
     return click.option(

@@ -34,14 +34,9 @@ EXIT_OPEN = 3
 
 @click.command("run")
 @click.argument("tool")
-@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument (see above); may be repeated.")
-@click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated.")
-@click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
+@options.request
 @click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Answer pending after so long.")
-@click.option("--intended", metavar="JSON", help="The goal as a JSON object, where it is more than the request.")
-@click.option("--step", default="", metavar="ID", help="The plan's step that it serves, for the record.")
-@click.option("--run", "run_id", default="", metavar="ID", help="The run that it belongs to, for the record.")
-@click.option("--trace", default="", metavar="ID", help="The trace that it belongs to, for the record.")
+@options.purpose
 @options.contracts
 @options.ledger
 @options.table
