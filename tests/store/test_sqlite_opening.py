@@ -131,6 +131,26 @@ def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None
     assert path.read_bytes() == before
 
 
+def test_a_ledger_that_another_creates_between_two_looks_is_ours(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def create_at_the_second(_cursor: object, sql: str, _values: object) -> bool:
+        if "sqlite_schema" in sql or "application_id" in sql:
+            looks.append(sql)
+            if len(looks) == 2:
+                monkeypatch.setattr(apsw, "connection_hooks", [])
+                open_sqlite_store(path).close()
+        return True
+
+    def watch(connection: apsw.Connection) -> None:
+        connection.exec_trace = create_at_the_second
+
+    monkeypatch.setattr(apsw, "connection_hooks", [watch])
+    with open_sqlite_store(path) as store:
+        store.append([sample_creation("a1")])
+    assert len(looks) >= 2
+
+
 def test_a_header_that_was_overwritten_is_corrupt(path: Path) -> None:
     filled(path)
     content = path.read_bytes()

@@ -170,12 +170,13 @@ def refuse_old_sqlite(version: str) -> None:
 
 
 def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
-    """Only an empty file or one of ours goes on; the first look is also where garbage is noticed."""
-    found = connection.pragma("application_id")
-    if found == APPLICATION_ID:
-        return
+    """Only an empty file or one of ours goes on; the first look is also where garbage is noticed.
+
+    Tables first: another process may be creating this ledger, and its tables come together with the id.
+    """
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
-    if found != 0 or tables:
+    found = connection.pragma("application_id")
+    if found != APPLICATION_ID and (tables or found != 0):
         raise StoreCorruptError(
             f"The file {path} is an SQLite database, but not one of Readback's.",
             remedy="Give the path of a Readback database, or of a file that does not exist yet.",
