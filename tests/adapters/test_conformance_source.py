@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from readback.canon.frozen import settle
 from readback.domain.errors import ReaderFailedError
 from readback.domain.reading import Reading
 from readback.ports.acting import Source
@@ -78,7 +79,7 @@ class Bare(Honest):
 class Rich(Honest):
     def show(self, text: str) -> Reading:
         found = Reading.of({"text": text})
-        object.__setattr__(found, "value", {"text": (text,)})
+        settle(found, "value", {"text": (text,)})
         return found
 
 

@@ -312,7 +312,7 @@ HOSTILE = {
     "a-truth": f"{IMPORT}\ndef verify(context):\n    return VerificationResult(True)",
     "forged": (
         "from readback import VerificationResult\n"
-        "class Sly(VerificationResult):\n    __slots__ = ()\n"
+        "class Sly(VerificationResult):\n    pass\n"
         "def verify(context):\n    return Sly('pass')"
     ),
     "bent": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from readback.canon.frozen import dataclass
 from readback.mcp import Gateway, Upstream
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.target import Command, Server

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import pytest
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State

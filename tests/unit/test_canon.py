@@ -19,7 +19,7 @@ from typing import Any
 import pydantic
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from readback.canon import (
@@ -75,6 +75,18 @@ def test_the_fast_path_equals_the_reference(value: Json) -> None:
 
 @given(PAYLOADS)
 def test_the_slow_path_equals_the_reference(value: Json) -> None:
+    assert payload_bytes(value) == rfc8785.dumps(value)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@example(-0.0)
+@example(5e-324)
+@example(1e21)
+@example(999999999999999900000.0)
+@example(1e-7)
+@example(0.000001)
+@example(333333333.33333329)
+def test_each_double_is_written_as_the_reference_writes_it(value: float) -> None:
     assert payload_bytes(value) == rfc8785.dumps(value)
 
 

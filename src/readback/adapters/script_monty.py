@@ -10,10 +10,10 @@ import ast
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from readback.canon import Json, ReadbackError, json_value, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.delegation.allowance import Allowance, ScriptLimits
 from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError, ScriptsMissingError
 from readback.ports.scripts import HostCall, Ran, ScriptHost

@@ -12,11 +12,11 @@ import selectors
 import signal
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Event, Timer
 from typing import Final
 
 from readback.canon import CanonError, Json, ReadbackError, parse_json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
 from readback.domain.context import Context

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from readback.canon import CanonError, Json
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.reading import Reading

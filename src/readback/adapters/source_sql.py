@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 from readback.canon import CanonError
+from readback.canon.frozen import dataclass
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import Consistency

@@ -1,6 +1,6 @@
 """The ground: plain JSON values, canonical bytes, digests, size limits, and the shape of an error.
 
-Every room stands on it; it stands on nothing but orjson and rfc8785. It must not know what an action is.
+Every room stands on it; it stands on nothing but orjson and msgspec. It must not know what an action is.
 """
 
 from __future__ import annotations

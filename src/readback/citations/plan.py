@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import sha256_bytes
+from readback.canon.frozen import dataclass
 from readback.citations import recipes
 from readback.citations.digest_rows import DIGEST_BYTES
 from readback.citations.forms import PLAN

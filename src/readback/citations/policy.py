@@ -6,10 +6,10 @@ the run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.citations.fault import TraceInputError, TracePolicyError
 from readback.citations.limits import RUN_FILE_MAX_BYTES
 from readback.citations.strict_json import Value, canonical, strict_json

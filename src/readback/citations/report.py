@@ -7,10 +7,11 @@ is the hash of its checks and failures, so that two reports can be compared.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.citations.codes import CHECKS, CODES
 from readback.citations.limits import FAILURES_KEPT_MAX, TEXT_SHOWN_MAX_CHARACTERS
 from readback.citations.strict_json import canonical

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from readback.canon.frozen import dataclass
 from readback.citations.forms import INSUFFICIENT, NODE_KINDS
 from readback.citations.plan import Plan
 from readback.citations.report import Findings, Place, shown

@@ -11,13 +11,14 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from readback import bootstrap
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.commands.opening import load_contracts
 from readback.commands.terminal import moment, safe, span
 from readback.commands.version import versions

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
 from readback.surfaces.hooks.hook_file import OWN_TOOLS
 from readback.surfaces.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP

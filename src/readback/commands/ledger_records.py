@@ -9,7 +9,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +18,7 @@ import click
 
 from readback import bootstrap
 from readback.canon import Json, parse_json, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.commands import options
 from readback.commands.counting import counted
 from readback.commands.ledger_log import OUT, URL

@@ -6,10 +6,10 @@ The words for users and models are `domain.reporting`'s; these are for the opera
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.state import State
 from readback.domain.verdict import Why
 

@@ -5,12 +5,13 @@ One action's error never keeps the others waiting: each is named, and the exit c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import click
 
 from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
 from readback.commands import options, serving
 from readback.commands.failures import described
 from readback.commands.opening import again_with, load_contracts, settings_of, working

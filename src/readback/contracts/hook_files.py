@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.decisions.document import read_text
 from readback.contracts.decisions.shapes import Fault, Fields, Text
 from readback.contracts.problems import did_you_mean

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike, fspath
 from re import compile as pattern
 from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
 from readback.contracts.yaml_nodes import YamlFault, composed, pairs
 from readback.domain.errors import SettingsError

@@ -6,9 +6,10 @@ event only records; what may follow what is checked against the transition table
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain import claim as claims
 from readback.domain import state as states
 from readback.domain import watch as watching

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.observation import Observation
 from readback.domain.predicate import Evaluation, Truth, conjoin
@@ -17,7 +16,6 @@ from readback.domain.reading import Lookup, Presence, TakenReading
 SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class IdentityMatch:
     """One identity key held against a reading: `actual` is null where the reading does not say it."""
@@ -28,7 +26,6 @@ class IdentityMatch:
     actual: Json
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A reading with everything that could be evaluated over it."""
@@ -61,7 +58,6 @@ class Judged:
         return own if own is not None else (mapped.actual if mapped else None)
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Case:
     """All that is known of one attempt at the moment of judging."""

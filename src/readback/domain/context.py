@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Context:
     """The first parameter of every decorated function.

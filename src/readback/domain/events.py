@@ -16,7 +16,6 @@ from operator import itemgetter
 
 from readback.canon import Json, envelope_bytes, parse_json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State
 from readback.ledger.leaf import leaf_hash
@@ -74,7 +73,6 @@ _FIELD_COUNT = len(ENVELOPE_FIELDS)
 _OF_FIELD = dict(zip(sorted(ENVELOPE_FIELDS), _TYPES, strict=True))
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Event:
     """One fact of one action. `data` fits the envelope profile; `refs` name evidence by digest."""
@@ -110,7 +108,6 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
     return envelope, leaf_hash(envelope)
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Opened:
     """An envelope read back: its event, and the place that it claims."""

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar, cast
 from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
-from readback.canon.swift import swift
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.domain.observation_signs import (
@@ -39,7 +38,6 @@ TEXT_MAX_CHARACTERS: Final = 4_096
 _T = TypeVar("_T")
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One normalised answer.

@@ -17,7 +17,6 @@ from typing import Final
 from readback.canon import CanonError, Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES
-from readback.canon.swift import swift
 
 DETAIL_MAX_CHARACTERS: Final = 240
 
@@ -40,7 +39,6 @@ class ObservationStatus(StrEnum):
     """Provably nothing left this process."""
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Sign:
     """One thing that an answer says about itself."""

@@ -12,7 +12,6 @@ from typing import Final, NoReturn
 
 from readback.canon import Json, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.claim import (
     Claim,
     ClaimKind,
@@ -39,7 +38,6 @@ from readback.domain.verdict import Attribution, Level, Verdict, Why
 OUTCOME_FORMAT: Final = 1
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class JudgedPostcondition:
     """One postcondition as it was judged: its truth, its text, and the values it looked at."""
@@ -52,7 +50,6 @@ class JudgedPostcondition:
     group: str | None = None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of an action.

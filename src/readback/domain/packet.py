@@ -7,10 +7,11 @@ value that is too long is cut, and its length and digest stand in its place. It 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors import OversizeError
 from readback.domain.review import Choice
 

@@ -10,9 +10,9 @@ under it has to have that hash.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
 
 _EVIDENCE: Final = re.compile("evidence:sha256:([0-9a-f]{64})")

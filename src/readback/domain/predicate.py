@@ -16,7 +16,6 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.errors import InvariantError
 
 _STEP: Final = re.compile(r"""(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]""")
@@ -57,7 +56,6 @@ class Postcondition:
         return self.expression or f"{self.check_name}@{self.check_version}"
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """One postcondition judged once."""

@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.side_effect import Consistency, Independence
 
 
@@ -28,7 +27,6 @@ class Presence(StrEnum):
     """The source did not answer: down, 5xx, timeout."""
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one look at a system of record found.
@@ -117,7 +115,6 @@ class Fault(StrEnum):
     VERIFIER_ERROR = "verifier_error"
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class TakenReading:
     """A reading with its provenance. Times are of our clock, around the call."""

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.attribution import (
     attribute,
     bears_stamp,
@@ -43,7 +42,6 @@ from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
     """The reconciled judgement: the only thing that may move the state of an action."""

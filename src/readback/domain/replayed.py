@@ -5,10 +5,10 @@ Made by lifecycle.replay, told by `readback replay`, counted by release gates. V
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 
 
 class Comparison(StrEnum):

@@ -14,7 +14,6 @@ from typing import Final
 
 from readback.canon import Json, payload_bytes
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.idempotency import Resolution
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger
@@ -85,9 +84,6 @@ def path_of(decision: Decision, state: State) -> tuple[State, ...]:
 
 
 # --- the queue ----------------------------------------------------------------------------------------------
-
-
-@swift
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What a judgement has come to, as far as the queue depends on it. `found`: the discrepancy, else the finding."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from readback.canon.frozen import dataclass
+from readback.canon.frozen import dataclass, settle
 from readback.domain.errors import SettingsError
 from readback.domain.message import EventName, Message, Naming
 
@@ -66,7 +66,7 @@ class Subscriber:
             given = getattr(self, name)
             if isinstance(given, str) or not all(isinstance(each, str) for each in given):
                 raise self._fault(f"{name} is no list of texts")
-            object.__setattr__(self, name, tuple(given))
+            settle(self, name, tuple(given))
         self._check()
 
     def _check(self) -> None:

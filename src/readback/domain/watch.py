@@ -14,7 +14,6 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 
 LOOKS_MAX: Final = 1_000
 """So many looks a contract may ask for; each is one small entry of the action."""
@@ -78,7 +77,6 @@ class WatchTerms:
         }
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What the looks at a verified action have shown so far. Times in microseconds; 0 where it has not happened.

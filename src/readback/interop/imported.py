@@ -7,10 +7,11 @@ back here; a pass that comes without evidence is `undetermined`, and its reason 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.decisions.document import Finding
 from readback.domain.errors.decision import ForeignFileError
 from readback.domain.verdict import Verdict, Why

@@ -7,8 +7,8 @@ size; it says nothing about what comes after.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.ledger.coding import base64_text, hash_bytes, number
 from readback.ledger.fault import LogFormatError, LogSignatureError
 from readback.ledger.note import Check, Note, Sign, VerifierKey, parse_note, sign_note

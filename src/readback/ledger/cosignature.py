@@ -6,10 +6,10 @@ time before it, under a key whose id has a number of its own, so that no signatu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.ledger.coding import base64_bytes, base64_text
 from readback.ledger.fault import LogFormatError, LogSignatureError
 from readback.ledger.note import KEY_BYTES, KEY_ID_BYTES, SIGNATURE_BYTES, Check, Sign, Signature, VerifierKey

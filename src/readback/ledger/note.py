@@ -8,10 +8,10 @@ one by a known key refuses the whole note.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, TypeAlias
 
+from readback.canon.frozen import dataclass
 from readback.ledger.coding import base64_bytes, base64_text
 from readback.ledger.fault import LogFormatError, LogSignatureError
 

@@ -12,10 +12,11 @@ root up to which the old key signed, the old verifier key, the new one, and when
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.coding import base64_text, hash_bytes, number
 from readback.ledger.fault import LogFormatError, LogSignatureError

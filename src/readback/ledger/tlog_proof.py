@@ -7,9 +7,9 @@ their extra data, which the format leaves unauthenticated: it counts only once t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.ledger.coding import base64_bytes, base64_text, hash_bytes, number
 from readback.ledger.fault import LogFormatError

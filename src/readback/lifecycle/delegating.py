@@ -7,9 +7,10 @@ contract's schedule, an error of a verifier leaves the truth open, and so does a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json, ReadbackError, json_value
+from readback.canon.frozen import dataclass
 from readback.domain.delegation import words
 from readback.domain.delegation.verdict import (
     HookAction,

@@ -10,9 +10,10 @@ reading: one before the side effect, one with everything after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import (
     EnvelopeProfileError,
     InputError,

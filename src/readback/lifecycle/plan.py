@@ -11,7 +11,6 @@ from typing import Any
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.contract import Contract
 from readback.domain.predicate import Postcondition
 from readback.ports.acting import Hands
@@ -68,7 +67,6 @@ class Plan:
     """What the compensation is given, in both notations, where that is not what the action was. Raises InputError."""
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Request:
     """A proposal, bound and validated: what was asked, in both notations, and what for.

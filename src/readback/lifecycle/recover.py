@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches
 from readback.domain.case import Judged
@@ -40,7 +39,6 @@ NOT_STRUCK = (0, 0)
 BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What was found and the row it led to. `as_of_us`: when the round of readings began that it stands on.

@@ -7,11 +7,12 @@ for the outside before `append` has been committed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, json_value, sha256_hex, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.domain import change
 from readback.domain.action import Action
 from readback.domain.case import Judged

@@ -8,7 +8,6 @@ from __future__ import annotations
 from hashlib import sha256
 
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
 from readback.domain.side_effect import SideEffect
@@ -20,7 +19,6 @@ LEASE_MARGIN_US = 15 * SECOND_US
 JITTER_PERCENT = 10
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The moments that matter after an attempt, in microseconds of our clock."""

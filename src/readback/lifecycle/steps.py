@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any
 
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.saga.fold import Saga
@@ -39,7 +38,6 @@ class Look(StrEnum):
     STAGED = "staged"
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Commit:
     """Make this durable. Answer: Committed."""
@@ -47,7 +45,6 @@ class Commit:
     append: Append
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Dispatch:
     """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
@@ -59,7 +56,6 @@ class Dispatch:
     not_after_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Take:
     """Take a look with one hand. Answer: Called."""
@@ -73,7 +69,6 @@ class Take:
     staged: object = None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Settle:
     """Commit or abandon a staged transaction, or (with `staged` None) roll back. Answer: Called."""
@@ -86,7 +81,6 @@ class Settle:
     timeout_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do before this time: everything is durable, and the lease is given back. Answer: Woken."""
@@ -95,7 +89,6 @@ class Wait:
     until_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Take (or renew) the lease. Answer: Leased. `version`: only if the action is still there (0: wherever it is)."""
@@ -105,7 +98,6 @@ class Lease:
     version: int = 0
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Load:
     """Bring evidence. Answer: Loaded."""
@@ -114,7 +106,6 @@ class Load:
     digest: str
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LoadKey:
     """Bring the idempotency record. Answer: KeyFound."""
@@ -123,7 +114,6 @@ class LoadKey:
     key_hash: str
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LoadOpening:
     """Bring all that a new action meets: its key's record, the tenant's counters, a freeze. Answer: Opened."""
@@ -133,7 +123,6 @@ class LoadOpening:
     subjects: tuple[str, ...]
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LoadCounts:
     """Bring the tenant's counters above zero. Answer: Counted."""
@@ -141,7 +130,6 @@ class LoadCounts:
     tenant: str
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LoadFreeze:
     """Bring the oldest freeze of one of these subjects. Answer: FreezeFound."""
@@ -150,7 +138,6 @@ class LoadFreeze:
     subjects: tuple[str, ...]
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Begin:
     """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
@@ -158,7 +145,6 @@ class Begin:
     fresh: bool = False
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LoadAction:
     """Fold another action's events. Answer: Folded."""
@@ -256,14 +242,12 @@ class Weighed:
     bytes: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Committed:
     result: AppendResult
     now_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Called:
     """How a call ended: `value` where it returned, `error` where it raised. Times of our clock around it."""
@@ -275,13 +259,11 @@ class Called:
     finished_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Woken:
     now_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Leased:
     """`fence` None: somebody else works on it. `version`: the action's, which may have moved on meanwhile."""
@@ -291,31 +273,26 @@ class Leased:
     now_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Loaded:
     body: bytes | None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class KeyFound:
     record: KeyRecord | None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Counted:
     counts: Mapping[tuple[str, str], int]
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class FreezeFound:
     freeze: Freeze | None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Begun:
     now_us: int
@@ -323,7 +300,6 @@ class Begun:
     owner: str
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Folded:
     action: Action | None

@@ -12,7 +12,6 @@ from typing import Final, Literal, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 
 ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")
 """The variables that an expression may name, all of any JSON type; a root that was not bound is null."""
@@ -20,7 +19,6 @@ ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", 
 EvaluatedKind = Literal["value", "missing", "type", "limit", "error"]
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Evaluated:
     """What came of evaluating an expression.

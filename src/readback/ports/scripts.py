@@ -7,10 +7,10 @@ of its own. `testing.conformance_scripts` holds an engine to it. A script change
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.delegation.allowance import Allowance, ScriptLimits
 
 Functions = Mapping[str, Mapping[str, Callable[..., object]]]

@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.ports.known import Known
 from readback.ports.log import SealedLog
 from readback.ports.outbox import Outbox
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class SealedEvent:
     """One ledger entry: canonical envelope bytes and their RFC 6962 leaf hash (32 bytes)."""
@@ -27,7 +25,6 @@ class SealedEvent:
     leaf: bytes
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
     """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action.
@@ -44,7 +41,6 @@ class StoredEvent:
     leaf: bytes
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Projection:
     """What the events of one action amount to now; written with them, never by itself.
@@ -95,7 +91,6 @@ class StoredProjection:
     fence: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
     """An idempotency record. `status` is one of domain.idempotency.KeyStatus."""
@@ -109,7 +104,6 @@ class KeyRecord:
     expires_us: int
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Bytes kept under their SHA-256 (hex), scoped to the action's tenant."""
@@ -172,7 +166,6 @@ class Incident:
     closed_us: int = 0
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Append:
     """All that one step makes durable, together or not at all.
@@ -210,7 +203,6 @@ class Append:
     erases: Erasure | None = None
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Appended:
     """Durable. `version` is the action's version now; `seq` the place of the last event, 0 where it is given later."""
@@ -269,7 +261,6 @@ class ActionFilter:
     """Only what something was said against."""
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Opened:
     """What a new action meets. `record`: its key's, where there is one; `counts`: the tenant's counters above zero, by

@@ -6,14 +6,12 @@ Asked by the async driver and the worker, where a store keeps it; a store beside
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from readback.canon.swift import swift
+from readback.canon.frozen import dataclass
 from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class LeaseWanted:
     """One of many leases that are asked for together; see `LedgerStore.lease`."""

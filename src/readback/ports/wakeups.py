@@ -7,11 +7,11 @@ transaction of its entries); a wake-up only carries it to somebody who goes on w
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Protocol
 
 from readback.canon.digest import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.ports.known import Known
 from readback.ports.store import LedgerStore
 

@@ -9,10 +9,11 @@ Source: "The Verification Ledger Pattern", adapting it to API mutations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, NotDispatchedError, ReaderTypeError

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError

@@ -8,8 +8,8 @@ Source: "The Verification Ledger Pattern", its results: what is verified ends so
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.lifecycle.feedback.spread import Spread
 from readback.lifecycle.feedback.tally import ContractFeedback
 from readback.sdk.async_client import AsyncReadback

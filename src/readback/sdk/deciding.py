@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.citations import TraceError
 from readback.contracts.decisions.binding import bound, target_of
 from readback.contracts.decisions.document import FILE_MAX_BYTES

@@ -10,10 +10,10 @@ import hashlib
 import json
 import os
 import uuid
-from dataclasses import dataclass
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.citations.strict_json import strict_json
 from readback.domain.delegation.turn import Turn
 from readback.domain.delegation.words import RESPONSE_MAX_BYTES

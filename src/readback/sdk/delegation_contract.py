@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader
 from readback.contracts.hook_files import HookFile

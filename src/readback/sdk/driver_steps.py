@@ -5,9 +5,9 @@ No twin of anything: a driver adds how it calls, commits and waits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, assert_never
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.domain.observation import guarded

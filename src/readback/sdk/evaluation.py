@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 from readback.canon import Json, json_value
+from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError
 from readback.domain.predicate import Evaluation, Truth, conjoin
 from readback.domain.reading import Presence, Reading

@@ -7,11 +7,12 @@ tenant alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from readback.bootstrap import Settings
+from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.message import EventName, Message
 from readback.domain.subscriber import OPERATOR, STAND_IN, Subscriber

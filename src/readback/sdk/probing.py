@@ -7,9 +7,9 @@ made-up arguments is not kept; only whether it shows something.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
 from readback.contracts.files.made_up import MADE_UP, made_up
 from readback.contracts.files.spec import Spec

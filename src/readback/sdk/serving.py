@@ -7,9 +7,9 @@ tenants are asked for at once; here the same holds for those that are named.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
 from readback.ports.known import Known
 from readback.ports.store import LedgerStore

@@ -6,10 +6,10 @@ Made by `Proposal.as_step`, taken by `Readback.saga`. `from_step` stands for a v
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError, ProposalError
 from readback.domain.saga.fold import Reference
 from readback.lifecycle.plan import Plan

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Final
 
 from readback.bootstrap import wakeups as wakeups_of
 from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
 from readback.domain.errors import (
     ContractChangedError,
     InvariantError,
@@ -129,7 +130,7 @@ class Worker:
         poll_us: int = US,
         until_idle: bool = False,
         handover_us: int = HANDOVER_US,
-        watching: Watching = Watching(),
+        watching: Watching = Watching(),  # noqa: B008 - it is frozen
         wakeups: Wakeups | None = None,
     ) -> None:
         self.tally = Tally()

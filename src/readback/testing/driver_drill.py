@@ -10,11 +10,12 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from inspect import isawaitable
 from typing import Any, Final, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.twins import Drillable, Twin, safe_twin
 from readback.domain.context import Context
 from readback.domain.contract import Contract

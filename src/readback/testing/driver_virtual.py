@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeVar, assert_never, cast
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.context import Context
 from readback.domain.events import open_envelope

@@ -14,8 +14,10 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from weakref import WeakKeyDictionary
+
+from readback.canon.frozen import dataclass
 
 START_US = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z, so that printed times look like times."""

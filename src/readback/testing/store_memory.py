@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from readback.canon.digest import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.known import Known
 from readback.ports.store import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
+from readback.canon.frozen import dataclass
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
 from readback.ports.store import Evidence, KeyRecord, StoredEvent, StoredProjection

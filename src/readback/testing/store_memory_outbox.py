@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from readback.canon.frozen import dataclass
 from readback.ports.outbox import Cursor, DeadLetter
 from readback.ports.store_rules import lease_is_live
 

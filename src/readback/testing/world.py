@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.reading import Lookup, Reading
 
 

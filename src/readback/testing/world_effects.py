@@ -7,11 +7,12 @@ For simulations. Each `Landing` is one way in which a request can come out; `pre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, assert_never
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.kind import Kind
 from readback.testing.world import Place, World
 

@@ -6,11 +6,12 @@ For simulations. A view is what one read path does; whether it may be believed i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, assert_never
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.kind import Kind
 from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency

@@ -13,11 +13,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import UsageError
 

@@ -11,11 +11,12 @@ import json
 import os
 import stat as modes
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from readback.adapters.executor_files.area import sync, write_durably
 from readback.adapters.executor_files.confined import Confined
+from readback.canon.frozen import dataclass
 
 FORWARD: Final = "manifest.json"
 """While it lies there, the workspace is being moved into place: it was verified, so it is finished."""

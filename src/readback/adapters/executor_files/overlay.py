@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from readback.adapters.executor_files.confined import Confined
 from readback.adapters.executor_files.journal import Stood, stood
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
 
 ENTRIES_MAX: Final = 10_000

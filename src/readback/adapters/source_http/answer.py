@@ -6,10 +6,10 @@ Used by the HTTP source alone. It must not decide whether the answer shows the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from readback.canon import CanonError, Json, parse_json
+from readback.canon.frozen import dataclass
 from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
 from readback.domain.reading import Reading

@@ -6,10 +6,10 @@ Called by the store when it is opened. It connects to nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
 
 SCHEMA_DEFAULT: Final = "readback"

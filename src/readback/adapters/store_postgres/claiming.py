@@ -8,10 +8,10 @@ of a transaction's locks are taken at once, in one order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from readback.canon.frozen import dataclass
 from readback.ports.store import Append, Projection
 
 BUCKETS: Final = 256

@@ -7,11 +7,11 @@ remembered here, and fails where somebody else was there meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.adapters.store_postgres.deferring import Deferring
 from readback.adapters.store_postgres.rows import Row
+from readback.canon.frozen import dataclass
 
 KNOWN_HEADS_MAX: Final = 8192
 """Actions whose version is remembered between transactions; about 4 MB."""

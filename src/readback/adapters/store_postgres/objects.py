@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError, StoreError
 from readback.ports.store import Append
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import psycopg
@@ -19,6 +18,7 @@ from readback.adapters.store_postgres.faults import UNREACHABLE, as_store_error
 from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts, TextsDumper
 from readback.adapters.store_postgres.rows import TextDumper
 from readback.adapters.store_postgres.schema import migrate, pending
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreError, StoreVersionError
 
 SERVER_VERSION_MIN: Final = 140_000

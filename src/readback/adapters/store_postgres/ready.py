@@ -11,11 +11,11 @@ An action is due by the time of whoever asks, and its lease has ended by the tim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from readback.adapters.store_postgres import packing
 from readback.adapters.store_postgres.rows import statement
+from readback.canon.frozen import dataclass
 from readback.ports.known import Known
 from readback.ports.store_rules import SUCCEEDED
 

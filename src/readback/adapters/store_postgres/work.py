@@ -6,13 +6,14 @@ Made by the store, carried out by the group's leader inside its transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from readback.adapters.store_postgres import packing, rows
 from readback.adapters.store_postgres.claiming import LEASE_MAX_US
 from readback.adapters.store_postgres.objects import Kept, Name
 from readback.adapters.store_postgres.writing import Transaction
+from readback.canon.frozen import dataclass
 from readback.ports.store import Append, AppendResult
 from readback.ports.store_rules import refuse_malformed
 from readback.ports.store_together import LeaseWanted

@@ -8,12 +8,13 @@ through the heads, `_keys` and `_settled`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, cast
 
 import apsw
 
 from readback.adapters.store_sqlite import rows
+from readback.canon.frozen import dataclass
 from readback.ports.store import (
     Append,
     Appended,

@@ -17,11 +17,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.sdk.files import contract_files
 

@@ -7,9 +7,9 @@ one event loop and one ledger.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from readback import AsyncReadback, Outcome, State
+from readback.canon.frozen import dataclass
 from readback.commands.demo import crash, morning
 from readback.commands.demo.desk import Addresses
 from readback.commands.demo.morning import Step

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 from readback import AsyncReadback, Context, Delegated, Reading, Turn, delegation, reader
+from readback.canon.frozen import dataclass
 from readback.commands.demo.desk import AGENT, TENANT, desk
 from readback.commands.demo.facts import Fact, order_has
 from readback.commands.demo.overheard import overheard

@@ -7,9 +7,10 @@ comes round. Whether a call of ours was repeated is counted with the morning's, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.commands.demo import naive
 from readback.commands.demo.delegated import OPERATION, Sent
 from readback.commands.demo.facts import Fact

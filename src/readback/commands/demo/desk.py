@@ -10,9 +10,10 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from readback.canon.frozen import dataclass
 from readback.sdk.systems import (
     FileExecutor,
     FileSource,

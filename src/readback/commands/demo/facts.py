@@ -7,8 +7,8 @@ agent ever sees it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.truth import Truth
 
 Row = dict[str, object]

@@ -8,10 +8,11 @@ one, the spoiling is the doing of a wrapper or of the agent. No step says how it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from readback import Outcome, Proposal
+from readback.canon.frozen import dataclass
 from readback.commands.demo import contracts as shop
 from readback.commands.demo import contracts_office as office
 from readback.commands.demo import facts

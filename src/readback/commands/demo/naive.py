@@ -13,9 +13,9 @@ that it has: nothing here knows which step is spoiled, or how.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from readback.canon.frozen import dataclass
 from readback.commands.demo.overheard import Heard
 
 

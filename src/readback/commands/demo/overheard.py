@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from readback import Context
+from readback.canon.frozen import dataclass
 from readback.commands.demo.desk import desk
 
 P = ParamSpec("P")

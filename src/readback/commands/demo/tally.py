@@ -7,10 +7,11 @@ nothing here knows how a step was meant to end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from readback import Outcome, State
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.commands.demo import naive
 from readback.commands.demo.agent import NOT_ON_RECORD, Done
 from readback.commands.demo.facts import Fact

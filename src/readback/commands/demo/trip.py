@@ -8,9 +8,9 @@ against the providers' own books, by `trip_tally`.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 from readback import AsyncReadback, SagaOutcome
+from readback.canon.frozen import dataclass
 from readback.commands.demo.naive import Told
 from readback.commands.demo.progress import Progress
 from readback.commands.demo.systems.launch import Systems

@@ -6,8 +6,10 @@ Data alone, used by the chapter (`trip`). No case says how it will end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from readback.canon.frozen import dataclass
 
 WANTED: Final[Mapping[str, str]] = {"flights": "RB 204", "hotel": "a room by the sea", "car": "a small one"}
 """What every trip asks for, by the provider's book."""

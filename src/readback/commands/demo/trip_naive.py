@@ -6,9 +6,9 @@ those of `naive`: no status over 400 means done; a refusal means failed; no answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from readback.canon.frozen import dataclass
 from readback.commands.demo.desk import TENANT, TOOL_TIMEOUT_S
 from readback.commands.demo.naive import Claim, Told
 from readback.commands.demo.trip_cases import WANTED

@@ -7,10 +7,11 @@ knows how a trip was meant to end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from readback import SagaOutcome, State
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.commands.demo.naive import Claim, Told
 from readback.commands.demo.overheard import Heard
 from readback.commands.demo.systems.trip_truth import TripBooks

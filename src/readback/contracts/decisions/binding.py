@@ -16,10 +16,11 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.clauses import NOT_SYSTEM, mentioned
 from readback.contracts.decisions.load import LoadedEnvelope
 from readback.contracts.decisions.verifiers import Verifier

@@ -7,10 +7,11 @@ bottomless nesting, and nothing over a megabyte. It must not know what any key m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.citations import TraceError
 from readback.citations.strict_json import strict_json
 from readback.contracts.files.document import Place, Written, read_document

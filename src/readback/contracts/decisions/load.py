@@ -6,11 +6,11 @@ Called by the SDK and by `decisions check`. Unknown keys, words and verification
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.decisions.document import Document, Finding, read_text
 from readback.contracts.decisions.formats import ENVELOPE
 from readback.contracts.decisions.verifiers import Verifier, methods_found, shadows

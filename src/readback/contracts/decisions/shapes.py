@@ -7,10 +7,10 @@ and a number with a fraction no whole one. All faults are found, none is repaire
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.contracts.problems import did_you_mean
 from readback.domain.decision.moments import read_moment

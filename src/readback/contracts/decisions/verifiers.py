@@ -10,12 +10,12 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
 from readback.canon import sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.decision import VerifierLoadError
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.drafting.guesses import Guess, class_of, kind_of, nouns, only_reads
 from readback.contracts.drafting.readers import Candidate, candidates, identifying
 from readback.contracts.drafting.tools import Tool, tool_of

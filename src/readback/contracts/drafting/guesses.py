@@ -7,9 +7,9 @@ named after a change, is drafted like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.contracts.drafting.tools import Tool
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect

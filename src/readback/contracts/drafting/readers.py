@@ -6,9 +6,9 @@ Called by `draft`. Each is a proposal with its reason, and says how its readings
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.contracts.drafting.guesses import nouns, words_of
 from readback.contracts.drafting.tools import NAME_MAX_CHARS, Argument, Tool
 from readback.contracts.drafting.writing import Line, shown

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from readback.canon import CanonError, Json
+from readback.canon.frozen import dataclass
 from readback.contracts.files.tools import fingerprint
 
 NAME_MAX_CHARS: Final = 128

@@ -9,9 +9,9 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from readback.canon.frozen import dataclass
 from readback.contracts.files.marks import MARK
 
 COLUMNS: Final = 116

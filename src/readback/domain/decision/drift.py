@@ -8,10 +8,11 @@ Source: the decision-type specification, "Relationship to Other Contracts".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from readback.canon import Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.decision.moments import written_moment
 from readback.domain.decision.words import PATCH_OF, DriftType, Severity
 

@@ -9,8 +9,8 @@ Source: the decision-type specification, "Relationship to Other Contracts".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.decision.words import Rung, Stage, Tier
 
 

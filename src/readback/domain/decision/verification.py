@@ -7,9 +7,9 @@ Source: the decision-type specification, "Implementing a Custom Verifier".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.decision.words import Said
 
 ANSWERS: Final = frozenset({Said.PASS.value, Said.FAIL.value, Said.INCONCLUSIVE.value})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.decision.words import Gate
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import ContractFieldError
 
 ENTRIES_MAX: Final = 64

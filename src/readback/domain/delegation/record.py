@@ -6,10 +6,11 @@ Made by `sdk.delegating` on every path, errors too; given to callers, and printe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.delegation import words
 from readback.domain.delegation.words import VerifyOutcome
 from readback.domain.errors import HonestyError

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, json_value, payload_bytes
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.delegation.words import RESPONSE_MAX_BYTES
 from readback.domain.errors import ToolError

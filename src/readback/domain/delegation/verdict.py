@@ -7,11 +7,11 @@ work nor sends the delegate again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
+from readback.canon.frozen import dataclass
 from readback.citations.strict_json import strict_json
 from readback.domain.delegation.words import BARE_FALSE, NO_REASON, bounded
 from readback.domain.errors.delegation import ScriptError

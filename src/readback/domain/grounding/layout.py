@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import unescape
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.grounding.lookalikes import folded
 
 _OPEN: Final = frozenset({"Open", "Not done"})

@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NoReturn
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError, OversizeError
 from readback.domain.grounding.citation import CITATION, Citation, Evidence, digest, read_citation
 from readback.domain.grounding.layout import Block, blocks_of, comments_in

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.canon.swift import swift
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import EFFECTS, RecoveryAction
 from readback.domain.side_effect import SideEffect
@@ -29,7 +28,6 @@ class Reversal(StrEnum):
     """Another action reverses it."""
 
 
-@swift
 @dataclass(frozen=True, slots=True)
 class Situation:
     """The conditions that rows ask for; all of them closed and small, so that a table can be proven total."""

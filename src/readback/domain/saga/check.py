@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.contract import Contract
 from readback.domain.saga.fold import STEPS_MAX, Reference, Region

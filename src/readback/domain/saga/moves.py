@@ -8,10 +8,11 @@ failure before the pivot, reverse anything that no reading shows, and reverse an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, assert_never
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution

@@ -7,9 +7,10 @@ whose parts are the steps; a partial one is told by the names of what is done, r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors.citation import CitationError
 from readback.domain.outcome import Outcome
 from readback.domain.saga.reporting import StepWord, saga_model_text, saga_user_text

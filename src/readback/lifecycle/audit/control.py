@@ -7,12 +7,13 @@ hears them in the order of the log. What others move on meanwhile is looked at a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from itertools import chain
 from operator import itemgetter
 from typing import Final
 
 from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
 from readback.lifecycle.control import Control
 from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent

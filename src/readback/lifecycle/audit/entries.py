@@ -7,12 +7,12 @@ when its action is folded, so that no envelope is opened twice: many together, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 from typing import Final
 
 from readback.canon import ReadbackError, is_envelope, parse_envelopes, parse_json, within_profile
+from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, opened_of, opened_together
 from readback.ledger.leaf import leaf_hash, leaf_hashes
 from readback.ledger.tree import SIZE_MAX

@@ -7,9 +7,10 @@ action has been read. An entry takes effect for the action that it belongs to, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.erasure import let_go_by, payloads
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope

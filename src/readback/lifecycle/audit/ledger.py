@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import islice
 from typing import Final
 
 from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.erasure import let_go_by
 from readback.domain.errors import StoreCorruptError

@@ -7,10 +7,11 @@ to be right; one that cannot be at all is named: beyond the end of the log, or a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
 from readback.lifecycle.outbox import messages_at
 from readback.ports.outbox import Cursor, DeadLetter
 from readback.ports.store import LedgerStore

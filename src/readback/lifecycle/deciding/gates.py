@@ -6,8 +6,8 @@ Called by the SDK with what is known by then. A limit itself is within; only wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.contract import Contract
 from readback.domain.decision.envelope import Counts, Envelope
 from readback.domain.decision.violation import Violation

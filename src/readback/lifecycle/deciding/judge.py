@@ -5,9 +5,10 @@ Only a verified outcome within the time for verification is a pass. It reads the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.decision.envelope import Envelope
 from readback.domain.decision.words import MS_US, Ended, Said
 from readback.domain.discrepancy import Discrepancy

@@ -6,10 +6,10 @@ Called before an action by what is broken, and after it by what was found.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.decision.envelope import Envelope
 from readback.domain.decision.violation import Violation
 from readback.domain.decision.words import FALLBACKS, MS_US, Gate, Rung, Said, Stage

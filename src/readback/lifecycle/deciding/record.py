@@ -6,9 +6,9 @@ Called when a decision is concluded; the seal is `domain.decision.seals`'s.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.contract import Contract
 from readback.domain.decision.envelope import Counts, Envelope, Snapshot
 from readback.domain.decision.moments import written_moment

@@ -11,9 +11,10 @@ Steps: 1. the checkpoint and its signature. 2. each bundle. 3. each entry: its t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import ReadbackError, envelope_bytes, parse_json
+from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
 from readback.ledger.fault import LogFormatError, LogSignatureError

@@ -9,9 +9,9 @@ in the folder: all entries are hashed again, and have to make the root that was 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
 from readback.ledger.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError

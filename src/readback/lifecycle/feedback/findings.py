@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.observation_signs import ObservationStatus
 from readback.lifecycle.feedback.spread import Spread

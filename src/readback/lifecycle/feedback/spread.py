@@ -6,8 +6,10 @@ large. Pure arithmetic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from readback.canon.frozen import dataclass
 
 FINE_BITS: Final = 3
 """Each power of two has eight buckets."""

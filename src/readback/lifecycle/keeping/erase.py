@@ -14,10 +14,11 @@ What stands in entries (targets, ids, times, sentences) is out of its reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.erasure import DIGESTS_AN_ENTRY_MAX, Erased, Erasing, let_go_by, payloads
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError

@@ -10,10 +10,10 @@ Source: "recovery after a restore" is ours; an attempt without an observation is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.erasure import RestoreError
 from readback.domain.events import EventKind

@@ -7,8 +7,8 @@ verified: what never was can be attested in review, and is not reinstated here.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.approval.binding import is_principal
 from readback.domain.claim import (

@@ -8,10 +8,11 @@ makes an action verified: only a reading does.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from readback.canon import Json, parse_json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.approval.binding import is_principal
 from readback.domain.claim import Word

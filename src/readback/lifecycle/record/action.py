@@ -9,11 +9,12 @@ Source: the action verification specification, "Action ledger entry".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope

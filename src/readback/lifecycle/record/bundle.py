@@ -15,10 +15,10 @@ a whole by its last hash; what does not fit is refused before anything of it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json, sha256_hex, stored_bytes
+from readback.canon.frozen import dataclass
 from readback.domain.errors.record import BundleError, TableMissingError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.recovery.rule import version_of

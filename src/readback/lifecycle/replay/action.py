@@ -12,10 +12,11 @@ row and states are made anew, entry by entry, and compared. It needs no clock, n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.record import BundleError

@@ -7,10 +7,11 @@ nothing itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding

@@ -7,10 +7,11 @@ names in `missing`; what was never kept and is taken as recorded, in `given`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.attribution import has_changed
 from readback.domain.case import SCOPE_KEYS, IdentityMatch, Judged

@@ -6,10 +6,11 @@ Called by lifecycle.saga. Nothing is recorded, and nothing acts, before every fa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from readback.canon import Json, json_value, payload_bytes
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ENVELOPE_MAX_BYTES, ID_MAX_BYTES
 from readback.domain.errors import SagaError
 from readback.domain.events import EventKind

@@ -8,9 +8,9 @@ A process may die anywhere in between; whoever comes next finds the announced id
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key

@@ -7,10 +7,10 @@ before it; both are in the ledger, so that any process makes the same request of
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
+from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.change import is_withheld
 from readback.domain.claim import ClaimKind, claim_id

@@ -6,8 +6,7 @@ holds another history is never overwritten: that is the error by which a rewritt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from readback.canon.frozen import dataclass
 from readback.domain.errors.anchor import AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.ledger.frontier import StoredTiles

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from readback.canon.frozen import dataclass
 from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.note import Check, VerifierKey
 

@@ -12,9 +12,9 @@ Steps: 1. the last checkpoint and its signature. 2. the edge, and its root. 3. t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, sign_checkpoint
 from readback.ledger.fault import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 
 OUTCOME_KEY: Final = "io.readback/outcome"
 """In `_meta` and `structuredContent` of a result: what became of the call, as data."""

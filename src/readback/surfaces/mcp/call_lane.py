@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.runner import modern_error_data
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED
 
+from readback.canon.frozen import dataclass
 from readback.surfaces.mcp.greeting import ENVELOPE
 from readback.surfaces.mcp.lines import answer_line, plain_json
 from readback.surfaces.mcp.relay import Relay

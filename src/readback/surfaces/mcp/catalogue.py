@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.contracts.files.tools import fingerprint
 from readback.domain.errors.gateway import ToolChangedError
 

@@ -7,11 +7,11 @@ Loaded as a whole from contract files against the tools as the servers list them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, SettingsError

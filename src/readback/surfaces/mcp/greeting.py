@@ -7,7 +7,7 @@ request with its own envelope, 2026-07-28). A client's own words are handed on w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from mcp.shared.exceptions import MCPError
@@ -23,6 +23,8 @@ from mcp_types import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+
+from readback.canon.frozen import dataclass
 
 ENVELOPE: Final = (
     PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY,

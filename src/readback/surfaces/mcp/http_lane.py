@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.runner import modern_error_data
@@ -24,6 +23,7 @@ from mcp.shared.inbound import (
 )
 from starlette.requests import Request
 
+from readback.canon.frozen import dataclass
 from readback.surfaces.mcp.lines import answer_line, plain_json
 from readback.surfaces.mcp.relay import Relay
 

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -23,6 +22,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from readback.canon.frozen import dataclass
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 """A longer message is not read: whoever waits for it is told so, and the connection goes on."""

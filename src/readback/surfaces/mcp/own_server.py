@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -24,6 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment
 from readback.surfaces.mcp.call import Call, ClientLink

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
 from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.ports.runtime import Runtime
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import NoSuchToolError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
+from readback.canon.frozen import dataclass
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
 from readback.surfaces.mcp.posts import Posts
 from readback.surfaces.mcp.process import process_lines

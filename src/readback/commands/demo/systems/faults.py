@@ -16,9 +16,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from readback.canon.frozen import dataclass
 
 LOOPBACK = "127.0.0.1"
 

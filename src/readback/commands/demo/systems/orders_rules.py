@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.faults import now_us
 from readback.commands.demo.systems.orders_store import TENANTS, Row, Store, Write
 
