@@ -307,7 +307,10 @@ def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, wor
 
 def said_of(claims: tuple[Said, ...], kind: ClaimKind) -> Said | None:
     """What was said last of the claim of this kind."""
-    return next((one for one in claims if one.kind is kind), None)
+    for one in claims:
+        if one.kind is kind:
+            return one
+    return None
 
 
 def own_status(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
@@ -327,6 +330,8 @@ def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> Claim
 
 def holds(claims: tuple[Said, ...]) -> bool:
     """Whether what a verified success left is still claimed to hold, for all that was said."""
+    if not claims:
+        return True
     return status_of(claims, ClaimKind.HOLDS, made=True) in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
 
 

@@ -153,12 +153,12 @@ class AsyncDriver:
 
     async def _committed(self, append: Append) -> tuple[AppendResult, BaseException | None]:
         """What became of it in the store; the call that may be made ahead goes out with its attempt."""
-        ahead, writing = AHEAD.get(), self._commit.append(append)
+        ahead = AHEAD.get()
         if ahead is None:
-            return await _uninterrupted(writing)
-        ahead.writing(append)
+            return await _uninterrupted(self._commit.append(append))
+        ahead.writing(append)  # first, so that it is sent before a commit holds up the loop
         try:
-            result, stop = await _uninterrupted(writing)
+            result, stop = await _uninterrupted(self._commit.append(append))
         except StoreError as error:
             ahead.written(error)
             raise

@@ -67,8 +67,12 @@ class GroupCommit:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._busy:
-            self._busy = True
+        if self._busy:
+            return
+        self._busy = True
+        if self.active - self._patient <= 1:
+            loop.call_soon(self._commit, loop)  # with whoever begins in this turn
+        else:
             loop.call_soon(loop.call_soon, self._commit, loop)  # whoever is ready in this turn comes along
 
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -104,7 +108,10 @@ class GroupCommit:
                 future.set_exception(error)
             elif result is not None:
                 future.set_result(result)
-        loop.call_soon(self._commit, loop)
+        if len(batch) == 1 and not self._queue:
+            self._busy = False
+        else:
+            loop.call_soon(self._commit, loop)
 
     async def off_loop(self, call: Any, *args: Any) -> Any:
         """Another write, in the writer's thread."""

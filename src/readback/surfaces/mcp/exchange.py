@@ -68,7 +68,8 @@ class Exchange:
         self.task: asyncio.Task[dict[str, Any]] | None = None
         self._asked: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
         self._given: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._new = asyncio.Event()
+        self._turn: asyncio.Future[None] | None = None
+        """Done when there is something to go on with: the result, or a question."""
         self._numbers = itertools.count(1)
         self.suspended = False
 
@@ -109,7 +110,7 @@ class Exchange:
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         request = {"method": method} if params is None else {"method": method, "params": dict(params)}
         self._asked[number] = (request, answer)
-        self._new.set()
+        self._go_on()
         try:
             return await answer
         finally:
@@ -118,22 +119,26 @@ class Exchange:
 
     async def outcome(self) -> dict[str, Any] | None:
         """The result once it is there; None where the server asks first (see `questions`). Cancels with its caller."""
-        assert self.task is not None
-        new = asyncio.ensure_future(self._new.wait())
-        try:
-            await asyncio.wait({self.task, new}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            self.task.cancel()
-            raise
-        finally:
-            new.cancel()
-        if self.task.done():
-            return self.task.result()
-        return None
+        task = self.task
+        assert task is not None
+        while not (task.done() or self._asked):
+            self._turn = asyncio.get_running_loop().create_future()
+            task.add_done_callback(self._go_on)
+            try:
+                await self._turn
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
+            finally:
+                task.remove_done_callback(self._go_on)
+        return task.result() if task.done() else None
+
+    def _go_on(self, _: object = None) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
 
     def questions(self) -> dict[str, Any]:
         """What the server asks, for the client to answer; from now on the request waits for that."""
-        self._new.clear()
         asked, self._asked = self._asked, {}
         self._given.update({key: answer for key, (_, answer) in asked.items()})
         self.suspended = True

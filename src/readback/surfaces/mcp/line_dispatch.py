@@ -126,9 +126,17 @@ class LineDispatcher:
 
     async def _write(self, message: Mapping[str, Any]) -> None:
         """In the order of the calls; then waits for the server to read. Raises MCPError where it has gone."""
+        if not self._in_the_pipe(message):
+            await self._drained()
+
+    def _in_the_pipe(self, message: Mapping[str, Any]) -> bool:
+        """Writes what the pipe takes at once: whether that is all of it. Raises MCPError where the server has gone."""
         if self._over.is_set() or self._writer.is_closing():
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed")
         self._writer.write(json_line(message))
+        return not (self._writer.transport.get_write_buffer_size() or self._writer.is_closing())
+
+    async def _drained(self) -> None:
         try:
             await self._writer.drain()
         except OSError:
@@ -137,9 +145,11 @@ class LineDispatcher:
 
     async def _written(self, message: Mapping[str, Any], timeout_s: float | None) -> None:
         """A server that reads no more leaves it in its pipe: that is waited for as an answer is."""
+        if self._in_the_pipe(message):
+            return
         try:
             async with asyncio.timeout(timeout_s):
-                await self._write(message)
+                await self._drained()
         except TimeoutError:
             said = f"Request {message['method']!r} timed out"
             raise _TimedOutError(code=REQUEST_TIMEOUT, message=said) from None

@@ -40,6 +40,7 @@ class Relay:
         self._gate = gate
         self._attachments = attachments
         self._names = Names([each.key for each in attachments])
+        self._own_names = frozenset(own.get("name") for own in gate.own_tools())
         self._modern = modern
         self._private = private
         self._exchanges: dict[int, Exchange] = {}
@@ -184,7 +185,7 @@ class Relay:
         tool, arguments = params.get("name"), params.get("arguments")
         if not isinstance(tool, str) or not (arguments is None or isinstance(arguments, dict)):
             raise MCPError(code=INVALID_PARAMS, message="tools/call takes a name, and arguments as an object.")
-        if any(own.get("name") == tool for own in self._gate.own_tools()):
+        if tool in self._own_names:
             return await self._gate.own_call(Call(tool, "", tool, arguments or {}, params, exchange))
         found = self._names.owner(tool)
         if found is None:
