@@ -13,7 +13,6 @@ import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 import pydantic
@@ -32,12 +31,10 @@ from readback.canon import (
     is_envelope,
     json_value,
     limits,
-    parse_envelopes,
     parse_json,
     payload_bytes,
     sha256_bytes,
     sha256_hex,
-    within_profile,
 )
 
 pytestmark = pytest.mark.slow
@@ -211,57 +208,6 @@ def test_bytes_are_an_envelope_exactly_where_they_are_what_is_written_for_it(
 )
 def test_bytes_that_are_no_envelope_are_told_from_those_that_are(data: bytes, said: bool | str) -> None:
     assert _asked(data) == said
-
-
-ENVELOPE = b'{"data":{"a":[]},"z":1}'
-
-
-@pytest.mark.parametrize(
-    "envelopes",
-    [
-        [],
-        [ENVELOPE],
-        [ENVELOPE, b'{"data":{},"z":2}', ENVELOPE],
-        [b'{"data":{"a":[{}', b'{}]},"z":1}'],
-        [b'{"data":{"a":[{}', b'{}]},"z":1},{"data":{},"z":2}'],
-        [ENVELOPE + b"," + ENVELOPE, b""],
-        [ENVELOPE, b""],
-        [ENVELOPE, b'{"z":1,"data":{}}'],
-        [ENVELOPE, b'{"data":{},"data":{},"z":1}'],
-        [ENVELOPE, b'{"data": {},"z":1}'],
-        [ENVELOPE, b"]"],
-        [ENVELOPE, '{"data":{"a":"\u00e9"},"z":1}'.encode()],
-        [ENVELOPE, b'{"data":{"a":9007199254740993},"z":1}'],
-        [ENVELOPE, b'{"data":{"a":"' + b"x" * limits.ENVELOPE_MAX_BYTES + b'"},"z":1}'],
-    ],
-)
-def test_many_envelopes_are_read_together_only_where_each_is_one_by_itself(envelopes: list[bytes]) -> None:
-    found = parse_envelopes(envelopes)
-    if found is not None:
-        assert found == [parse_json(each) for each in envelopes]
-        assert [_asked(each) for each in envelopes] == [True] * len(envelopes)
-    else:
-        assert len(envelopes) > 1
-
-
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), PAYLOADS, max_size=3), min_size=1, max_size=4), st.data())
-def test_what_is_read_together_is_what_is_read_one_by_one(filled: list[dict[str, Any]], data: st.DataObject) -> None:
-    written = [json.dumps({"data": each, "z": 1}, sort_keys=True, separators=(",", ":")).encode() for each in filled]
-    joined = b",".join(written)
-    cuts = data.draw(st.lists(st.integers(0, len(joined)), max_size=3).map(sorted))
-    moved = [joined[at:to] for at, to in zip([0, *cuts], [*cuts, len(joined)], strict=True)]
-    for envelopes in (written, moved):
-        found = parse_envelopes(envelopes)
-        if found is not None and within_profile(chain.from_iterable(each["data"].values() for each in found)):  # type: ignore[call-overload,index,union-attr]
-            assert found == [parse_json(each) for each in envelopes]
-            assert all(_asked(each) is True for each in envelopes)
-
-
-@given(st.lists(PAYLOADS, max_size=4))
-def test_values_are_within_the_profile_exactly_where_an_envelope_may_hold_them(values: list[Any]) -> None:
-    envelope = json.dumps({"data": {"a": values}}, sort_keys=True, separators=(",", ":")).encode()
-    found = parse_envelopes([envelope])
-    assert (found is not None and within_profile(values)) == (_compared(envelope) is True and envelope.isascii())
 
 
 def test_a_refused_envelope_names_the_place() -> None:

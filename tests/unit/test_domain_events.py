@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readback.canon import envelope_bytes, parse_json
+from readback.canon import envelope_bytes
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, opened_together, seal
 from readback.domain.state import State
@@ -108,11 +108,19 @@ def test_the_control_is_an_envelope_of_ours() -> None:
     assert open_envelope(raw()).event.path == (State.EXECUTING,)
 
 
-@pytest.mark.parametrize("envelope", [*ODD, raw(format=True), raw(path=[["executing"]])])
+@pytest.mark.parametrize("envelope", [*ODD, raw(format=True), raw(path=[["executing"]]), raw()[:-1], raw() + b" "])
 def test_many_are_opened_together_only_where_each_is_an_envelope_of_ours(envelope: bytes) -> None:
     sound = [raw(), raw(kind="read", version=2, refs={"reading": "ab12"}, path=["validated", "executing"])]
-    assert opened_together([parse_json(each) for each in sound]) == [open_envelope(each) for each in sound]
-    assert opened_together([parse_json(each) for each in (sound[0], envelope, sound[1])]) is None
+    assert opened_together(sound) == [open_envelope(each) for each in sound]
+    assert opened_together([sound[0], envelope, sound[1]]) is None
+
+
+@pytest.mark.parametrize("kind", list(EventKind))
+@pytest.mark.parametrize("state", list(State))
+def test_of_each_kind_and_path_the_same_is_opened_together_and_alone(kind: EventKind, state: State) -> None:
+    envelope = raw(kind=kind.value, path=[state.value], data={"a": [{"b": ["c"]}], "d": None, "e": -1, "f": False})
+    assert opened_together([envelope]) == [opened := open_envelope(envelope)]
+    assert (opened.event.kind, opened.event.path) == (kind, (state,))
 
 
 def test_of_none_none_are_opened() -> None:

@@ -10,7 +10,7 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import compress
 from math import isfinite
 from typing import Any, Final, cast
@@ -91,34 +91,6 @@ def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
                     return True
         return envelope_bytes(parsed, filled) == data
     return envelope_bytes(parsed) == data
-
-
-def parse_envelopes(envelopes: Sequence[bytes]) -> list[Json] | None:
-    """Many at once, where each is the canonical form of what it was parsed as; None where one may not be.
-
-    What holds others' values is not looked through: ask `within_profile` of it. One call for many costs half of as many
-    calls; that the bytes lie side by side cannot move a boundary between two, since each is compared with its own.
-    """
-    joined = b",".join(envelopes)
-    if not joined.isascii() or max(map(len, envelopes), default=0) > ENVELOPE_MAX_BYTES:
-        return None
-    try:
-        parsed: list[Json] = orjson.loads(b"[%b]" % joined)
-        if [orjson.dumps(one, option=_STRICT) for one in parsed] != [*envelopes]:
-            return None
-    except (orjson.JSONDecodeError, TypeError):
-        return None
-    return parsed
-
-
-def within_profile(values: Iterable[object]) -> bool:
-    """Whether these values, out of envelopes that `parse_envelopes` read, hold nothing that the profile forbids."""
-    kinds = [*map(type, given := [*values])]
-    if _LEAVES.issuperset(kinds):
-        return True
-    return _PLAIN.issuperset(kinds) and _within_profile(
-        [one for one, kind in zip(given, kinds, strict=True) if kind in _CONTAINERS and one], keys_ascii=True
-    )
 
 
 def payload_bytes(value: object) -> bytes:

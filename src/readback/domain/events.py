@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
-from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from typing import Literal
 
 from readback.canon import Json, envelope_bytes, parse_json
+from readback.canon.envelopes import EnvelopeReader, Filled, Whole
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State
@@ -27,8 +28,7 @@ ENVELOPE_FIELDS = frozenset(
 """All of them, always: an entry with another field was not written by this format, whatever its hash says."""
 
 
-_TEXT, _MAPPING = frozenset({str}), frozenset({dict})
-_values = dict.values
+_TEXT = frozenset({str})
 
 
 class EventKind(StrEnum):
@@ -142,24 +142,33 @@ def opened_of(raw: Json) -> Opened:
     raise _fault_of(raw)
 
 
-def opened_together(raws: Sequence[Json]) -> list[Opened] | None:
-    """Many at once, field by field in place of entry by entry; None where one is none of ours, or may not be."""
-    if not raws:
-        return []
-    if not _MAPPING.issuperset(map(type, raws)) or {*map(len, raws)} != {_FIELD_COUNT}:  # type: ignore[arg-type]
-        return None
-    try:
-        columns = [*zip(*map(_VALUES, raws), strict=True)]  # type: ignore[arg-type]  # they are objects
-        if any({*map(type, column)} != {wanted} for column, wanted in zip(columns, _TYPES, strict=True)):
-            return None
-        action_ids, times, data, forms, kinds, paths, links, refs, tenants, versions = columns
-        if {*forms} != {ENVELOPE_FORMAT} or not _TEXT.issuperset(map(type, chain.from_iterable(map(_values, refs)))):
-            return None
-        walked = [tuple([_STATES[step] for step in path]) for path in paths]
-        events = map(Event, [_KINDS[kind] for kind in kinds], times, walked, data, refs)
-    except (KeyError, TypeError):
-        return None
-    return [*map(Opened, events, action_ids, tenants, versions, links)]
+@dataclass(slots=True)
+class _Envelope:
+    """An envelope as it is read with many others: its fields in the order in which they are written."""
+
+    action: str
+    at: Whole
+    data: Filled
+    format: Literal[1]
+    kind: EventKind
+    path: tuple[State, ...]
+    prev: str
+    refs: dict[str, str]
+    tenant: str
+    version: Whole
+
+
+_READER = EnvelopeReader(_Envelope)
+_COLUMNS = attrgetter(*sorted(ENVELOPE_FIELDS))
+
+
+def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:
+    """Many at once, each in canonical form; None where one is not, is none of ours, or may not be."""
+    read = _READER.read(envelopes)
+    if not read:
+        return read  # type: ignore[return-value]  # none at all
+    action_ids, times, data, _, kinds, paths, links, refs, tenants, versions = zip(*map(_COLUMNS, read), strict=True)
+    return [*map(Opened, map(Event, kinds, times, paths, data, refs), action_ids, tenants, versions, links)]
 
 
 def _fault_of(raw: Json) -> StoreCorruptError:
