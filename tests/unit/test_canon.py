@@ -387,6 +387,36 @@ def test_a_snapshot_does_not_follow_later_changes() -> None:
     assert taken == {"a": [1, {"b": 2}]}
 
 
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({"a": [1.0, float("nan")]}, UnsupportedValueError),
+        ([float("inf")], UnsupportedValueError),
+        ({"a": 2**64}, UnsupportedValueError),
+        ({"a": "\ud800"}, UnsupportedValueError),
+        ({"k" * (limits.KEY_MAX_BYTES + 1): 1}, ValueTooLargeError),
+        ({'"' * (limits.KEY_MAX_BYTES + 1): 1}, ValueTooLargeError),
+        ({("k" * 700 + '"') * 2: 1}, ValueTooLargeError),
+        ({"\u00e9" * (limits.KEY_MAX_BYTES // 2 + 1): 1}, ValueTooLargeError),
+        ({"a": "x" * (limits.STRING_MAX_BYTES + 1)}, ValueTooLargeError),
+        ([0] * limits.VALUE_MAX_NODES, ValueTooLargeError),
+    ],
+    ids=lambda value: _named(value)[:24],
+)
+def test_what_is_not_plain_or_too_large_is_refused_however_it_is_copied(value: Any, fault: type[Exception]) -> None:
+    with pytest.raises(fault):
+        json_value(value)
+
+
+def test_the_deepest_value_that_there_may_be_is_taken_and_one_deeper_is_not() -> None:
+    value: Any = []
+    for _ in range(limits.DEPTH_MAX_LEVELS - 1):
+        value = [value]
+    assert json_value(value) == value
+    with pytest.raises(ValueTooLargeError):
+        json_value([value])
+
+
 @given(PAYLOADS)
 def test_a_plain_value_is_taken_as_it_is(value: Json) -> None:
     assert json_value(value) == value

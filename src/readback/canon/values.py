@@ -20,6 +20,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
+import orjson
+
 from readback.canon.fault import UnsupportedValueError, ValueTooLargeError
 from readback.canon.limits import (
     DEPTH_MAX_LEVELS,
@@ -32,17 +34,39 @@ from readback.canon.limits import (
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
-_TEXT: Final = frozenset({str})
-_SIMPLE: Final = frozenset({str, bool, type(None)})
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+FLAT_MAX: Final = 64
+"""Parts of an object that is copied in one."""
 
 
 def json_value(obj: object) -> Json:
     """A plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both naming the path."""
     if obj is None or obj is True or obj is False:
         return obj
-    if type(obj) is str:
-        return _text(obj, "$")
+    kind = type(obj)
+    if kind is str:
+        return _text(obj, "$")  # type: ignore[arg-type]
+    if kind is dict:
+        plain = _in_one(obj)  # type: ignore[arg-type]
+        if plain is not None:
+            return plain
     return _Snapshot().take(obj, "$", 0)
+
+
+def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
+    """A copy, by way of its bytes, of an object of few texts, numbers, flags and nulls that is surely within the limits;
+    else None. What is nested may hold one part many times, and be endless when it is written.
+    """
+    if len(flat) > FLAT_MAX or not _LEAVES.issuperset(map(type, flat.values())):
+        return None
+    try:
+        written = orjson.dumps(flat, option=orjson.OPT_STRICT_INTEGER)
+    except TypeError:
+        return None  # what is wrong is named by the long way
+    if len(written) > KEY_MAX_BYTES:
+        return None
+    plain: dict[str, Json] = orjson.loads(written)
+    return plain if plain == flat else None  # a number that is none was written as null
 
 
 class _Snapshot:
@@ -75,8 +99,9 @@ class _Snapshot:
         return self._other(obj, path, depth)
 
     def _object(self, obj: Mapping[Any, object], path: str, depth: int) -> dict[str, Json]:
-        if type(obj) is dict and _is_flat(obj):
-            return obj.copy()
+        copied = _in_one(obj) if type(obj) is dict else None
+        if copied is not None:
+            return copied
         plain: dict[str, Json] = {}
         for raw_key, value in obj.items():
             key = raw_key if type(raw_key) is str else _key(raw_key, path)
@@ -117,22 +142,6 @@ class _Snapshot:
             row: Any = obj
             return self._object({key: row[key] for key in row.keys()}, path, depth)  # noqa: SIM118
         raise _unsupported(path, f"a value of type {type(obj).__module__}.{type(obj).__qualname__}")
-
-
-def _is_flat(obj: dict[Any, Any]) -> bool:
-    """One level of short ASCII texts, flags and nulls, as most are: nothing in it has to be looked at by itself."""
-    parts = obj.values()
-    if not (_TEXT.issuperset(map(type, obj)) and _SIMPLE.issuperset(map(type, parts))):
-        return False
-    try:
-        texts = "".join(parts)
-    except TypeError:
-        texts = "".join([part for part in parts if type(part) is str])
-    return len(texts) <= STRING_MAX_BYTES and texts.isascii() and _are_short("".join(obj))
-
-
-def _are_short(keys: str) -> bool:
-    return len(keys) <= KEY_MAX_BYTES and keys.isascii()
 
 
 def _text(text: str, path: str) -> str:

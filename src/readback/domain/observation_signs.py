@@ -106,6 +106,8 @@ _ERRORS: Final = frozenset(_ERROR_FIELDS)
 _CANCELLED: Final = ("cancelled", "canceled")
 _STATUS_FIELDS: Final = ("status", "state", "result", "outcome", "resultcode", "resulttype")
 _CODE_FIELDS: Final = ("status", "statuscode", "httpstatus", "httpstatuscode")
+_STATUSES: Final = frozenset(_STATUS_FIELDS)
+_CODES: Final = frozenset(_CODE_FIELDS)
 _WRAPPERS: Final = ("data", "result", "response", "structuredcontent", "body", "output")
 _LISTS: Final = ("results", "content")
 _PARTS: Final = frozenset({*_WRAPPERS, *_LISTS})
@@ -242,12 +244,14 @@ def _error_signs(fields: dict[str, Json]) -> Iterator[Sign]:
 
 
 def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
-    for name in _CODE_FIELDS:
+    for name in () if _CODES.isdisjoint(fields) else _CODE_FIELDS:
         code = fields.get(name)
         if type(code) is int and 100 <= code <= 599:
             yield http_sign(code)
-    for name in _STATUS_FIELDS:
-        said = fields.get(name)
+    for name in () if _STATUSES.isdisjoint(fields) else _STATUS_FIELDS:
+        if name not in fields:
+            continue
+        said = fields[name]
         if not isinstance(said, str) or len(said) > 64:
             continue
         word = said.strip().lower().replace(" ", "_").replace("-", "_")

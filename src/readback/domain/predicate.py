@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -97,14 +97,15 @@ def _steps(path: str) -> tuple[str | int, ...]:
 
 def look(path: str, variables: Mapping[str, Json]) -> Json:
     """The value at a path, or null where the path leads nowhere. Never for deciding."""
-    here: Json = variables if isinstance(variables, dict) else dict(variables)
-    for step in _steps(path):
-        within = isinstance(here, dict) and step in here
-        if within or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
-            here = here[step]  # type: ignore[index]
-        else:
-            return None
-    return here
+    here: Any = variables
+    try:
+        for step in _steps(path):
+            if type(here) is str:
+                return None  # its characters are no values of its own
+            here = here[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return here  # type: ignore[no-any-return]
 
 
 def shown_values(paths: Iterable[str], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:

@@ -6,6 +6,9 @@ known types and sizes, or a fault. Nothing here raises for what it is given, and
 
 from __future__ import annotations
 
+from itertools import product
+from operator import attrgetter
+
 from readback.canon import Json, ReadbackError, json_value, stored_bytes
 from readback.canon.limits import ID_MAX_BYTES, INTEGER_SAFE_MAX, INTEGER_WIRE_MAX, INTEGER_WIRE_MIN, PAYLOAD_MAX_BYTES
 from readback.domain.observation import guarded, one_line
@@ -13,6 +16,16 @@ from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
 
 ERROR_TEXT_MAX = 300
+_FIELDS = attrgetter(
+    "presence", "version", "as_of_us", "consistency", "stamp", "author", "created_after_dispatch",
+    "commit_token_honoured", "complete", "detail",
+)  # fmt: skip
+_NONE = type(None)
+_USUAL = frozenset(
+    (Presence, _NONE, _NONE, _NONE, stamp, author, bool, bool, bool, str)
+    for stamp, author in product((_NONE, str), repeat=2)
+)
+"""Types of the fields of a reading that says nothing of its version and age: most."""
 _FLAGS = ("created_after_dispatch", "commit_token_honoured", "complete")
 LOOKUP_STATUSES = frozenset({"landed", "failed", "pending", "unknown_key"})
 
@@ -77,6 +90,8 @@ def text_of(error: BaseException) -> str:
 def _wrong_field(reading: Reading) -> str:
     """The name of the first field that is not of its type, or not within its size."""
     version, as_of_us, detail = reading.version, reading.as_of_us, reading.detail
+    if (*map(type, _FIELDS(reading)),) in _USUAL:
+        return ""
     if type(reading.presence) is not Presence:
         return "presence"
     if not (version is None or _is_version(version)):

@@ -29,26 +29,31 @@ def refuse_malformed(append: Append) -> None:
 
     The digest of each piece of evidence is computed here, before it is written, and again on reading.
     """
-    projection = append.projection
+    action_id, tenant, projection = append.action_id, append.tenant, append.projection
     if not append.events:
-        raise InvariantError(f"An append to {append.action_id} carries no event.")
-    if projection.action_id != append.action_id or projection.tenant != append.tenant:
-        raise InvariantError(f"The projection of {append.action_id} names another action or tenant.")
+        raise InvariantError(f"An append to {action_id} carries no event.")
+    if projection.action_id != action_id or projection.tenant != tenant:
+        raise InvariantError(f"The projection of {action_id} names another action or tenant.")
     record = append.reserve
-    if record is not None and (record.action_id != append.action_id or record.tenant != append.tenant):
-        raise InvariantError(f"The reservation of {append.action_id} names another action or tenant.")
+    if record is not None and (record.action_id != action_id or record.tenant != tenant):
+        raise InvariantError(f"The reservation of {action_id} names another action or tenant.")
+    if append.freezes or append.incidents:
+        _refuse_anothers(append)
+    for event in append.events:
+        if len(event.leaf) != LEAF_BYTES:
+            raise InvariantError(f"The leaf hash of an event of {action_id} has not {LEAF_BYTES} bytes.")
+    for item in append.evidence:
+        if sha256_hex(item.body) != item.digest:
+            raise InvariantError(f"Evidence of {action_id} does not have the digest {item.digest}.")
+
+
+def _refuse_anothers(append: Append) -> None:
     for freeze in append.freezes:
         if freeze.action_id != append.action_id or freeze.tenant != append.tenant:
             raise InvariantError(f"A freeze of {append.action_id} names another action or tenant.")
     for incident in append.incidents:
         if incident.action_id != append.action_id or incident.tenant != append.tenant:
             raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
-    for event in append.events:
-        if len(event.leaf) != LEAF_BYTES:
-            raise InvariantError(f"The leaf hash of an event of {append.action_id} has not {LEAF_BYTES} bytes.")
-    for item in append.evidence:
-        if sha256_hex(item.body) != item.digest:
-            raise InvariantError(f"Evidence of {append.action_id} does not have the digest {item.digest}.")
 
 
 def becomes_due_us(due_us: int | None, lease_owner: str, lease_until_us: int) -> int | None:
