@@ -82,6 +82,46 @@ def test_calls_one_after_another_share_a_connection() -> None:
     posted(answer(RESULT), work)
 
 
+LARGE = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":"' + b"x" * 300_000 + b'"}}'
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nx-no: content-length\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
+@pytest.mark.parametrize(
+    ("said", "big", "connections"),
+    [
+        (answer(LARGE), "x" * 300_000, 1),  # in several pieces
+        (answer(RESULT, more="Connection: close\r\n"), 1, 2),
+        (answer(RESULT) + answer(REFUSED), 1, 2),  # what nobody asked for answers no other call
+        (CHUNKED % (len(RESULT), RESULT), 1, 1),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" + answer(RESULT), 1, 1),
+        (answer(RESULT, "200"), 1, 1),
+    ],
+    ids=["large", "closed after it", "more than was asked for", "in chunks", "behind a hint", "without a reason"],
+)
+def test_an_answer_is_read_to_its_end_and_no_further(said: bytes, big: Any, connections: int) -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        assert [await call(), await call()] == [{"content": [], "big": big}] * 2
+        assert len(opened) == connections
+
+    posted(said, work)
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
+def test_a_value_adds_no_line_to_the_head_of_a_request() -> None:
+    async def main() -> None:
+        async with a_server(answer(RESULT)) as (url, _):
+            posts = Posts.to(url, {})
+            assert posts is not None
+            for value in ("a\r\nx-other: b", "a\nb", "a\x00"):
+                with pytest.raises(MCPError):
+                    await posts.call({"name": "put"}, {"mcp-name": value}, 5.0, lambda method, params: True)
+            assert await posts.call({"name": "put"}, {"mcp-name": "a"}, 5.0, lambda method, params: True)
+            posts.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.requirement("GATEWAY-measured")
 def test_what_is_told_on_a_stream_is_handed_on_before_its_answer() -> None:
     async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
@@ -101,6 +141,9 @@ def test_what_is_told_on_a_stream_is_handed_on_before_its_answer() -> None:
         (answer(RESULT)[:-9], REQUEST_TIMEOUT),  # the rest never comes
         (b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {", CONNECTION_CLOSED),
         (b"garbage\r\n\r\n", CONNECTION_CLOSED),
+        (answer(RESULT).replace(b"content-length", b"Content-Length")[:-9], CONNECTION_CLOSED),  # it has gone
+        (answer(RESULT, more="content-length: 3\r\n"), CONNECTION_CLOSED),  # nobody knows where it ends
+        (answer(RESULT, more="x: \x00\r\n"), CONNECTION_CLOSED),
         (b"", REQUEST_TIMEOUT),
     ],
 )

@@ -54,7 +54,7 @@ def json_value(obj: object) -> Json:
 
 
 def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
-    """A copy, by way of its bytes, of an object of few texts, numbers, flags and nulls that is surely within the limits;
+    """A copy, by way of its bytes, of an object of few texts, numbers, flags and nulls that is surely within limits;
     else None. What is nested may hold one part many times, and be endless when it is written.
     """
     if len(flat) > FLAT_MAX or not _LEAVES.issuperset(map(type, flat.values())):

@@ -6,12 +6,15 @@ Called by the engine where an append raised, or an entry could not be written at
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from readback.domain.errors import ReadbackError, UnknownOutcomeError
+from readback.domain.errors import ReadbackError, StoreVersionError, UnknownOutcomeError
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.run import Run
+
+NEWER_REMEDY: Final = "Do not repeat the action; run `readback resume` of the release that knows the ledger's schema."
 
 
 def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
@@ -31,5 +34,6 @@ def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
     return UnknownOutcomeError(
         f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
         outcome=outcome,
+        remedy=NEWER_REMEDY if isinstance(error, StoreVersionError) else "",
         details={"action": run.action.id, "cause": error.code},
     )

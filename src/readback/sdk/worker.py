@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
 from itertools import product
 from typing import Final
@@ -22,6 +23,7 @@ from readback.domain.errors import (
     InvariantError,
     NotFoundError,
     StoreError,
+    StoreVersionError,
     UnknownOutcomeError,
     UsageError,
 )
@@ -179,7 +181,8 @@ class Worker:
         if self._fatal is not None:
             raise self._fatal
         # Whatever ended in an error still holds its lease: it is given back, so that others need not wait for its end.
-        self._session.store.release(self._session.runtime.owner())
+        with suppress(StoreVersionError):  # a newer release brought the schema up: then the leases run out
+            self._session.store.release(self._session.runtime.owner())
         return self.tally
 
     def stop(self) -> None:
@@ -212,7 +215,10 @@ class Worker:
             for owner in await self._wakeups.beat():
                 self._session.store.release(owner)
         except StoreError as error:
-            self._watching.said(f"Warning: {error.message} Trying again.")
+            if isinstance(error, StoreVersionError):
+                self._end(error)
+            else:
+                self._watching.said(f"Warning: {error.message} Trying again.")
 
     # --- taking up ---
 
@@ -298,7 +304,9 @@ class Worker:
         finally:
             refused = self._refused.get(wakeup.action_id)
             try:
-                if refused is None:
+                if self._fatal is not None:
+                    await self._wakeups.later(wakeup, 0)  # for somebody else
+                elif refused is None:
                     await self._wakeups.done(wakeup)
                 else:
                     await self._wakeups.later(wakeup, refused.until_us)
@@ -357,8 +365,11 @@ class Worker:
             await self._driver.drive(session.advance(action_id, self._served.one, stored))
             left = await self._driver.projection(action_id)
         except UnknownOutcomeError as error:
-            session.raise_alarm(error)
-            self._end(error)
+            if isinstance(error.__cause__, StoreVersionError):
+                self._end(error.__cause__)  # the attempt is on record: a worker of the newer release reads it back
+            else:
+                session.raise_alarm(error)
+                self._end(error)
         except StoreError as error:
             if error.code in OF_ONE_ACTION | PASSING:
                 self._refuse(action_id, error)

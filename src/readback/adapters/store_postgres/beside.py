@@ -14,6 +14,7 @@ import psycopg
 
 from readback.adapters.store_postgres.faults import as_store_error, forked_error, was_cut, was_missed
 from readback.adapters.store_postgres.opening import Connection, Opening
+from readback.adapters.store_postgres.watched import Watched
 from readback.domain.errors import StoreReadOnlyError
 from readback.ports.store_rules import closed_error
 
@@ -25,8 +26,8 @@ T = TypeVar("T")
 class Beside:
     """Opened when it is first needed. One thread at a time."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening, self._shown = opening, opening.shown
+    def __init__(self, opening: Opening, watched: Watched) -> None:
+        self._opening, self._shown, self._watched = opening, opening.shown, watched
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._closed = self._forked = False
@@ -35,15 +36,16 @@ class Beside:
         """What `change` answers, when it is kept. Raises StoreError, and nothing is known to be kept then."""
         with self._lock:
             for left in reversed(range(TRIES_MAX)):
+                connection = self._open()
                 try:
-                    connection = self._open()
                     with connection.transaction():
+                        self._watched.hold(connection)
                         return change(connection)
                 except psycopg.Error as error:
                     if self._connection is not None and (self._connection.broken or was_cut(error)):
                         self._connection.close()
                     elif not was_missed(error):
-                        raise as_store_error(error, self._shown) from error
+                        raise self._watched.explained(error, connection) from error
                     if not left:
                         raise as_store_error(error, self._shown) from error
         raise AssertionError("the last try answers or raises")

@@ -1,8 +1,9 @@
 """Which locks a group of changes takes, and how long its leases last.
 
 Called by the store before each transaction. Whoever appends holds its tenants' locks together with others; whoever
-freezes, erases, or counts what is in flight holds them alone: so what was looked at stays true until the commit. All
-of a transaction's locks are taken at once, in one order.
+freezes, erases, or counts what is in flight holds them alone: so what was looked at stays true until the commit. The
+schema's lock is held by all who change anything, together, and alone by who brings it up. All of a transaction's locks
+are taken at once, in one order.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from readback.ports.store import Append, Projection
 
 BUCKETS: Final = 256
 """Tenants share locks, so that a group of any number of tenants needs few."""
+SCHEMA: Final = -1
+"""The bucket of no tenant: the schema's."""
 LEASE_MAX_US: Final = 366 * 86_400_000_000
 
 
@@ -36,7 +39,7 @@ class Locks:
 
     def wanted(self, items: Sequence[Append], pacing: Sequence[str]) -> Wanted:
         """Of these appends, and of tenants that reserve looks."""
-        shared: set[int] = set()
+        shared = {SCHEMA}
         exclusive = {BUCKETS + bucket_of(tenant) for tenant in pacing}
         for item in items:
             alone = item.freezes or item.lifts or item.erases is not None or item.in_flight_max

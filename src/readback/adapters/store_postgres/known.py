@@ -11,6 +11,7 @@ from typing import Final
 
 from readback.adapters.store_postgres.deferring import Deferring
 from readback.adapters.store_postgres.rows import Row
+from readback.adapters.store_postgres.watched import Watched
 from readback.canon.frozen import dataclass
 
 KNOWN_HEADS_MAX: Final = 8192
@@ -35,9 +36,10 @@ class Head:
 
 
 class Known:
-    """Heads of actions by id, and texts of contracts by digest and tenant."""
+    """Heads of actions by id, and texts of contracts by digest and tenant. `watched`: the schema that they are in."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
         self.heads: dict[str, Head] = {}
         self.contracts: set[tuple[bytes, str]] = set()
         """Texts of contracts that are in it: each action brings its contract's."""

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar, cast
 import psycopg
 
 from readback.adapters.store_postgres import packing, ready, rows
-from readback.adapters.store_postgres.faults import as_store_error, was_cut
+from readback.adapters.store_postgres.faults import was_cut
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, waited_for
 from readback.adapters.store_postgres.pipelining import together
+from readback.adapters.store_postgres.watched import Watched
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.known import Known
@@ -52,8 +53,8 @@ _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s
 class Readers:
     """Connections that are lent to one thread at a time."""
 
-    def __init__(self, shown: str, connect: Callable[[], Connection]) -> None:
-        self._shown = shown
+    def __init__(self, shown: str, connect: Callable[[], Connection], watched: Watched) -> None:
+        self._shown, self._watched = shown, watched
         self._connect = connect
         self._free = threading.BoundedSemaphore(READERS_MAX)
         self._lock = threading.Lock()
@@ -74,7 +75,7 @@ class Readers:
                     return ask(connection)
                 except psycopg.Error as error:
                     if not left or not (connection.broken or was_cut(error)):
-                        raise as_store_error(error, self._shown) from error
+                        raise self._watched.explained(error, connection) from error
                     self._drop_idle()
                 finally:
                     self.give_back(connection)

@@ -5,21 +5,23 @@ Called by `opening`. The text of a step that was released never changes: what is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, cast
 from zlib import crc32
 
 import psycopg
 from psycopg import sql
 
+from readback.adapters.store_migration import Applied, left_of, migrations_of
 from readback.adapters.store_migration import Migration as Migration
-from readback.adapters.store_migration import left_of, migrations_of
+from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.domain.errors import StoreCorruptError
 
 COMMENT: Final = "A ledger of Readback."
 """Stands at the schema that is one."""
 
 
-def migrations() -> list[Migration]:
+def migrations() -> Sequence[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
     return migrations_of("readback.adapters.store_postgres")
 
@@ -35,7 +37,8 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
         return
     name = sql.Identifier(schema)
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s::int, -1)", (lock_class(schema),))
+        # Whoever changes the ledger holds it together with others (`Watched`): none of them is in the middle here.
+        connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (lock_class(schema), SCHEMA))
         if not _exists(connection, schema):
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
             connection.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(name, sql.Literal(COMMENT)))
@@ -53,12 +56,10 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
 
 def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> list[Migration]:
     """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
-    known = migrations()
-    done = _done(connection, schema, shown)
-    return left_of(known, done, f"The ledger at {shown}")
+    return left_of(migrations(), _done(connection, schema, shown), f"The ledger at {shown}")
 
 
-def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, str]:
+def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, Applied]:
     """What was applied. Raises StoreCorruptError where the schema is somebody else's."""
     if not _exists(connection, schema):
         return {}
@@ -77,7 +78,8 @@ def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[
         )
     if not has_steps:
         return {}
-    return dict(connection.execute("SELECT number, sha256 FROM migration").fetchall())
+    found = connection.execute("SELECT number, name, sha256 FROM migration").fetchall()
+    return {number: Applied(name, checksum) for number, name, checksum in found}
 
 
 def _exists(connection: psycopg.Connection[Any], schema: str) -> bool:

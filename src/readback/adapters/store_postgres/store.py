@@ -27,6 +27,7 @@ from readback.adapters.store_postgres.reading import Readers
 from readback.adapters.store_postgres.schema import lock_class
 from readback.adapters.store_postgres.sealing import SealedQueries
 from readback.adapters.store_postgres.sequencing import Sequencing
+from readback.adapters.store_postgres.watched import Watched
 from readback.adapters.store_postgres.work import (
     AppendWork,
     LeasesWork,
@@ -68,14 +69,15 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
         self._writer: Writer | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._lock_class = lock_class(opening.address.schema)
-        self._beside = Beside(opening)
+        watched = Watched(opening.address.schema, self._shown)
+        self._beside = Beside(opening, watched)
         self._objects = Objects(opening.address.objects, opening.address.objects_over)
-        readers = Readers(self._shown, opening.reader)
+        readers = Readers(self._shown, opening.reader, watched)
         if self._read_only:
             readers.give_back(opening.first_reader())
         else:
             locks = Locks(self._lock_class, own_clock)
-            self._writer = Writer(opening, locks)
+            self._writer = Writer(opening, locks, watched)
         super().__init__(readers, own_clock=own_clock)
         _opened.add(self)
 

@@ -15,7 +15,6 @@ from psycopg import errors
 from readback.adapters.store_group import Job
 from readback.adapters.store_postgres.claiming import Locks
 from readback.adapters.store_postgres.faults import (
-    as_store_error,
     is_bad_value,
     undetermined,
     unreachable,
@@ -24,6 +23,7 @@ from readback.adapters.store_postgres.faults import (
 )
 from readback.adapters.store_postgres.known import Known
 from readback.adapters.store_postgres.opening import Connection, Opening, waited_for
+from readback.adapters.store_postgres.watched import Watched
 from readback.adapters.store_postgres.work import AppendWork, PaceWork, Work
 from readback.adapters.store_postgres.writing import DoubtError, Transaction
 from readback.domain.errors import StoreError, StoreLockedError
@@ -41,11 +41,11 @@ class CutError(Exception):
 class Writer:
     """`run` carries out a group and answers each of its jobs."""
 
-    def __init__(self, opening: Opening, locks: Locks) -> None:
+    def __init__(self, opening: Opening, locks: Locks, watched: Watched) -> None:
         self._opening = opening
         self._shown = opening.shown
         self._locks = locks
-        self._known = Known()
+        self._watched, self._known = watched, Known(watched)
         self._connection = opening.writer()
         self._origin = opening.origin(self._connection)
 
@@ -62,7 +62,7 @@ class Writer:
                     self.run([job])
                 return
             for job in group:
-                job.error = as_store_error(error, self._shown)
+                job.error = self._watched.explained(error, self._connection)
                 job.error.__cause__ = error
 
     def close(self) -> None:

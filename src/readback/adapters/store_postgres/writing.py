@@ -89,7 +89,9 @@ class Transaction:
             found_keys = self._select_keys(keys)
             frozen = self._select(rows.SELECT_FREEZES_OF, tenants, subjects) if subjects else None
             waiting = {one: self._execute(rows.IN_FLIGHT_UP_TO, (one, most)) for one, most in limited.items()}
-            erased = self._execute(rows.ANYTHING_ERASED, ()) if any(item.evidence for item in items) else None
+            found = self._execute(rows.AS_IT_IS, ())
+        newest, erased = cast("tuple[int, bool]", found.fetchone())
+        self._known.watched.check(self._connection, newest)
         self.xid = cast("tuple[str]", first.fetchone())[0]
         self._heads.update(dict.fromkeys(heads, _NEW))
         if found_heads is not None:
@@ -100,7 +102,7 @@ class Transaction:
                 self._keys_found[record.tenant, record.key_hash] = record
         self._freezes = [] if frozen is None else [rows.freeze(row) for row in frozen.fetchall()]
         self._in_flight = {one: cast("int", cursor.fetchall()[0][0]) for one, cursor in waiting.items()}
-        self.anything_erased = erased is not None and bool(erased.fetchall()[0][0])
+        self.anything_erased = erased
         if self.anything_erased:
             self._known.contracts.clear()  # one of them may be what was erased
 

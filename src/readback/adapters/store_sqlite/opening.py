@@ -187,6 +187,8 @@ def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
 def _tune(connection: apsw.Connection, cache_kib: int) -> None:
     # Else SQLite prepares a statement anew for each bound value that could change its plan; ours never should.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    # Else a column that a newer release has taken away is read as a text: its own name.
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.pragma("synchronous", "FULL")
     connection.pragma("fullfsync", True)
     connection.pragma("cache_size", -cache_kib)

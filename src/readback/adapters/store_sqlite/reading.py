@@ -14,7 +14,7 @@ from typing import Final, cast
 import apsw
 
 from readback.adapters.store_sqlite import ready, rows
-from readback.adapters.store_sqlite.faults import as_store_error
+from readback.adapters.store_sqlite.schema import explained
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.known import Known
@@ -64,7 +64,7 @@ class Readers:
         try:
             found = connection.execute(sql, values).fetchall()
         except apsw.Error as error:
-            raise as_store_error(error, self._path) from error
+            raise explained(error, connection, self._path) from error
         finally:
             self.give_back(connection)
         return cast("list[rows.Row]", found)

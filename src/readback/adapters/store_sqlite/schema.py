@@ -6,18 +6,21 @@ step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from readback.adapters.store_migration import Applied, left_of, migrations_of, refuse_older
 from readback.adapters.store_migration import Migration as Migration
-from readback.adapters.store_migration import left_of, migrations_of
+from readback.adapters.store_sqlite.faults import as_store_error
+from readback.domain.errors import StoreError
 
 APPLICATION_ID: Final = 0x52424C31  # "RBL1"
 
 
-def migrations() -> list[Migration]:
+def migrations() -> Sequence[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
     return migrations_of("readback.adapters.store_sqlite")
 
@@ -49,8 +52,36 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 def pending(connection: apsw.Connection, path: Path) -> list[Migration]:
     """The steps still to do. Raises StoreVersionError where the file and this release disagree."""
-    known = migrations()
-    done: dict[int, str] = {}
+    done: dict[int, Applied] = {}
     if connection.table_exists("main", "migration"):
-        done = dict(connection.execute("SELECT number, sha256 FROM migration"))
-    return left_of(known, done, f"The database {path}")
+        found = connection.execute("SELECT number, name, sha256 FROM migration")
+        done = {number: Applied(name, checksum) for number, name, checksum in found}
+    return left_of(migrations(), done, f"The database {path}")
+
+
+def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> StoreError:
+    """The typed error for what was raised: what a statement asks for may be what a newer schema has ended."""
+    if isinstance(error, apsw.SQLError):
+        try:
+            pending(connection, path)
+        except StoreError as other:
+            return other
+    return as_store_error(error, path)
+
+
+class Watched:
+    """The schema as a process that changes the ledger has to find it: a newer release may bring it up meanwhile."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+        self._number = len(migrations())
+        """The schema that this release may work on, as far as it was looked up."""
+
+    def look(self) -> None:
+        """Raises StoreVersionError where it is one now that this release may not write. Inside a transaction, which
+        keeps everybody else from changing it.
+        """
+        number = self._connection.pragma("user_version")
+        if number != self._number:
+            refuse_older(pending(self._connection, self._path), f"The database {self._path}")
+            self._number = number

@@ -21,6 +21,7 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
+from readback.adapters.store_sqlite.schema import Watched, explained
 from readback.adapters.store_sqlite.sealing import SealedQueries
 from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
@@ -95,7 +96,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             readers.give_back(opening.first_reader())
         else:
             self._writer = opening.writer()
-            self._known = Known(self._writer)
+            self._known = Known(self._writer, Watched(self._writer, self._path))
             self._inode = _inode_of(self._path_text)
         super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
@@ -171,7 +172,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         try:
             return cast("list[rows.Row]", self._writer.execute(sql, values).fetchall())
         except apsw.Error as error:
-            raise as_store_error(error, self._path) from error
+            raise explained(error, self._writer, self._path) from error
 
     # --- writing -------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Final, cast
 import apsw
 
 from readback.adapters.store_sqlite import rows
+from readback.adapters.store_sqlite.schema import Watched
 from readback.canon.frozen import dataclass
 from readback.ports.store import (
     Append,
@@ -51,8 +52,8 @@ class Known:
     transaction, when nobody else can write: the same count means the same content.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: apsw.Connection, watched: Watched) -> None:
+        self._connection, self._watched = connection, watched
         self._count = -1
         self.last_seq: int | None = None
         self.freezes: bool | None = None
@@ -64,6 +65,7 @@ class Known:
     def doubt(self) -> None:
         """At the start of a transaction: forget everything, unless the database is as it was left."""
         if self._connection.data_version() != self._count or len(self.heads) > KNOWN_HEADS_MAX:
+            self._watched.look()  # whoever wrote may have been a newer release, which brought the schema up
             self.forget()
 
     def believe(self) -> None:

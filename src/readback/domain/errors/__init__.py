@@ -417,10 +417,10 @@ class StoreCorruptError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """The database was written by a newer release."""
+    """The database has the schema of a newer release, which may have brought it up while this one ran."""
 
     code = "store.version"
-    remedy_default = "Use the release that wrote it, or a later one."
+    remedy_default = "Use the release that wrote it, or a later one: it goes on with what this one had in hand."
 
 
 class SqliteTooOldError(StoreError):

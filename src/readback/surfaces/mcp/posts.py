@@ -2,13 +2,15 @@
 
 The SDK's transport does everything else, and this where anything is special: TLS, proxies, credentials in the address,
 a redirect, a server that cannot be connected to. A call costs it several tasks, streams and models, which is more than
-the call itself; here it is h11 on a socket. What a failure means is said in the SDK's words, which `attachment` judges.
+the call itself; here it is a socket. An answer that is plainly JSON of a length that is told is read as it stands; h11
+reads every other. What a failure means is said in the SDK's words, which `attachment` judges.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -32,6 +34,13 @@ OPEN_MAX: Final = 128
 """Connections at a time: what contracts read by other tools of the server never waits for clients' calls."""
 CONNECT_S: Final = 30.0
 CHUNK_BYTES: Final = 1 << 16
+HEADS_MAX: Final = 256
+"""So many heads of requests are kept as they are written: the same few, call for call."""
+
+_HEAD: Final = re.compile(rb"HTTP/1\.1 200 [ -~]*\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r\n)*)\r\n")
+"""The head of an answer without anything that a reader of HTTP would have to think about."""
+_NO_BODY: Final = b"0\r\n\r\n"
+_LENGTH: Final = re.compile(rb"[0-9]{1,8}")
 
 OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
 
@@ -52,6 +61,7 @@ class Posts:
             "content-type": "application/json",
             **{name.lower(): value for name, value in (headers or {}).items()},
         }
+        self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
         self._idle: list[_Wire] = []
         self._open: set[_Wire] = set()
         self._room = asyncio.Semaphore(OPEN_MAX)
@@ -73,7 +83,7 @@ class Posts:
             wire = await self._wire()
             try:
                 async with asyncio.timeout(timeout_s):
-                    result = await wire.exchange(self._target, {**self._headers, **headers}, message, on_notice)
+                    result = await wire.exchange(*self._request(headers, message), on_notice)
             except TimeoutError:
                 raise MCPError(code=REQUEST_TIMEOUT, message="Request 'tools/call' timed out") from None
             except (OSError, h11.ProtocolError) as error:
@@ -86,6 +96,20 @@ class Posts:
         if isinstance(result, MCPError):
             raise result
         return result
+
+    def _request(self, headers: Mapping[str, str], message: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        """Head and body as they are written. Raises NotDispatchedError, and h11's error for what is no header."""
+        try:
+            body = json_line(message)[:-1]
+        except NotJsonError as error:
+            raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
+        key = tuple(headers.items())
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= HEADS_MAX:
+                self._heads.clear()
+            head = self._heads[key] = _head(self._target, {**self._headers, **headers})
+        return b"%b%d\r\n\r\n" % (head, len(body)), body
 
     async def _wire(self) -> _Wire:
         while self._idle:
@@ -112,12 +136,23 @@ class Posts:
             self._drop(wire)
 
 
+def _head(target: str, headers: Mapping[str, str]) -> bytes:
+    """The head of a request, as h11 writes it once it has looked at all of it, up to the length of its body."""
+    asked = h11.Request(method="POST", target=target, headers=[*headers.items(), ("content-length", "0")])
+    written = h11.Connection(h11.CLIENT).send(asked)
+    if not written.endswith(_NO_BODY):
+        raise h11.LocalProtocolError("A header of its own says how long the body is.")
+    return written.removesuffix(_NO_BODY)
+
+
 class _Wire:
     """One connection, for one exchange at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        self._http = h11.Connection(h11.CLIENT)
+        self._http: h11.Connection | None = None
+        """Reads the answer, where that is not plainly one."""
+        self._ended = True
 
     @property
     def alive(self) -> bool:
@@ -125,28 +160,36 @@ class _Wire:
 
     def reusable(self) -> bool:
         """Whether the exchange has ended on both sides, and another may follow."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE or not self.alive:
-            return False
-        self._http.start_next_cycle()
-        return True
+        http = self._http
+        if http is not None:
+            self._ended = http.our_state is h11.DONE and http.their_state is h11.DONE and not http.trailing_data[0]
+        return self._ended and self.alive
 
     def close(self) -> None:
         """Ends it. A stateless server takes that for a cancellation of what it is still doing."""
         self._writer.close()
 
-    async def exchange(
-        self, target: str, headers: Mapping[str, str], message: Mapping[str, Any], on_notice: OnNotice
-    ) -> dict[str, Any] | MCPError:
-        try:
-            body = json_line(message)[:-1]
-        except NotJsonError as error:
-            raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
-        request = h11.Request(
-            method="POST", target=target, headers=[*headers.items(), ("content-length", str(len(body)))]
-        )
-        parts = (self._http.send(request), self._http.send(h11.Data(data=body)), self._http.send(h11.EndOfMessage()))
-        self._writer.write(b"".join(part for part in parts if part))
+    async def exchange(self, head: bytes, body: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError:
+        """The answer to a request. Raises OSError, h11.ProtocolError, NotOursError."""
+        self._ended, self._http = False, None
+        self._writer.write(head + body)
         await self._writer.drain()
+        answer = await self._reader.read(CHUNK_BYTES)
+        plain = _plain(answer)
+        if plain is not None:
+            kind, begins, ends = plain
+            try:
+                answer += await self._reader.readexactly(max(ends - len(answer), 0))
+            except asyncio.IncompleteReadError as cut:
+                answer += cut.partial
+            if len(answer) == ends:
+                self._ended = True
+                return _answer(200, kind, answer[begins:])
+        self._http = _asked(body)
+        self._http.receive_data(answer)
+        return await self._by_h11(on_notice)
+
+    async def _by_h11(self, on_notice: OnNotice) -> dict[str, Any] | MCPError:
         head = await self._event()
         while isinstance(head, h11.InformationalResponse):
             head = await self._event()
@@ -189,9 +232,35 @@ class _Wire:
             yield event.data
 
     async def _event(self) -> Any:
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._reader.read(CHUNK_BYTES))
+        http = self._http
+        assert http is not None
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(await self._reader.read(CHUNK_BYTES))
         return event
+
+
+def _asked(body: bytes) -> h11.Connection:
+    """A reader of the answer to a request that has been written."""
+    http = h11.Connection(h11.CLIENT)
+    http.send(h11.Request(method="POST", target="/", headers=[("host", "-"), ("content-length", str(len(body)))]))
+    http.send(h11.Data(data=body))
+    http.send(h11.EndOfMessage())
+    return http
+
+
+def _plain(answer: bytes) -> tuple[bytes, int, int] | None:
+    """The content type of an answer, and where its body begins and ends; None where h11 has to say."""
+    found = _HEAD.match(answer)
+    if found is None:
+        return None
+    lines = [line.partition(b":") for line in found[1].split(b"\r\n")[:-1]]
+    headers = {name.lower(): value.strip() for name, _, value in lines}
+    kind, length = headers.get(b"content-type", b"").lower(), headers.get(b"content-length", b"")
+    plain = kind.startswith(b"application/json") and _LENGTH.fullmatch(length) and len(headers) == len(lines)
+    kept = headers.get(b"connection", b"keep-alive").lower() == b"keep-alive"
+    if not plain or not kept or b"transfer-encoding" in headers or int(length) > MESSAGE_MAX_BYTES:
+        return None
+    return kind, found.end(), found.end() + int(length)
 
 
 def _message(data: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError | None:

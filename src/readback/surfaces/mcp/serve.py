@@ -149,7 +149,14 @@ async def serve_http(
     behind = sdk.streamable_http_app(streamable_http_path=path, host=host, max_request_body_size=MESSAGE_MAX_BYTES)
     app = HttpLane(behind, path, sdk.session_manager.security_settings, door.stateless)
     with _listening(host, port) as listener:
-        config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=SHUTDOWN_S)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,  # nobody here asks where a client is
+            lifespan="on",
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
         server = _Uvicorn(config)
         stopping = asyncio.ensure_future(_stopped(server, stop)) if stop is not None else None
         if on_listening is not None:
