@@ -83,7 +83,10 @@ def test_calls_one_after_another_share_a_connection() -> None:
 
 
 LARGE = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":"' + b"x" * 300_000 + b'"}}'
-CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nx-no: content-length\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n"
+    b"x-no: content-length\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+)
 
 
 @pytest.mark.requirement("GATEWAY-unknown")
