@@ -1,0 +1,80 @@
+"""The schema is brought up by a newer release while this one has the ledger open: what it may do, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, schema
+from readback.domain.errors import StoreError, StoreVersionError
+from readback.ports.log import AnchorMark, SealedHead
+from readback.ports.outbox import Cursor, DeadLetter
+from readback.testing.store_samples import TENANT, sample_append, sample_creation
+
+pytestmark = pytest.mark.requirement("FLEET-upgrade")
+KNOWN = len(schema.migrations())
+ENDS, SERVES = f"{KNOWN + 1:04d}_later.sql", f"{KNOWN + 1:04d}_later.serves_{KNOWN}.sql"
+PATIENCE_S = 30.0
+LETTER = DeadLetter("desk", 1, 0, 0, 1, "no")
+
+CHANGES: dict[str, Callable[[SqliteStore], object]] = {
+    "a new action": lambda store: store.append([sample_creation("a2")]),
+    "what is known": lambda store: store.append([sample_append("a1", 1)]),
+    "a lease": lambda store: store.lease("a1", "w", 0, 1_000_000),
+    "a release": lambda store: store.release("w"),
+    "a wake-up": lambda store: store.wake("a1", 0),
+    "a pace": lambda store: store.pace(TENANT, 0, 0, 1),
+    "a seal": lambda store: store.seal(0, [], SealedHead(1, 0, b"note")),
+    "a cosignature": lambda store: store.cosigned(1, b"note"),
+    "an anchor": lambda store: store.mark(AnchorMark("git", 0, 0, "")),
+    "a subscriber": lambda store: store.enrol("desk", 0),
+    "a position": lambda store: store.take_cursor("desk", "w", 0, 1),
+    "a position kept": lambda store: store.keep_cursor(Cursor("desk", 0), Cursor("desk", 1)),
+    "a letter": lambda store: store.put_letter(LETTER),
+    "a letter's end": lambda store: store.drop_letter(LETTER),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    """A ledger with one action, open in this release."""
+    with open_sqlite_store(tmp_path / "ledger.db") as opened:
+        opened.append([sample_creation("a1")])
+        yield opened
+
+
+@pytest.fixture
+def newer(store: SqliteStore) -> Iterator[apsw.Connection]:
+    """The newer release's connection."""
+    connection = apsw.Connection(str(store.path))
+    connection.set_busy_timeout(int(PATIENCE_S * 1000))
+    yield connection
+    connection.close()
+
+
+def bring_up(connection: apsw.Connection, file: str, number: int = KNOWN + 1) -> None:
+    """What a release does as it opens the ledger, inside its transaction."""
+    connection.execute("INSERT INTO migration (number, name, sha256) VALUES (?, ?, 'x')", (number, file))
+    connection.pragma("user_version", number)
+
+
+def content(connection: apsw.Connection) -> list[object]:
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'").get
+    return [connection.execute(f'SELECT * FROM "{table}"').fetchall() for table in tables]
+
+
+def refused(store: SqliteStore) -> set[object]:
+    """The changes that are refused for the schema's sake; the others may be refused for another reason, or made."""
+    found: set[tuple[object, ...]] = set()
+    for what, change in CHANGES.items():
+        try:
+            change(store)
+        except StoreVersionError as error:
+            found.add((what, error.code, *error.details.items()))
+        except StoreError as error:
+            found.add((what, error.code))
+    version = ("store.version", ("found", KNOWN + 1), ("known", KNOWN))
+    return {what for what, *said in found if tuple(said) == version}

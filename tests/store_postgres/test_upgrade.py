@@ -1,0 +1,83 @@
+"""The schema is brought up by a newer release while this one has the ledger open: what it may do, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from readback.adapters.store_postgres import PostgresStore, open_postgres_store, schema
+from readback.commands.demo.systems.postgres import PostgresPair
+from readback.domain.errors import StoreError, StoreVersionError
+from readback.ports.log import AnchorMark, SealedHead
+from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.store import Appended
+from readback.ports.store_together import LeaseWanted
+from readback.testing.store_samples import TENANT, sample_append, sample_creation
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("PGSTORE-upgrade")]
+KNOWN = len(schema.migrations())
+ENDS, SERVES = f"{KNOWN + 1:04d}_later.sql", f"{KNOWN + 1:04d}_later.serves_{KNOWN}.sql"
+TABLES = (
+    "event", "action", "idempotency", "evidence", "counter", "place", "sequencer", "tile", "checkpoint", "anchor",
+    "subscriber", "dead_letter",
+)  # fmt: skip
+PATIENCE_S = 30.0
+LOOK_S = 0.01
+LETTER = DeadLetter("desk", 1, 0, 0, 1, "no")
+
+CHANGES: dict[str, Callable[[PostgresStore], object]] = {
+    "a new action": lambda store: store.append([sample_creation("a2")]),
+    "what is known": lambda store: store.append([sample_append("a1", 1)]),
+    "a lease": lambda store: store.lease("a1", "w", 0, 1_000_000),
+    "leases": lambda store: store.leases([LeaseWanted("a1", 1_000_000, "")], "w", 0),
+    "a release": lambda store: store.release("w"),
+    "a wake-up": lambda store: store.wake("a1", 0),
+    "a pace": lambda store: store.pace(TENANT, 0, 0, 1),
+    "places": lambda store: store.take_places(10),
+    "a seal": lambda store: store.seal(0, [], SealedHead(1, 0, b"note")),
+    "a cosignature": lambda store: store.cosigned(1, b"note"),
+    "an anchor": lambda store: store.mark(AnchorMark("git", 0, 0, "")),
+    "a subscriber": lambda store: store.enrol("desk", 0),
+    "a position": lambda store: store.take_cursor("desk", "w", 0, 1),
+    "a position kept": lambda store: store.keep_cursor(Cursor("desk", 0), Cursor("desk", 1)),
+    "a letter": lambda store: store.put_letter(LETTER),
+    "a letter's end": lambda store: store.drop_letter(LETTER),
+}
+
+
+@pytest.fixture
+def name(ledger_url: str) -> str:
+    return ledger_url.rpartition("schema=")[2]
+
+
+@pytest.fixture
+def store(ledger_url: str) -> Iterator[PostgresStore]:
+    """A ledger with one action, open in this release."""
+    with open_postgres_store(ledger_url) as opened:
+        assert opened.append([sample_creation("a1")]) == [Appended(1, 0)]
+        yield opened
+
+
+def step(name: str, file: str, number: int = KNOWN + 1) -> str:
+    return f"INSERT INTO {name}.migration VALUES ({number}, '{file}', 'x')"
+
+
+def content(server: PostgresPair, name: str) -> list[tuple[object, ...]]:
+    return [
+        server.run(f"SELECT string_agg(t::text, '|' ORDER BY t::text) FROM {name}.{table} AS t") for table in TABLES
+    ]
+
+
+def refused(store: PostgresStore) -> set[object]:
+    """The changes that are refused for the schema's sake; the others may be refused for another reason, or made."""
+    found: set[tuple[object, ...]] = set()
+    for what, change in CHANGES.items():
+        try:
+            change(store)
+        except StoreVersionError as error:
+            found.add((what, error.code, *error.details.items()))
+        except StoreError as error:
+            found.add((what, error.code))
+    version = ("store.version", ("found", KNOWN + 1), ("known", KNOWN))
+    return {what for what, *said in found if tuple(said) == version}
