@@ -12,7 +12,7 @@ from zlib import crc32
 import psycopg
 from psycopg import sql
 
-from readback.adapters.store_migration import Applied, left_of, migrations_of
+from readback.adapters.store_migration import Applied, left_of, migrations_of, refuse_older
 from readback.adapters.store_migration import Migration as Migration
 from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.domain.errors import StoreCorruptError
@@ -57,6 +57,11 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
 def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> list[Migration]:
     """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
     return left_of(migrations(), _done(connection, schema, shown), f"The ledger at {shown}")
+
+
+def refuse_unknown(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
+    """Raises StoreVersionError where this release may not write what is there now, or is not what it opened."""
+    refuse_older(pending(connection, schema, shown), f"The ledger at {shown}")
 
 
 def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, Applied]:

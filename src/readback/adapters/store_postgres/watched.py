@@ -10,12 +10,11 @@ from typing import Final, cast
 
 import psycopg
 
-from readback.adapters.store_migration import refuse_older
 from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.adapters.store_postgres.faults import as_store_error
 from readback.adapters.store_postgres.opening import Connection
 from readback.adapters.store_postgres.pipelining import together
-from readback.adapters.store_postgres.schema import lock_class, migrations, pending
+from readback.adapters.store_postgres.schema import lock_class, migrations, pending, refuse_unknown
 from readback.domain.errors import StoreError
 
 _NEWEST: Final = "SELECT max(number) FROM migration"
@@ -44,7 +43,7 @@ class Watched:
         write beside it.
         """
         if number != self._number:
-            refuse_older(pending(connection, self._schema, self._shown), f"The ledger at {self._shown}")
+            refuse_unknown(connection, self._schema, self._shown)
             self._number = number
 
     def explained(self, error: BaseException, connection: Connection) -> StoreError:
