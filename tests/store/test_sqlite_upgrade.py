@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -78,3 +79,93 @@ def refused(store: SqliteStore) -> set[object]:
             found.add((what, error.code))
     version = ("store.version", ("found", KNOWN + 1), ("known", KNOWN))
     return {what for what, *said in found if tuple(said) == version}
+
+
+def test_a_process_that_runs_changes_nothing_more_under_a_schema_that_ends_what_it_may_write(
+    store: SqliteStore, newer: apsw.Connection
+) -> None:
+    with newer:
+        bring_up(newer, ENDS)
+    before = content(newer)
+    assert refused(store) == set(CHANGES)
+    assert content(newer) == before
+    assert store.projection("a1") is not None, "it may still look"
+
+
+def test_it_goes_on_under_one_that_serves_it_until_another_ends_that(
+    store: SqliteStore, newer: apsw.Connection
+) -> None:
+    with newer:
+        bring_up(newer, SERVES)
+    assert refused(store) == set()
+    open_sqlite_store(store.path).close()
+    with newer:
+        bring_up(newer, f"{KNOWN + 2:04d}_next.serves_{KNOWN + 1}.sql", KNOWN + 2)
+    with pytest.raises(StoreVersionError, match=f"has schema {KNOWN + 2}; this release knows {KNOWN}"):
+        store.append([sample_creation("a3")])
+    with pytest.raises(StoreVersionError):
+        open_sqlite_store(store.path)
+
+
+@pytest.mark.parametrize("file", [ENDS, SERVES])
+def test_a_change_that_comes_while_the_schema_is_brought_up_waits_and_is_held_to_the_new_one(
+    store: SqliteStore, newer: apsw.Connection, file: str
+) -> None:
+    said: list[str] = []
+
+    def change() -> None:
+        try:
+            store.append([sample_creation("a2")])
+            said.append("made")
+        except StoreError as error:
+            said.append(error.code)
+
+    newer.execute("BEGIN IMMEDIATE")
+    bring_up(newer, file)
+    before = content(newer)
+    thread = threading.Thread(target=change)
+    thread.start()
+    thread.join(0.05)  # it cannot end: who writes has the file alone
+    assert not said
+    newer.execute("COMMIT")
+    thread.join(PATIENCE_S)
+    assert said == ["store.version" if file == ENDS else "made"]
+    assert (content(newer) == before) is (file == ENDS)
+
+
+def test_what_a_newer_schema_has_taken_away_is_said_as_that_and_not_as_a_fault(
+    store: SqliteStore, newer: apsw.Connection
+) -> None:
+    looks = (lambda: store.projection("a1"), lambda: list(store.projections()))
+    newer.execute("ALTER TABLE action RENAME COLUMN target TO aim")
+    for look in looks:
+        with pytest.raises(StoreError, match="could not be used") as caught:
+            look()
+        assert caught.value.code != "store.version"
+    with newer:
+        bring_up(newer, ENDS)
+    for look in looks:
+        with pytest.raises(StoreVersionError):
+            look()
+
+
+def test_a_ledger_that_was_put_back_behind_the_process_is_not_written(
+    store: SqliteStore, newer: apsw.Connection
+) -> None:
+    with newer:
+        newer.execute("DELETE FROM migration WHERE number = ?", (KNOWN,))
+        newer.pragma("user_version", KNOWN - 1)
+    with pytest.raises(StoreVersionError, match="was put back while this process ran"):
+        store.append([sample_creation("a2")])
+    assert store.projection("a2") is None
+
+
+def test_where_nobody_else_writes_nobody_asks_for_the_schema(store: SqliteStore) -> None:
+    asked: list[str] = []
+    writer = store._writer
+    assert writer is not None
+    store.append([sample_creation("a2")])
+    writer.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
+    store.append([sample_creation("a3")])
+    assert asked
+    assert not [sql for sql in asked if "user_version" in sql]

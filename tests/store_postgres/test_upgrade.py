@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from readback.adapters.store_postgres import PostgresStore, open_postgres_store, schema
+from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.commands.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError, StoreVersionError
 from readback.ports.log import AnchorMark, SealedHead
@@ -81,3 +84,82 @@ def refused(store: PostgresStore) -> set[object]:
             found.add((what, error.code))
     version = ("store.version", ("found", KNOWN + 1), ("known", KNOWN))
     return {what for what, *said in found if tuple(said) == version}
+
+
+def test_a_process_that_runs_changes_nothing_more_under_a_schema_that_ends_what_it_may_write(
+    store: PostgresStore, ledger_server: PostgresPair, name: str
+) -> None:
+    ledger_server.run(step(name, ENDS))
+    before = content(ledger_server, name)
+    assert refused(store) == set(CHANGES)
+    assert content(ledger_server, name) == before
+    assert store.projection("a1") is not None, "it may still look"
+
+
+def test_it_goes_on_under_one_that_serves_it_until_another_ends_that(
+    store: PostgresStore, ledger_server: PostgresPair, name: str, ledger_url: str
+) -> None:
+    ledger_server.run(step(name, SERVES))
+    assert refused(store) == set()
+    open_postgres_store(ledger_url).close()
+    ledger_server.run(step(name, f"{KNOWN + 2:04d}_next.serves_{KNOWN + 1}.sql", KNOWN + 2))
+    with pytest.raises(StoreVersionError, match=f"has schema {KNOWN + 2}; this release knows {KNOWN}"):
+        store.append([sample_creation("a3")])
+    with pytest.raises(StoreVersionError):
+        open_postgres_store(ledger_url)
+
+
+@pytest.mark.parametrize("file", [ENDS, SERVES])
+@pytest.mark.parametrize("what", ["a new action", "a lease", "places"])
+def test_a_change_that_comes_while_the_schema_is_brought_up_waits_and_is_held_to_the_new_one(
+    store: PostgresStore, ledger_server: PostgresPair, name: str, file: str, what: str
+) -> None:
+    said: list[str] = []
+
+    def change() -> None:
+        try:
+            CHANGES[what](store)
+            said.append("made")
+        except StoreError as error:
+            said.append(error.code)
+
+    waiting = "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with closing(ledger_server.connect()) as newer:  # what a release does as it opens the ledger, up to its commit
+        newer.execute("SELECT pg_advisory_xact_lock(%s, %s)", (schema.lock_class(name), SCHEMA))
+        newer.execute(step(name, file).encode())
+        before = content(ledger_server, name)
+        thread = threading.Thread(target=change)
+        thread.start()
+        for _ in range(int(PATIENCE_S / LOOK_S)):
+            if ledger_server.run(waiting) == (True,):
+                break
+            threading.Event().wait(LOOK_S)
+        assert not said
+        assert content(ledger_server, name) == before
+        newer.commit()
+    thread.join(PATIENCE_S)
+    assert said == ["store.version" if file == ENDS else "made"]
+    assert (content(ledger_server, name) == before) is (file == ENDS)
+
+
+def test_what_a_newer_schema_has_taken_away_is_said_as_that_and_not_as_a_fault(
+    store: PostgresStore, ledger_server: PostgresPair, name: str
+) -> None:
+    ledger_server.run(f"ALTER TABLE {name}.action RENAME COLUMN state TO stage")
+    for look in (lambda: store.projection("a1"), lambda: store.append([sample_append("a1", 0)])):
+        with pytest.raises(StoreError, match="could not be used") as caught:
+            look()
+        assert caught.value.code != "store.version"
+    ledger_server.run(step(name, ENDS))
+    for look in (lambda: store.projection("a1"), lambda: store.append([sample_append("a1", 0)])):
+        with pytest.raises(StoreVersionError):
+            look()
+
+
+def test_a_ledger_that_was_put_back_behind_the_process_is_not_written(
+    store: PostgresStore, ledger_server: PostgresPair, name: str
+) -> None:
+    ledger_server.run(f"DELETE FROM {name}.migration WHERE number = {KNOWN}")
+    with pytest.raises(StoreVersionError, match="was put back while this process ran"):
+        store.append([sample_creation("a2")])
+    assert store.projection("a2") is None
