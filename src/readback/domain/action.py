@@ -7,6 +7,7 @@ event only records; what may follow what is checked against the transition table
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -23,6 +24,13 @@ from readback.domain.incident import incident_id
 from readback.domain.judgement import Judgement as Judgement
 from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
+
+_NOTHING_ATTESTED: Final = Resolution.NONE
+_FAILED: Final = State.FAILED
+_ROLLED_BACK: Final = State.ROLLED_BACK
+_UNKNOWN: Final = State.UNKNOWN
+_PROPOSED: Final = State.PROPOSED
+_ERASED: Final = EventKind.ERASED
 
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
@@ -116,7 +124,7 @@ class Action:
     def attested(self) -> Resolution:
         """A person's word, as far as it counts: not after a reading that contradicts it, nor while work goes on."""
         if not self.resolution or self.contested or self.state not in _ATTESTABLE:
-            return Resolution.NONE
+            return _NOTHING_ATTESTED
         return Resolution(self.resolution)
 
     @property
@@ -136,9 +144,9 @@ class Action:
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
         attested = self.attested
-        if attested is not Resolution.NONE:
+        if attested is not _NOTHING_ATTESTED:
             return attested is Resolution.ATTESTED_NOT_DONE
-        if self.state not in (State.FAILED, State.ROLLED_BACK) or self.judgement.effect_shown:
+        if self.state not in (_FAILED, _ROLLED_BACK) or self.judgement.effect_shown:
             return False
         if self.code in NEVER_AGAIN:
             return False
@@ -150,19 +158,19 @@ class Action:
     def durable_key_change(self) -> bool:
         """Whether this state settles the idempotency record (or opens it again)."""
         settles = self.state in states.TERMINAL or self.attempts > 1
-        return self.version > 0 and (settles or (self.state is State.UNKNOWN and bool(self.resolution)))
+        return self.version > 0 and (settles or (self.state is _UNKNOWN and bool(self.resolution)))
 
     def apply(self, event: Event, head: str) -> None:
         """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
         for step in event.path:
-            if self.version == 0 and step is State.PROPOSED:
+            if self.version == 0 and step is _PROPOSED:
                 continue
             if not states.can(self.state, step):
                 raise StoreCorruptError(f"Action {self.id} went from {self.state} to {step}, which cannot be.")
             self.state = step
         self.version += 1
         self.head = head
-        if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
+        if event.kind is not _ERASED:  # which leaves everything where it was, its age too
             self.updated_us = event.at_us
         try:
             if self.erased and event.refs:
@@ -326,7 +334,7 @@ def _signalled(a: Action, e: Event) -> None:
 def _cancelled(a: Action, e: Event) -> None:
     a.cancelled = True
     _released(a)
-    if a.state in (State.FAILED, State.ABANDONED):
+    if a.state in (_FAILED, State.ABANDONED):
         a.code, a.reconciled_us, a.due_us, a.review = "cancelled", e.at_us, None, ""
     else:
         a.due_us = e.at_us

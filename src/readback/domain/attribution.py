@@ -5,12 +5,18 @@ Called by reconciliation and recovery. Pure; it decides nothing by itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 from readback.domain.case import Case, Judged
 from readback.domain.change import changed
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
 from readback.domain.reading import Lookup, Presence
 from readback.domain.verdict import Attribution
+
+_UNKNOWN: Final = Attribution.UNKNOWN
+_ERROR: Final = ObservationStatus.ERROR
+_NOT_DISPATCHED: Final = ObservationStatus.NOT_DISPATCHED
 
 
 def bears_stamp(case: Case, judged: Judged) -> bool:
@@ -40,13 +46,13 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
         return Attribution.OURS
     if same is not None:
         held = bool(same.ensure) and all(e.truth is Truth.HOLDS for e in same.ensure)
-        return Attribution.ALREADY_SO if held else Attribution.UNKNOWN
+        return Attribution.ALREADY_SO if held else _UNKNOWN
     if other:
         return Attribution.OTHER_ACTOR
     actor = judged.match("actor")
     if actor is not None and actor.truth is Truth.HOLDS and before is not None:
         return Attribution.OURS
-    return Attribution.UNKNOWN
+    return _UNKNOWN
 
 
 def bears_other_mark(judged: Judged) -> bool:
@@ -72,7 +78,7 @@ def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None,
         return False
     if lookup is not None and lookup.status in ("landed", "failed"):
         return lookup.status == "failed"
-    silent = (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
+    silent = (_ERROR, _NOT_DISPATCHED)
     return found is not None or observation.status in silent
 
 

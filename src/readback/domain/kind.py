@@ -6,6 +6,7 @@ Used by contracts, the engine and reconciliation. Holds no behaviour beyond thes
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Kind(StrEnum):
@@ -22,7 +23,7 @@ class Kind(StrEnum):
     @property
     def mutates(self) -> bool:
         """Whether the operation is meant to change anything."""
-        return self is not Kind.READ
+        return self is not _READ_KIND
 
     @property
     def needs_ours(self) -> bool:
@@ -32,12 +33,17 @@ class Kind(StrEnum):
     @property
     def compares_before(self) -> bool:
         """Whether what was there before decides between an effect and a no-op."""
-        return self in (Kind.SET, Kind.DELETE)
+        return self in (_SET, _DELETE)
 
     @property
     def counts_effects(self) -> bool:
         """Whether a second effect of the same operation is a duplicate worth looking for."""
         return self in _EFFECTS
+
+
+_READ_KIND: Final = Kind.READ
+_SET: Final = Kind.SET
+_DELETE: Final = Kind.DELETE
 
 
 _EFFECTS = frozenset({Kind.CREATE, Kind.APPEND, Kind.ADJUST, Kind.SEND})

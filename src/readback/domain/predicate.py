@@ -30,6 +30,11 @@ class Truth(StrEnum):
     UNDETERMINED = "undetermined"
 
 
+_VIOLATED: Final = Truth.VIOLATED
+_UNDETERMINED: Final = Truth.UNDETERMINED
+_HOLDS: Final = Truth.HOLDS
+
+
 @dataclass(frozen=True, slots=True)
 class Postcondition:
     """A named statement that must be true afterwards: an expression, or a versioned Python callable, never
@@ -81,11 +86,11 @@ def conjoin(truths: Iterable[Truth]) -> Truth:
     seen = set(truths)
     if not seen:
         raise InvariantError("No postcondition was judged; an empty set has no truth.")
-    if Truth.VIOLATED in seen:
-        return Truth.VIOLATED
-    if Truth.UNDETERMINED in seen:
-        return Truth.UNDETERMINED
-    return Truth.HOLDS
+    if _VIOLATED in seen:
+        return _VIOLATED
+    if _UNDETERMINED in seen:
+        return _UNDETERMINED
+    return _HOLDS
 
 
 @lru_cache(maxsize=4_096)

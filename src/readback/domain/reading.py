@@ -10,10 +10,13 @@ Source: the action verification specification, "State Reconciliation Model", and
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.domain.side_effect import Consistency, Independence
+
+_STRONG: Final = Consistency.STRONG
 
 
 class Presence(StrEnum):
@@ -25,6 +28,11 @@ class Presence(StrEnum):
     """Not shown, and we cannot tell whether it is hidden from us (a 404 that missing permission would give too)."""
     UNAVAILABLE = "unavailable"
     """The source did not answer: down, 5xx, timeout."""
+
+
+_PRESENT: Final = Presence.PRESENT
+_ABSENT: Final = Presence.ABSENT
+_UNAVAILABLE: Final = Presence.UNAVAILABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Reading:
         Raises UnsupportedValueError or ValueTooLargeError for what cannot be written down exactly.
         """
         return cls(
-            Presence.PRESENT,
+            _PRESENT,
             json_value(value),
             version,
             as_of_us,
@@ -84,7 +92,7 @@ class Reading:
     def absent(cls, *, complete: bool = True, consistency: Consistency | str | None = None) -> Reading:
         """The object is not there, and we would have seen it. Say `not_visible` where you are not sure of that."""
         level = None if consistency is None else Consistency(consistency)
-        return cls(Presence.ABSENT, complete=complete, consistency=level)
+        return cls(_ABSENT, complete=complete, consistency=level)
 
     @classmethod
     def not_visible(cls, detail: str = "") -> Reading:
@@ -94,7 +102,7 @@ class Reading:
     @classmethod
     def unavailable(cls, detail: str = "") -> Reading:
         """The source did not answer. Never taken for absence."""
-        return cls(Presence.UNAVAILABLE, detail=detail)
+        return cls(_UNAVAILABLE, detail=detail)
 
 
 class Role(StrEnum):
@@ -115,6 +123,9 @@ class Fault(StrEnum):
     VERIFIER_ERROR = "verifier_error"
 
 
+_NO_FAULT: Final = Fault.NONE
+
+
 @dataclass(frozen=True, slots=True)
 class TakenReading:
     """A reading with its provenance. Times are of our clock, around the call."""
@@ -133,16 +144,16 @@ class TakenReading:
     @property
     def ran(self) -> bool:
         """The reader really ran and said something: only then it may count for anything."""
-        return self.fault is Fault.NONE and self.reading.presence is not Presence.UNAVAILABLE
+        return self.fault is _NO_FAULT and self.reading.presence is not _UNAVAILABLE
 
     @property
     def strong(self) -> bool:
-        return self.consistency is Consistency.STRONG
+        return self.consistency is _STRONG
 
     @property
     def believable_absence(self) -> bool:
         """Absence with proof of sight, from a strong and complete reading."""
-        return self.ran and self.strong and self.reading.complete and self.reading.presence is Presence.ABSENT
+        return self.ran and self.strong and self.reading.complete and self.reading.presence is _ABSENT
 
 
 @dataclass(frozen=True, slots=True)

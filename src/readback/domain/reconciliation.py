@@ -18,7 +18,7 @@ Source: the action verification specification, "State Reconciliation Model".
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from readback.canon.frozen import dataclass
 from readback.domain.attribution import (
@@ -40,6 +40,17 @@ from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Evaluation, Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+
+_NO_REASON: Final = Why.NONE
+_NOT_VISIBLE: Final = Presence.NOT_VISIBLE
+_ABSENT: Final = Presence.ABSENT
+_HOLDS: Final = Truth.HOLDS
+_READ_KIND: Final = Kind.READ
+_CREATE: Final = Kind.CREATE
+_ALREADY_SO: Final = Attribution.ALREADY_SO
+_VERIFIED: Final = Verdict.VERIFIED
+_FOUND_VERIFIED: Final = Finding.VERIFIED
+_RECONCILED: Final = Level.RECONCILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,7 @@ def _misplaced(case: Case) -> Reconciliation | None:
         if is_effect(judged) and judged.in_scope is Truth.VIOLATED:
             return Reconciliation(
                 Verdict.REFUTED,
-                Why.NONE,
+                _NO_REASON,
                 Finding.WRONG_TARGET,
                 Discrepancy.WRONG_TARGET_MODIFIED,
                 Attribution.OURS,
@@ -112,7 +123,7 @@ def _duplicate(case: Case) -> Reconciliation | None:
         return None
     return Reconciliation(
         Verdict.REFUTED,
-        Why.NONE,
+        _NO_REASON,
         Finding.DUPLICATE_SIDE_EFFECT,
         Discrepancy.DUPLICATE_SIDE_EFFECT,
         Attribution.OURS,
@@ -131,14 +142,14 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     taken = judged.taken
     if not taken.ran:  # 3
         return _not_run(taken)
-    if judged.presence is Presence.NOT_VISIBLE:
+    if judged.presence is _NOT_VISIBLE:
         return _open(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
     if taken.independence.rank < case.contract.depth.minimum_independence.rank:  # 5
         return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    if judged.presence is Presence.ABSENT:  # 4
+    if judged.presence is _ABSENT:  # 4
         return _judge_absence(case, judged)
     scope = judged.in_scope  # 3
-    if scope is not Truth.HOLDS:
+    if scope is not _HOLDS:
         why = Why.OUT_OF_SCOPE if scope is Truth.VIOLATED else Why.INCOMPLETE
         detail = "The reading is of another target or tenant, or does not say of which."
         return replace(_open(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
@@ -201,11 +212,11 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
         return replace(_open(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
     # On believed absence only presence is judged; a field predicate has nothing to stand on.
     truths = {e.truth for e in judged.ensure}
-    meant = case.contract.kind in (Kind.SET, Kind.DELETE, Kind.READ) and Truth.HOLDS in truths
+    meant = case.contract.kind in (Kind.SET, Kind.DELETE, _READ_KIND) and _HOLDS in truths
     if meant and Truth.VIOLATED not in truths:
         if Truth.UNDETERMINED in truths:
             return replace(_judge_untold(judged), ensure=judged.ensure)
-        if case.contract.kind is Kind.READ:
+        if case.contract.kind is _READ_KIND:
             return replace(_success(Attribution.UNKNOWN), ensure=judged.ensure)
         return replace(_judge_gone(case, judged), ensure=judged.ensure)
     result = _judge_violated(case, judged)
@@ -215,10 +226,10 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
 def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
     """It is meant to be gone, and is."""
     before = case.before
-    if before is not None and before.taken.ran and before.presence is Presence.ABSENT:
+    if before is not None and before.taken.ran and before.presence is _ABSENT:
         if case.contract.noop is Noop.ALLOW:
             return _no_op()
-        return _refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, Attribution.ALREADY_SO)
+        return _refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, _ALREADY_SO)
     if case.lookup is not None and case.lookup.status == "landed":
         return _settle(case, judged, Attribution.OURS)
     return _settle(case, judged, Attribution.UNKNOWN)
@@ -262,15 +273,15 @@ def _judge_untold(judged: Judged) -> Reconciliation:
 def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     kind = case.contract.kind
     whose = attribute(case, judged)
-    if kind is Kind.READ:
+    if kind is _READ_KIND:
         # What is published as a read may write: a frame that the contract draws holds for it too.
         return _beside(case, judged, whose) or _success(whose)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
-    if whose is Attribution.ALREADY_SO:
+    if whose is _ALREADY_SO:
         if case.contract.noop is Noop.ALLOW:
             return _no_op()
-        return _violated_finally(case, judged, Attribution.ALREADY_SO)
+        return _violated_finally(case, judged, _ALREADY_SO)
     return _beside(case, judged, whose) or _settle(case, judged, whose)
 
 
@@ -293,7 +304,7 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
 def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
     """A create that changed an object which was there before it: that one was not to be touched."""
     before = case.before
-    if case.contract.kind is not Kind.CREATE or before is None or before.presence is not Presence.PRESENT:
+    if case.contract.kind is not _CREATE or before is None or before.presence is not Presence.PRESENT:
         return None
     if judged.taken.reading.created_after_dispatch:
         return None  # the source's own word that it is a new one; what was there before is what stands beside it
@@ -334,7 +345,7 @@ def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
     if not judged.taken.strong and not _terminally_failed(case, judged):
         opened = _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
         return replace(opened, maybe_stale=True)
-    absent = judged.presence is Presence.ABSENT
+    absent = judged.presence is _ABSENT
     return _violated_finally(case, judged, Attribution.UNKNOWN if absent else attribute(case, judged, violated=True))
 
 
@@ -355,7 +366,7 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
     before = case.before
-    if judged.presence is Presence.ABSENT:
+    if judged.presence is _ABSENT:
         if found_here(case):  # it was there, and somebody took it away
             return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
@@ -379,14 +390,14 @@ def _never_was_ours(case: Case, judged: Judged) -> bool:
         return False
     if kind in (Kind.APPEND, Kind.ADJUST):
         return True
-    return case.found is not None or conjoin(e.truth for e in judged.ensure) is Truth.HOLDS
+    return case.found is not None or conjoin(e.truth for e in judged.ensure) is _HOLDS
 
 
 def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
     groups = case.contract.groups
     if judged.presence is not Presence.PRESENT:
         return (), ()
-    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups}
+    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is _HOLDS for g in groups}
     return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
 
 
@@ -397,7 +408,7 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
     needed = case.contract.quorum
     if len(judgements) == 1 and needed <= 1:
         return judgements[0]
-    verified = [r for r in judgements if r.verdict is Verdict.VERIFIED]
+    verified = [r for r in judgements if r.verdict is _VERIFIED]
     refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
     violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
     if len(verified) >= needed and not refuted and not violated:
@@ -417,20 +428,18 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
 
 
 def _success(whose: Attribution) -> Reconciliation:
-    shown = whose is not Attribution.ALREADY_SO
-    return Reconciliation(
-        Verdict.VERIFIED, Why.NONE, Finding.VERIFIED, None, whose, effect_shown=shown, level=Level.RECONCILED
-    )
+    shown = whose is not _ALREADY_SO
+    return Reconciliation(_VERIFIED, _NO_REASON, _FOUND_VERIFIED, None, whose, effect_shown=shown, level=_RECONCILED)
 
 
 def _no_op() -> Reconciliation:
     return Reconciliation(
-        Verdict.VERIFIED,
-        Why.NONE,
+        _VERIFIED,
+        _NO_REASON,
         Finding.NO_OP_ALLOWED,
         Discrepancy.NO_OP_SUCCESS,
-        Attribution.ALREADY_SO,
-        level=Level.RECONCILED,
+        _ALREADY_SO,
+        level=_RECONCILED,
     )
 
 
@@ -438,7 +447,7 @@ def _refuted(
     finding: Finding, discrepancy: Discrepancy, whose: Attribution, effect_shown: bool = False
 ) -> Reconciliation:
     return Reconciliation(
-        Verdict.REFUTED, Why.NONE, finding, discrepancy, whose, effect_shown=effect_shown, level=Level.VERIFIED
+        Verdict.REFUTED, _NO_REASON, finding, discrepancy, whose, effect_shown=effect_shown, level=Level.VERIFIED
     )
 
 

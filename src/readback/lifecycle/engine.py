@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors import (
@@ -61,6 +62,13 @@ from readback.lifecycle.steps import (
 from readback.ports.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
 S, R = State, RecoveryAction
+_COMPENSATING: Final = S.COMPENSATING
+_RECONCILIATION_FAILED: Final = S.RECONCILIATION_FAILED
+_FAILED: Final = S.FAILED
+_FORCE_STRONG_READ: Final = R.FORCE_STRONG_READ
+_VERIFY_AGAIN: Final = Decided.VERIFY_AGAIN
+_SETTLING: Final = Why.SETTLING
+_VERIFIED: Final = Verdict.VERIFIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +235,9 @@ class Engine:
             execute.take_over(run, presumes=self.presumes)
         if run.contract.approval is not None:
             run.doubt = yield from approve.doubt(run, self.approvals)
-        if action.state is S.COMPENSATING:
+        if action.state is _COMPENSATING:
             return (yield from self._compensate(run))
-        if action.state is S.RECONCILIATION_FAILED:
+        if action.state is _RECONCILIATION_FAILED:
             return (yield from self._rolled_back(run))
         return (yield from self._follow(run))
 
@@ -268,22 +276,22 @@ class Engine:
             return (yield from self._never_dispatched(run, when, as_of_us))
         result = yield from self._round(run, when, as_of_us)
         decision = self._decide(run, when, result, as_of_us)
-        if decision.row.action is R.FORCE_STRONG_READ:
+        if decision.row.action is _FORCE_STRONG_READ:
             yield from verify.take_strongest(run)
             decision = self._decide(run, when, self._judge(run, when, as_of_us), as_of_us)
         return (yield from self._act(run, when, decision, run.now_us))
 
     def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Step, Answer, Reconciliation]:
         """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
-        closing = as_of_us >= when.close_us or run.action.decision == Decided.VERIFY_AGAIN
+        closing = as_of_us >= when.close_us or run.action.decision == _VERIFY_AGAIN
         if run.contract.readers:
             yield from verify.take_checks(run, closing=closing)
         result = self._judge(run, when, as_of_us)
         if verify.wants_lookup(run, result):
             yield from verify.look_up(run)
             result = self._judge(run, when, as_of_us)
-        settling = result.why is Why.SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
-        doubtful = result.verdict is not Verdict.VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
+        settling = result.why is _SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
+        doubtful = result.verdict is not _VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
         if run.contract.has_find and run.found is None and (settling or doubtful):
             yield from verify.search(run)
             result = self._judge(run, when, as_of_us)
@@ -298,7 +306,7 @@ class Engine:
     def _judge(self, run: Run, when: Timing, as_of_us: int) -> Reconciliation:
         started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
-        holding = result.why is Why.SETTLING or result.verdict is Verdict.VERIFIED
+        holding = result.why is _SETTLING or result.verdict is _VERIFIED
         if run.contract.stable_for_us and holding and run.action.held_since_us == 0:
             run.action.held_since_us = started
         elif not holding:
@@ -315,7 +323,7 @@ class Engine:
     def _never_dispatched(self, run: Run, when: Timing, now_us: int) -> Generator[Step, Answer, Ended | None]:
         result = execute.never_dispatched(run)
         decision = self._decide(run, when, result, now_us)
-        path = walk(run.action.state, S.FAILED)
+        path = walk(run.action.state, _FAILED)
         recover.record_judgement(run, decision, path, now_us, due_us=None, held_since_us=0)
         return (yield from self._commit(run, park=True)) or Finished(run)
 
@@ -323,7 +331,7 @@ class Engine:
 
     def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
         action, result = run.action, decision.result
-        if action.state is S.FAILED:
+        if action.state is _FAILED:
             return (yield from watch.late(run, decision, when, self._desk, now_us))
         recover.count_faults(run, result)
         for judged in (*run.missed, *run.checks):
@@ -355,15 +363,15 @@ class Engine:
 
     def _after(self, run: Run, *, again: bool) -> Generator[Step, Answer, Ended | None]:
         state = run.action.state
-        working = again or state in (S.COMPENSATING, S.RECONCILIATION_FAILED)
+        working = again or state in (_COMPENSATING, _RECONCILIATION_FAILED)
         ended = yield from self._commit(run, park=not working)
         if ended is not None:
             return ended
         if again:
             return (yield from self._again(run))
-        if state is S.COMPENSATING:
+        if state is _COMPENSATING:
             return (yield from self._compensate(run))
-        if state is S.RECONCILIATION_FAILED:
+        if state is _RECONCILIATION_FAILED:
             return (yield from self._rolled_back(run))
         return None
 
@@ -371,7 +379,7 @@ class Engine:
         """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""
         action = run.action
         idle = action.attempts == 0 or action.state is S.VALIDATED  # never called, or not again
-        end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else S.FAILED
+        end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else _FAILED
         run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
         ended = yield from self._commit(run, park=idle)
         if ended is not None or idle:

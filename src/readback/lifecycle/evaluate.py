@@ -7,6 +7,7 @@ here raises for what the data holds.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
@@ -17,6 +18,12 @@ from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
 from readback.ports.predicates import Binding, Evaluated, Predicate
+
+_HOLDS: Final = Truth.HOLDS
+_VIOLATED: Final = Truth.VIOLATED
+_NOT_VISIBLE: Final = Presence.NOT_VISIBLE
+_PRESENT: Final = Presence.PRESENT
+_BEFORE: Final = Role.BEFORE
 
 AS_IT_IS_MAX = 1024
 VERIFIER_KINDS = frozenset({"error"})
@@ -41,9 +48,9 @@ def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool
 
 def _truth(said: Evaluated) -> tuple[Truth, str, bool]:
     if said.kind == "value" and said.value is True:
-        return Truth.HOLDS, "", False
+        return _HOLDS, "", False
     if said.kind == "value" and said.value is False:
-        return Truth.VIOLATED, "", False
+        return _VIOLATED, "", False
     return Truth.UNDETERMINED, said.error or "it gave no boolean", said.kind in VERIFIER_KINDS
 
 
@@ -57,9 +64,9 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
         absent = variables.get("authoritative") is None
         return Truth.UNDETERMINED, one_line(f"{type(error).__name__}: {text_of(error)}", ERROR_TEXT_MAX), not absent
     if said is True:
-        return Truth.HOLDS, "", False
+        return _HOLDS, "", False
     if said is False:
-        return Truth.VIOLATED, "", False
+        return _VIOLATED, "", False
     what = "None" if said is None else f"a {type(said).__name__}"
     return Truth.UNDETERMINED, f"it answered {what}, neither True nor False", said is not None
 
@@ -101,7 +108,7 @@ def identify(check: IdentityCheck, binding: Binding, variables: Variables, wante
 
 
 def _of(value: bool) -> Truth:
-    return Truth.HOLDS if value else Truth.VIOLATED
+    return _HOLDS if value else _VIOLATED
 
 
 def _same(key: str, wanted: Json, found: Json) -> bool:
@@ -118,21 +125,21 @@ def _same(key: str, wanted: Json, found: Json) -> bool:
 
 def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
     """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading."""
-    if not taken.ran or taken.reading.presence is Presence.NOT_VISIBLE:
+    if not taken.ran or taken.reading.presence is _NOT_VISIBLE:
         return Judged(taken)
     seen, binding = _bound(plan, taken, variables)
     identity = _identified(plan, taken, seen, binding)
-    show = taken.role is not Role.BEFORE
+    show = taken.role is not _BEFORE
     ensure = tuple([evaluate(c, binding, seen, show=show) for c in plan.ensure])
     failing = False
-    if plan.fails_when and taken.reading.presence is Presence.PRESENT:
-        failing = any(evaluate(c, binding, seen, show=False).truth is Truth.HOLDS for c in plan.fails_when)
+    if plan.fails_when and taken.reading.presence is _PRESENT:
+        failing = any(evaluate(c, binding, seen, show=False).truth is _HOLDS for c in plan.fails_when)
     return Judged(taken, identity, ensure, failing)
 
 
 def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
     """Of which object a reading is, and not yet what holds of that."""
-    if not taken.ran or taken.reading.presence is not Presence.PRESENT:
+    if not taken.ran or taken.reading.presence is not _PRESENT:
         return Judged(taken)
     seen, binding = _bound(plan, taken, variables)
     return Judged(taken, _identified(plan, taken, seen, binding))
@@ -140,7 +147,7 @@ def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]
 
 def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
     seen = {**variables, "authoritative": taken.reading.value}
-    if taken.role is Role.BEFORE:
+    if taken.role is _BEFORE:
         # It is its own past. Else a clause that names `before` would leave open what held already, and a no-op would
         # pass for a change.
         seen["before"] = taken.reading.value
@@ -148,7 +155,7 @@ def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple
 
 
 def _identified(plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding) -> tuple[IdentityMatch, ...]:
-    if taken.reading.presence is not Presence.PRESENT:
+    if taken.reading.presence is not _PRESENT:
         return ()
     return tuple([identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from readback.canon import Json
 from readback.canon.limits import ID_MAX_BYTES
@@ -35,6 +35,13 @@ from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import first_look_due
 from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
 from readback.ports.store import KeyRecord
+
+_PROPOSED_ENTRY: Final = EventKind.PROPOSED
+_ATTEMPTED: Final = EventKind.ATTEMPTED
+_OBSERVED: Final = EventKind.OBSERVED
+_PROPOSED: Final = State.PROPOSED
+_VALIDATED: Final = State.VALIDATED
+_EXECUTING: Final = State.EXECUTING
 
 STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
@@ -86,7 +93,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str, du
         data["context"] = {**context, "saga": request.saga, "region": request.region}
     if request.ordered:
         data["context"] = {**context, "ordered": "1"}
-    run.record(EventKind.PROPOSED, begun.now_us, (State.PROPOSED,), data, keep(run, request, target))
+    run.record(_PROPOSED_ENTRY, begun.now_us, (_PROPOSED,), data, keep(run, request, target))
     return run
 
 
@@ -185,7 +192,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         data["approval"] = [*approvals]
         if action.approval is not None and not approvals:
             data["break_glass"] = run.scope.break_glass
-    run.record(EventKind.ATTEMPTED, now_us, walk(action.state, State.VALIDATED, State.EXECUTING), data)
+    run.record(_ATTEMPTED, now_us, walk(action.state, _VALIDATED, _EXECUTING), data)
     run.unless_frozen(touches(run))
     if number == 1 and action.approval is None and not action.reserved:
         reserve(run)
@@ -283,7 +290,7 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
         data["due"] = due_us
         queued = seen.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
         path = walk(run.action.state, *((State.ACCEPTED, State.PENDING) if queued else (State.PENDING,)))
-    run.record(EventKind.OBSERVED, called.finished_us, path, data, refs)
+    run.record(_OBSERVED, called.finished_us, path, data, refs)
 
 
 def take_over(run: Run, *, presumes: bool) -> None:

@@ -6,6 +6,7 @@ Called by the engine. The table decides; here its words are turned into states. 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -31,6 +32,20 @@ from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.schedule import Timing, late_open
 from readback.lifecycle.verify import is_dead, judge
+
+_COMPENSATION_REQUIRED: Final = Finding.COMPENSATION_REQUIRED
+_DUPLICATE_SIDE_EFFECT: Final = Finding.DUPLICATE_SIDE_EFFECT
+_RECORD_IDEMPOTENT_REPLAY: Final = RecoveryAction.RECORD_IDEMPOTENT_REPLAY
+_VERIFIED: Final = Verdict.VERIFIED
+_REFUTED: Final = Verdict.REFUTED
+_UNDETERMINED: Final = Verdict.UNDETERMINED
+_VERIFIER_ERROR: Final = Why.VERIFIER_ERROR
+_NO_REVERSAL: Final = Reversal.NONE
+_ATTESTED_DONE: Final = Resolution.ATTESTED_DONE
+_REVIEW_REQUIRED: Final = State.REVIEW_REQUIRED
+_UNKNOWN: Final = State.UNKNOWN
+_RECONCILED_SUCCESS: Final = State.RECONCILED_SUCCESS
+_JUDGED: Final = EventKind.JUDGED
 
 MISMATCH = "mismatch"
 UNKNOWN_KEY = "unknown_key"
@@ -67,14 +82,14 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     if finding is not result.finding:
         seen = result.effect_shown or (finding is Finding.VERIFICATION_TIMEOUT and _stamp_seen(run))
         result = replace(result, finding=finding, effect_shown=seen)
-    if finding is Finding.COMPENSATION_REQUIRED:
+    if finding is _COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
     alone = _as_if_alone(run, timing, result, as_of_us, dead)
     struck = _struck(run, result)
     repeated = _repeated(run, result, struck)
     situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None, repeated=repeated)
     row = table.decide(finding, situation)
-    if row.action is RecoveryAction.RECORD_IDEMPOTENT_REPLAY and alone is not None:
+    if row.action is _RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
     return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us, struck)
 
@@ -84,14 +99,14 @@ def _as_if_alone(run: Run, timing: Timing, result: Reconciliation, as_of_us: int
     equivalent, and each of them is as required.
     """
     found = run.found or ()
-    if result.finding is not Finding.DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
+    if result.finding is not _DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
         return None
     if not all(each.in_scope is Truth.HOLDS and _as_required(each) for each in found):
         return None
     run.found = found[:1]
     alone = judge(run, timing, as_of_us, dead=dead)
     run.found = found
-    return alone if alone.verdict is Verdict.VERIFIED else None
+    return alone if alone.verdict is _VERIFIED else None
 
 
 def _as_required(judged: Judged) -> bool:
@@ -101,13 +116,13 @@ def _as_required(judged: Judged) -> bool:
 def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
     contract, finding = run.contract, result.finding
     cancelled = run.action.cancelled and contract.has_compensation
-    if result.verdict is Verdict.VERIFIED and cancelled and result.effect_shown:
-        return Finding.COMPENSATION_REQUIRED
-    if result.verdict is Verdict.REFUTED:
+    if result.verdict is _VERIFIED and cancelled and result.effect_shown:
+        return _COMPENSATION_REQUIRED
+    if result.verdict is _REFUTED:
         return Finding.AUTHORITY_MISMATCH if _claimed_otherwise(run, result) else finding
-    if result.verdict is not Verdict.UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
+    if result.verdict is not _UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
         return finding
-    if result.why in (Why.VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
+    if result.why in (_VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
         return finding
     if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
@@ -163,8 +178,8 @@ def _situation(
     elif contract.has_compensation and contract.execution.reversible:
         reversal = Reversal.COMPENSABLE
     else:
-        reversal = Reversal.NONE
-    open_ = result.verdict is Verdict.UNDETERMINED
+        reversal = _NO_REVERSAL
+    open_ = result.verdict is _UNDETERMINED
     return Situation(
         side_effect=contract.side_effect,
         within_window=open_ and as_of_us < timing.deadline_us and not (result.maybe_stale and stronger_left(run)),
@@ -219,7 +234,7 @@ def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
     if run.struck is not None:
         return run.struck
     counts, faults = run.counts, 0
-    if result.verdict is Verdict.UNDETERMINED and result.why in BROKEN:
+    if result.verdict is _UNDETERMINED and result.why in BROKEN:
         sources = {f"source:{j.taken.source}" for j in run.checks}
         due = ((s, 0 if _counted(run, s) else 1) for s in sources)
         faults = max((counts.get((s, VERIFIER_FAULT), 0) + more for s, more in due), default=0)
@@ -234,7 +249,7 @@ def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
 
 def decided(action: Action, result: Reconciliation) -> bool:
     """A person's word stands: no state follows from a reading any more, unless it verifies what he attested."""
-    agrees = action.attested is Resolution.ATTESTED_DONE and result.verdict is Verdict.VERIFIED
+    agrees = action.attested is _ATTESTED_DONE and result.verdict is _VERIFIED
     return bool(action.resolution) and not agrees
 
 
@@ -243,8 +258,8 @@ def contradicts(action: Action, decision: Decision) -> bool:
     yet may still be done: only once nothing can follow any more a reading denies the word that it was.
     """
     result = decision.result
-    if action.attested is Resolution.ATTESTED_DONE:
-        return result.verdict is Verdict.REFUTED and decision.dead
+    if action.attested is _ATTESTED_DONE:
+        return result.verdict is _REFUTED and decision.dead
     return result.effect_shown and not action.judgement.effect_shown
 
 
@@ -298,7 +313,7 @@ def record_judgement(
         "detail": result.detail,
         "due": due_us,
         "polls": a.polls + 1,
-        "late_polls": a.late_polls + (1 if a.state in (State.UNKNOWN, State.REVIEW_REQUIRED) else 0),
+        "late_polls": a.late_polls + (1 if a.state in (_UNKNOWN, _REVIEW_REQUIRED) else 0),
         "held_since": held_since_us,
         "review": _review(run, decision, path) if review is None else review,
         "incident": "",
@@ -306,14 +321,14 @@ def record_judgement(
         **(_beside(run, decision, path) if news else {}),
     }
     watch = run.contract.watch
-    if watch is not None and due_us is not None and path and path[-1] is State.RECONCILED_SUCCESS:
+    if watch is not None and due_us is not None and path and path[-1] is _RECONCILED_SUCCESS:
         data["watch"] = begun_data(watch, now_us)
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
     run.judged = result.ensure
     if run.contract.redact:
         run.shown = judgement["ensure"] if isinstance(judgement, dict) else None
     ref = run.keep("judgement", judgement)
-    run.record(EventKind.JUDGED, now_us, path, data, {"judgement": ref})
+    run.record(_JUDGED, now_us, path, data, {"judgement": ref})
 
 
 def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
@@ -338,7 +353,7 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
 def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:
     """Why a person has to look at it; empty where nobody has to. What waits for one, or was decided, stays so."""
     a, result = run.action, decision.result
-    if not path and (a.state is State.REVIEW_REQUIRED or a.resolution):
+    if not path and (a.state is _REVIEW_REQUIRED or a.resolution):
         return a.review
     state = path[-1] if path else a.state
     found = (result.discrepancy or result.finding).value
@@ -396,9 +411,9 @@ def _shown(path: str, value: Json, redact: tuple[str, ...]) -> Json:
 def count_faults(run: Run, result: Reconciliation) -> None:
     """Counters of consecutive faults: mismatches by contract, verifier errors and outages by source."""
     subject = f"contract:{run.contract.name}"
-    if result.verdict is Verdict.REFUTED:
+    if result.verdict is _REFUTED:
         run.count(subject, MISMATCH, 1)
-    elif result.verdict is Verdict.VERIFIED:
+    elif result.verdict is _VERIFIED:
         run.count(subject, MISMATCH, None)
     count_sources(run, result)
 
@@ -408,7 +423,7 @@ def count_sources(run: Run, result: Reconciliation) -> None:
     for judged in (*run.missed, *run.checks):
         source = f"source:{judged.taken.source}"
         deciding = judged in run.checks
-        if judged.taken.ran and not (deciding and result.why is Why.VERIFIER_ERROR):
+        if judged.taken.ran and not (deciding and result.why is _VERIFIER_ERROR):
             run.blamed.discard(source)
             run.count(source, VERIFIER_FAULT, None)
         elif not _counted(run, source, deciding=deciding):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.canon.limits import INTEGER_SAFE_MAX
@@ -28,6 +29,15 @@ from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing
 from readback.lifecycle.steps import Answer, Called, Ending, Look, Step, Take
 
+_BEFORE: Final = Role.BEFORE
+_CHECK: Final = Role.CHECK
+_STRONG: Final = Consistency.STRONG
+_READER: Final = Look.READER
+_NO_FAULT: Final = Fault.NONE
+_UNAVAILABLE: Final = Presence.UNAVAILABLE
+_PRESENT: Final = Presence.PRESENT
+_READ: Final = EventKind.READ
+
 Steps = Generator[Step, Answer, None]
 FOUND_MAX = 64
 _NOTHING = Reading(Presence.UNAVAILABLE)
@@ -39,7 +49,7 @@ def take_before(run: Run) -> Generator[Step, Answer, Judged]:
 
     What held in it is judged when that is asked for; see `_compared`.
     """
-    taken = yield from _read(run, strongest(run.contract), Role.BEFORE)
+    taken = yield from _read(run, strongest(run.contract), _BEFORE)
     run.before_variables = run.variables()
     return identify_reading(run.plan, taken, run.before_variables)
 
@@ -69,7 +79,7 @@ def take_strongest(run: Run) -> Steps:
 
 
 def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
-    taken = yield from _read(run, index, Role.CHECK)
+    taken = yield from _read(run, index, _CHECK)
     return judge_reading(run.plan, taken, run.variables())
 
 
@@ -98,8 +108,8 @@ def strongest(contract: Contract) -> int:
 
 def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
     terms = run.contract.readers[index]
-    strong = terms.consistency is Consistency.STRONG or role is Role.BEFORE
-    take = Take(run.plan, Look.READER, index, run.call_context(strong), run.arguments, terms.timeout_us)
+    strong = terms.consistency is _STRONG or role is _BEFORE
+    take = Take(run.plan, _READER, index, run.call_context(strong), run.arguments, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
     run.passed(called.finished_us)
@@ -107,7 +117,7 @@ def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenRead
 
 
 def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
-    fault, error, reading = Fault.NONE, "", _NOTHING
+    fault, error, reading = _NO_FAULT, "", _NOTHING
     match called.ending:
         case Ending.RETURNED:
             plain, why = reading_of(called.value)
@@ -115,7 +125,7 @@ def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
                 fault, error = Fault.VERIFIER_ERROR, f"Reader {terms.name!r} {why}."
             else:
                 reading, error = plain, plain.detail
-                fault = Fault.UNREACHABLE if reading.presence is Presence.UNAVAILABLE else Fault.NONE
+                fault = Fault.UNREACHABLE if reading.presence is _UNAVAILABLE else _NO_FAULT
         case Ending.TIMED_OUT | Ending.CANCELLED | Ending.NOT_MADE:
             fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
         case Ending.RAISED:
@@ -141,7 +151,7 @@ def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
 def taken_of(run: Run, role: Role, called: Called) -> TakenReading:
     """A reading that came by none of the contract's readers: from inside a transaction that is still open."""
     minimum = run.contract.depth.minimum_independence
-    terms = ReaderTerms("staged", "open transaction", Consistency.STRONG, minimum, called.finished_us)
+    terms = ReaderTerms("staged", "open transaction", _STRONG, minimum, called.finished_us)
     return _taken(terms, role, called)
 
 
@@ -176,7 +186,7 @@ def search(run: Run) -> Steps:
             Role.FIND,
             find.name,
             terms.source if terms else find.name,
-            reading.consistency or Consistency.STRONG,
+            reading.consistency or _STRONG,
             terms.independence if terms else run.contract.depth.minimum_independence,
             reading,
             called.started_us,
@@ -186,12 +196,12 @@ def search(run: Run) -> Steps:
     if any(_anothers(run, each) for each in judged):
         return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
     run.found = tuple(judged)
-    presence = Presence.PRESENT if judged else Presence.ABSENT
+    presence = _PRESENT if judged else Presence.ABSENT
     seen = TakenReading(
         Role.FIND,
         find.name,
         terms.source if terms else find.name,
-        Consistency.STRONG,
+        _STRONG,
         terms.independence if terms else run.contract.depth.minimum_independence,
         Reading(presence, stamp=run.action.stamp),
         called.started_us,
@@ -200,7 +210,7 @@ def search(run: Run) -> Steps:
     ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
     each: list[Json] = [[j.presence._value_, j.taken.reading.stamp == run.action.stamp] for j in judged]
     data = {**_provenance(seen, withheld=False), "count": len(judged), "each": each}
-    run.record(EventKind.READ, called.finished_us, (), data, {"reading": ref})
+    run.record(_READ, called.finished_us, (), data, {"reading": ref})
 
 
 def _anothers(run: Run, judged: Judged) -> bool:
@@ -319,9 +329,9 @@ def record_reading(run: Run, judged: Judged) -> None:
     reading = taken.reading
     foreign = any(m.key in SCOPE_KEYS and m.truth == "violated" for m in judged.identity)
     content: Json = None if foreign else reading.value
-    root = "before" if taken.role is Role.BEFORE else "authoritative"
-    ref = {"reading": run.keep(root, content)} if reading.presence is Presence.PRESENT and not foreign else {}
-    run.record(EventKind.READ, taken.finished_us, (), _provenance(taken, withheld=foreign), ref)
+    root = "before" if taken.role is _BEFORE else "authoritative"
+    ref = {"reading": run.keep(root, content)} if reading.presence is _PRESENT and not foreign else {}
+    run.record(_READ, taken.finished_us, (), _provenance(taken, withheld=foreign), ref)
 
 
 def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:

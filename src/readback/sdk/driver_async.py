@@ -58,6 +58,9 @@ from readback.sdk.group_commit import GroupCommit, call_back, holding
 from readback.sdk.hand_threads import Errand, Threads
 from readback.sdk.looking import Looks
 
+_CANCELLED: Final = Ending.CANCELLED
+_RETURNED: Final = Ending.RETURNED
+
 T = TypeVar("T")
 US = 1_000_000
 THREADS_MAX: Final = 64
@@ -149,7 +152,7 @@ class AsyncDriver:
                 return answer, None
             case _:
                 return self._desk.answer(step), None
-        return called, called.error if called.ending is Ending.CANCELLED else None
+        return called, called.error if called.ending is _CANCELLED else None
 
     async def _committed(self, append: Append) -> tuple[AppendResult, BaseException | None]:
         """What became of it in the store; the call that may be made ahead goes out with its attempt."""
@@ -187,11 +190,11 @@ class AsyncDriver:
         try:
             begun = start(hand.call(context, arguments)) if hand.is_async else None
             if begun is not None and begun.over:
-                return Called(Ending.RETURNED, begun.value, None, started, now())
+                return Called(_RETURNED, begun.value, None, started, now())
             limit = asyncio.timeout(timeout_us / US)
             async with limit:
                 if begun is not None:
-                    return Called(Ending.RETURNED, await begun, None, started, now())
+                    return Called(_RETURNED, await begun, None, started, now())
                 return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
         except asyncio.CancelledError as stop:
             self._threads.drop(errand)
@@ -267,7 +270,7 @@ def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Ca
         value = call()
     except BaseException as error:  # tidy: boundary -- carried over to the task that waits for it
         return raised(error, started_us, runtime.now_us())
-    return Called(Ending.RETURNED, value, None, started_us, runtime.now_us())
+    return Called(_RETURNED, value, None, started_us, runtime.now_us())
 
 
 async def _uninterrupted(future: asyncio.Future[AppendResult]) -> tuple[AppendResult, BaseException | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Coroutine, Generator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from readback.domain.context import Context
 from readback.lifecycle.steps import (
@@ -42,6 +42,9 @@ from readback.sdk.driver_steps import (
     slices,
 )
 
+_CANCELLED: Final = Ending.CANCELLED
+_RETURNED: Final = Ending.RETURNED
+
 T = TypeVar("T")
 US = 1_000_000
 
@@ -72,7 +75,7 @@ class SyncDriver:
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
-                    if isinstance(answer, Called) and answer.ending is Ending.CANCELLED:
+                    if isinstance(answer, Called) and answer.ending is _CANCELLED:
                         interrupt = answer.error
                     elif interrupt is not None and leaves_nothing_open(step):
                         break
@@ -134,7 +137,7 @@ class SyncDriver:
             if isinstance(error, Exception) or _is_cancelled_task(error):
                 return raised(error, started, now())
             return interrupted(error, started, now())
-        return Called(Ending.RETURNED, value, None, started, now())
+        return Called(_RETURNED, value, None, started, now())
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
         """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
