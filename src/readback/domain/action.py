@@ -7,7 +7,6 @@ event only records; what may follow what is checked against the transition table
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -25,13 +24,7 @@ from readback.domain.judgement import Judgement as Judgement
 from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
-_NOTHING_ATTESTED: Final = Resolution.NONE
-_FAILED: Final = State.FAILED
-_ROLLED_BACK: Final = State.ROLLED_BACK
-_UNKNOWN: Final = State.UNKNOWN
-_PROPOSED: Final = State.PROPOSED
-_ERASED: Final = EventKind.ERASED
-
+_FAILED, _ROLLED_BACK, _ERASED, _NOTHING_ATTESTED = State.FAILED, State.ROLLED_BACK, EventKind.ERASED, Resolution.NONE
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
 
@@ -158,12 +151,12 @@ class Action:
     def durable_key_change(self) -> bool:
         """Whether this state settles the idempotency record (or opens it again)."""
         settles = self.state in states.TERMINAL or self.attempts > 1
-        return self.version > 0 and (settles or (self.state is _UNKNOWN and bool(self.resolution)))
+        return self.version > 0 and (settles or (self.state is State.UNKNOWN and bool(self.resolution)))
 
     def apply(self, event: Event, head: str) -> None:
         """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
         for step in event.path:
-            if self.version == 0 and step is _PROPOSED:
+            if self.version == 0 and step is State.PROPOSED:
                 continue
             if not states.can(self.state, step):
                 raise StoreCorruptError(f"Action {self.id} went from {self.state} to {step}, which cannot be.")
