@@ -7,6 +7,8 @@ keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, starmap
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from readback.adapters.store_sqlite import rows
@@ -107,6 +109,17 @@ def _raw(digest: str) -> bytes | None:
     return raw if raw.hex() == digest else None  # capitals and blanks are another name, which nothing has
 
 
+def _named(digests: Sequence[str]) -> dict[bytes, str]:
+    """Each digest by its bytes; without what is none."""
+    try:
+        raws = [*map(bytes.fromhex, digests)]
+    except ValueError:
+        raws = []
+    if [*map(bytes.hex, raws)] == [*digests]:
+        return dict(zip(raws, digests, strict=True))
+    return {raw: digest for digest in digests if (raw := _raw(digest)) is not None}
+
+
 class SealedQueries:
     """The sealed half of the store port. `_many_rows` and `_submit` are the store's."""
 
@@ -136,28 +149,27 @@ class SealedQueries:
         while piece := self._many_rows(_ACTIONS, (after, ACTIONS_A_PIECE)):
             held = [rows.stored_projection(row) for row in piece]
             last = held[-1].projection.action_id
-            events: dict[str, list[StoredEvent]] = {each.projection.action_id: [] for each in held}
-            for row in self._many_rows(_EVENTS_OF, (after, last)):
-                of_action = events.get(row[1])  # type: ignore[arg-type]
-                if of_action is not None:  # what belongs to no action is named by the audit
-                    of_action.append(rows.stored_event(row))
-            for each in held:
-                yield each, events[each.projection.action_id]
+            found = groupby(self._many_rows(_EVENTS_OF, (after, last)), itemgetter(1))
+            events = {action_id: [*starmap(StoredEvent, of_action)] for action_id, of_action in found}
+            for each in held:  # what belongs to none of them is named by the audit
+                yield each, events.get(each.projection.action_id, [])
             after = last
 
     def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-        raw = [found for found in map(_raw, digests) if found is not None]
-        found: Iterator[Any] = self._of_tenant(_BODIES, tenant, raw)
-        return {digest.hex(): (media, body) for digest, media, body in found}
+        named = _named(digests)
+        found: list[Any] = self._of_tenant(_BODIES, tenant, [*named])
+        return {named[raw]: (media, body) for raw, media, body in found}
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
-        found = [rows.key_record(row) for row in self._of_tenant(_KEYS, tenant, key_hashes)]
-        return {record.key_hash: record for record in found}
+        found: list[Any] = self._of_tenant(_KEYS, tenant, key_hashes)
+        return {record.key_hash: record for record in starmap(KeyRecord, found)}
 
-    def _of_tenant(self, sql: str, tenant: str, names: Sequence[rows.Value]) -> Iterator[rows.Row]:
+    def _of_tenant(self, sql: str, tenant: str, names: Sequence[rows.Value]) -> list[rows.Row]:
+        found: list[rows.Row] = []
         for at in range(0, len(names), rows.LOOKED_UP_AT_ONCE):
             some = names[at : at + rows.LOOKED_UP_AT_ONCE]
-            yield from self._many_rows(sql, (tenant, *some, *[None] * (rows.LOOKED_UP_AT_ONCE - len(some))))
+            found += self._many_rows(sql, (tenant, *some, *[None] * (rows.LOOKED_UP_AT_ONCE - len(some))))
+        return found
 
     def tile(self, level: int, place: int) -> bytes | None:
         found = self._many_rows(_TILE, (level, place))

@@ -31,6 +31,10 @@ def approval_faults(
     approvals: Approvals | None,
 ) -> Iterator[str]:
     """What is wrong with the approvals of one action. `approvals` None: nobody says who may approve."""
+    if action.approval is None and not _always(action, contract):  # none was asked for, and none is said to be there
+        attempts = [one.event.data.get("approval") for one in opened if one.event.kind is EventKind.ATTEMPTED]
+        if not any(attempts):
+            return
     asking: Asked | None = None
     glass = str(opened[0].event.data.get("break_glass", ""))
     for one in opened:
@@ -76,6 +80,12 @@ def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Even
         yield f"Action {action.id} keeps a token that says something else than its entry."
 
 
+def _always(action: Action, contract: Mapping[str, Json]) -> bool:
+    """Whether no attempt of the action may be made without an approval."""
+    terms = contract.get("approval")
+    return action.side_effect == SideEffect.CRITICAL_MUTATION or (isinstance(terms, dict) and not terms.get("when"))
+
+
 Known = tuple[Mapping[str, Json], Mapping[str, Json], Approvals | None, str]
 
 
@@ -85,10 +95,7 @@ def _attempt_faults(
     contract, request, approvals, glass = known
     stands_on = event.data.get("approval")
     if not stands_on:
-        terms = contract.get("approval")
-        always = action.side_effect == SideEffect.CRITICAL_MUTATION
-        always = always or (isinstance(terms, dict) and not terms.get("when")) or asking is not None
-        if always and not glass and not action.context.get("reverses"):
+        if (asking is not None or _always(action, contract)) and not glass and not action.context.get("reverses"):
             yield f"Action {action.id} was attempted without the approval that it needs."
         return
     if asking is None or stands_on != [asking.id]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, fields, replace
-from itertools import chain
 from operator import itemgetter
 from typing import Final
 
@@ -21,8 +20,6 @@ from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
 LOOKS_MAX: Final = 5
 UNPLACED_MAX: Final = 10_000
 """So many entries that have no place yet are looked at."""
-_MARKS: Final = frozenset({"freeze", "lift", "incident", "closes"})
-"""An entry without any of these keys does nothing beside its action."""
 
 
 @dataclass(slots=True)
@@ -40,11 +37,16 @@ class Controls:
     _ahead: set[tuple[str, int]] = field(default_factory=set)
     """Entries that were heard before they had a place, by action and version."""
 
-    def take(self, entries: Sequence[tuple[StoredEvent, Opened]]) -> None:
-        """More entries of the log, by their places."""
-        if not _MARKS.isdisjoint(chain.from_iterable([opened.event.data for _, opened in entries])):
-            marked = [(stored.seq, one) for stored, one in entries if not _MARKS.isdisjoint(one.event.data)]
-            self._marked.extend(marked)
+    def take(self, entries: Sequence[StoredEvent], said: Sequence[Opened]) -> None:
+        """More entries of the log, and what each of them says.
+
+        One without any of these keys does nothing beside its action: an incident has a severity too.
+        """
+        self._marked += [
+            (entries[at].seq, one)
+            for at, one in enumerate(said)
+            if "severity" in (data := one.event.data) or "freeze" in data or "lift" in data or "closes" in data
+        ]
 
     def _read(self, stored: StoredEvent) -> None:
         """One more that was written meanwhile. One that cannot be opened is named elsewhere."""

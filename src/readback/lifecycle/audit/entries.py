@@ -96,7 +96,7 @@ def opened_entries(events: Sequence[StoredEvent]) -> list[Opened] | None:
     opened = opened_together([each.envelope for each in events])
     if opened is None:
         return None
-    sealed = [(one.action_id, one.version, one.event.kind._value_, one.event.at_us) for one in opened]
+    sealed = [(one.action_id, one.version, (event := one.event).kind, event.at_us) for one in opened]
     return opened if sealed == [*map(_COLUMNS, events)] else None
 
 

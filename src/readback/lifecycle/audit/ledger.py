@@ -14,7 +14,7 @@ itself finds (the caller adds it).
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, fields
 from itertools import islice
 from typing import Final
@@ -188,6 +188,8 @@ class _Look:
     held: StoredProjection
     events: list[StoredEvent]
     opened: list[Opened] = field(default_factory=list)
+    erases: bool = True
+    """Whether any of these entries, or of those that were read with them, erases something."""
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -198,7 +200,7 @@ def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, 
     while some := list(islice(histories, ACTIONS_AT_ONCE)):
         looks = [_look(store, held, events) for held, events in some]
         _open(looks, controls)
-        shelf.fill(*_wanted(looks))
+        report.evidence += shelf.fill(*_wanted(looks))
         for look in looks:
             folded += _audit_action(store, shelf, look, report)
             controls.tenants.add(look.held.projection.tenant)
@@ -222,17 +224,24 @@ def _look(store: LedgerStore, held: StoredProjection, events: list[StoredEvent])
 
 def _open(looks: list[_Look], controls: Controls) -> None:
     """Opens their entries: all together, and where something is wrong with one, each by itself."""
-    together = opened_entries([each for look in looks for each in look.events])
-    at = iter(together or ())
+    events = [each for look in looks for each in look.events]
+    together = opened_entries(events)
+    if together is not None:
+        controls.take(events, together)
+        erases = EventKind.ERASED in [one.event.kind for one in together]
+        at = 0
+        for look in looks:
+            look.opened, look.erases = together[at : (at := at + len(look.events))], erases
+        return
     for look in looks:
-        alone = opened_entries(look.events) if together is None else [*islice(at, len(look.events))]
-        if alone is None:
-            each_by_itself = ((each, opened_entry(each, look.faults)) for each in look.events)
-            pairs = [(each, one) for each, one in each_by_itself if one is not None]
-            look.opened = [one for _, one in pairs]
+        alone = opened_entries(look.events)
+        if alone is not None:
+            look.opened, read = alone, look.events
         else:
-            look.opened, pairs = alone, [*zip(look.events, alone, strict=True)]
-        controls.take(pairs)
+            each_by_itself = [(each, opened_entry(each, look.faults)) for each in look.events]
+            read = [each for each, one in each_by_itself if one is not None]
+            look.opened = [one for _, one in each_by_itself if one is not None]
+        controls.take(read, look.opened)
 
 
 def _wanted(looks: list[_Look]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
@@ -296,8 +305,9 @@ def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
     except (KeyError, ValueError, TypeError) as error:
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
-    for what in report.erasures.read(store, projection.tenant, opened):
-        yield fault("erasure", what)
+    if look.erases:
+        for what in report.erasures.read(store, projection.tenant, opened):
+            yield fault("erasure", what)
     if saga is not None:
         for code, what in _saga_faults(store, shelf, look, saga, report):
             yield fault(code, what)
@@ -314,7 +324,7 @@ def _saga_faults(
     """(code, what is wrong) with a saga whose entries could be folded."""
     for what in _differences(look.held, projection_of_saga(saga), saga.version):
         yield "projection.column", what
-    for what in _evidence(store, shelf, saga.tenant, look.opened, report):
+    for what in _evidence(store, shelf, saga.tenant, look, report):
         yield "evidence", what
     yield from audit_saga.check_saga(store, saga, look.opened, lambda digest: shelf.loaded(saga.tenant, digest))
 
@@ -330,9 +340,11 @@ def _action_faults(
             yield "projection.column", what
     for what in _recomputed(action, opened[0]):
         yield "action.identity", what
-    for what in _evidence(store, shelf, action.tenant, opened, report):
+    for what in _evidence(store, shelf, action.tenant, look, report):
         yield "evidence", what
-    for what in _request(shelf, action):
+    contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
+    request = shelf.loaded(action.tenant, action.request_ref)
+    for what in _request(action, contract, request):
         yield "evidence", what
     if action.context:
         yield from audit_saga.check_member(store, action)
@@ -342,8 +354,6 @@ def _action_faults(
         yield "key", what
     report.approved += action.approval is not None
     if action.approval is not None or action.attempts:
-        contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
-        request = shelf.loaded(action.tenant, action.request_ref)
         for what in approval_faults(store, action, opened, contract, request, report.approvals):
             yield "approval", what
 
@@ -377,14 +387,12 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 # --- 3. evidence ---
 
 
-def _evidence(
-    store: LedgerStore, shelf: Shelf, tenant: str, opened: list[Opened], report: AuditReport
-) -> Iterator[str]:
+def _evidence(store: LedgerStore, shelf: Shelf, tenant: str, look: _Look, report: AuditReport) -> Iterator[str]:
+    opened = look.opened
+    if tenant == look.held.projection.tenant and shelf.is_whole(tenant):  # as most are
+        return
     new = shelf.unseen(tenant, set().union(*[one.event.refs.values() for one in opened]))
     report.evidence += len(new)
-    if shelf.has_all(tenant, new):  # as most are
-        shelf.note(tenant, new)
-        return
     for one in opened:
         for name, digest in one.event.refs.items():
             if digest not in new:
@@ -406,10 +414,8 @@ def _evidence(
                 shelf.note(tenant, {digest})
 
 
-def _request(shelf: Shelf, action: Action) -> Iterator[str]:
+def _request(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:
     """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
-    request = shelf.loaded(action.tenant, action.request_ref)
-    contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
     requested, named = request.get("requested"), contract.get("key_fields")
     given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}

@@ -7,10 +7,11 @@ What was not fetched, the store is asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json
-from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.ports.store import Evidence, KeyRecord, LedgerStore
 
@@ -22,6 +23,7 @@ CONTRACTS_KEPT_MAX: Final = 64
 
 
 _NONE: Final[frozenset[str]] = frozenset()
+_NO_KEYS: Final[Mapping[str, KeyRecord]] = MappingProxyType({})
 _MEDIA: Final = frozenset({MEDIA})
 
 
@@ -35,24 +37,40 @@ class Shelf:
         self._false: set[tuple[str, str]] = set()
         self._seen: dict[str, set[str]] = {}
         """By tenant, digests of what was found to be sound in an action before."""
+        self._whole: set[str] = set()
+        """Tenants of whose evidence everything that was asked for last is sound, and of the kind that evidence is."""
         self._room = DIGESTS_KEPT_MAX
-        self._keys: dict[tuple[str, str], KeyRecord] = {}
+        self._keys: dict[str, dict[str, KeyRecord]] = {}
         self._parsed: dict[tuple[str, str], dict[str, Json]] = {}
         self._contracts: dict[tuple[str, str], dict[str, Json]] = {}
 
-    def fill(self, digests: Mapping[str, set[str]], keys: Mapping[str, set[str]]) -> None:
-        """Fetches evidence that was not seen yet, and idempotency records, by tenant, in place of what was there."""
+    def fill(self, digests: Mapping[str, set[str]], keys: Mapping[str, set[str]]) -> int:
+        """Fetches evidence that was not seen yet, and idempotency records, by tenant, in place of what was there.
+
+        How many pieces those tenants have of whom `is_whole` will say that there is nothing wrong with any.
+        """
         self._sound, self._false, self._keys = {}, set(), {}
         self._parsed.clear()
+        self._whole.clear()
+        seen = 0
         for tenant, wanted in digests.items():
-            held = self._store.bodies(tenant, sorted(self.unseen(tenant, wanted)))
-            sound = {digest: one for digest, one in held.items() if sha256_hex(one[1]) == digest}
+            new = self.unseen(tenant, wanted)
+            held = self._store.bodies(tenant, [*new])
+            sound = {digest: one for digest, one in held.items() if sha256(one[1]).hexdigest() == digest}
             self._sound[tenant] = sound
             if len(sound) < len(held):
                 self._false |= {(tenant, digest) for digest in held.keys() - sound.keys()}
+            elif sound.keys() == new and _MEDIA.issuperset([media for media, _ in sound.values()]):
+                self._whole.add(tenant)
+                self.note(tenant, new)
+                seen += len(new)
         for tenant, names in keys.items():
-            found = self._store.keys(tenant, sorted(names))
-            self._keys.update({(tenant, key): record for key, record in found.items()})
+            self._keys[tenant] = self._store.keys(tenant, [*names])
+        return seen
+
+    def is_whole(self, tenant: str) -> bool:
+        """Whether everything that the tenant's actions at hand refer to is sound, and of the kind that evidence is."""
+        return tenant in self._whole
 
     def unseen(self, tenant: str, digests: set[str]) -> set[str]:
         """Those of them that were not noted."""
@@ -63,11 +81,6 @@ class Shelf:
         if self._room > 0:
             self._room -= len(digests)
             self._seen.setdefault(tenant, set()).update(digests)
-
-    def has_all(self, tenant: str, digests: set[str]) -> bool:
-        """Whether all of them are at hand, sound, and of the kind that evidence is."""
-        held = self._sound.get(tenant, {})
-        return digests <= held.keys() and {held[digest][0] for digest in digests} <= _MEDIA
 
     def evidence(self, tenant: str, digest: str) -> Evidence | None:
         """As the store: raises StoreCorruptError for other bytes than the digest says."""
@@ -80,7 +93,7 @@ class Shelf:
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
         """As the store."""
-        found = self._keys.get((tenant, key_hash))
+        found = self._keys.get(tenant, _NO_KEYS).get(key_hash)
         return found if found is not None else self._store.key(tenant, key_hash)
 
     def loaded(self, tenant: str, digest: str, *, shared: bool = False) -> dict[str, Json]:
