@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from anyio.lowlevel import checkpoint
 
+from readback.canon import Json
 from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
 from readback.ports.store import Append, AppendResult, Freeze, Frozen
+from readback.surfaces.mcp import ungoverned
+from readback.surfaces.mcp.call import Call
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
@@ -172,3 +175,39 @@ def test_a_client_that_cancels_while_the_attempt_is_written_is_heard_by_the_serv
             await ended.wait()
 
     at_a_desk(tmp_path, work, store=store)
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_the_answer_has_left_before_what_is_recorded_of_it_is_made_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    whole = ungoverned.kept
+
+    def kept(value: Mapping[str, Json]) -> dict[str, Json]:
+        done.extend(["recorded"] if "content" in value else [])
+        return whole(value)
+
+    class Other:
+        key, room = "", None
+
+        async def tools(self) -> list[Mapping[str, Json]]:
+            return []
+
+        async def call(self, params: Mapping[str, Json], **_: object) -> dict[str, Json]:
+            await checkpoint()
+            return {"content": [{"type": "text", "text": "rent"}]}
+
+    async def work(desk: Desk) -> None:
+        params: dict[str, Json] = {"name": "count", "arguments": {}}
+
+        async def as_the_wire_does() -> None:
+            await asyncio.create_task(desk.gateway.gate.call(Call("count", "", "count", {}, params), Other()))
+
+        await asyncio.create_task(as_the_wire_does())
+        done.append("answered")
+        await when(lambda: len(done) == 2)
+        assert done == ["answered", "recorded"]
+
+    monkeypatch.setattr(ungoverned, "kept", kept)
+    at_a_desk(tmp_path, work)
