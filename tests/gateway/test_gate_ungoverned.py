@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from readback.canon import Json
 from readback.surfaces.mcp.call import OUTCOME_KEY
 from readback.surfaces.mcp.ungoverned import KEPT_MAX_BYTES, kept
 from tests.gateway.desk import Desk, Told, at_a_desk
+
+
+def deep(levels: int) -> Json:
+    """A list in a list, so often."""
+    found: Json = "in the end"
+    for _ in range(levels):
+        found = [found]
+    return found
 
 
 @pytest.mark.requirement("GATEWAY-ungoverned")
@@ -142,3 +151,6 @@ def test_what_is_large_is_recorded_by_its_size_and_hash_and_still_passed_on_whol
     assert short["bytes"] == len('{"text":""}') + len(large)
     assert kept({"n": 1.5, "s": "ü"}) == {"n": 1.5, "s": "ü"}
     assert kept({"n": 2**200, "isError": True})["isError"] is True
+    for none in ({"n": float("nan")}, {"t": "\ud800"}, {"k" * 2_000: 1}, {"deep": deep(70)}):
+        assert kept(none).keys() == {"bytes", "sha256"}
+    assert kept({"deep": deep(40), "ok": True}) == {"deep": deep(40), "ok": True}

@@ -11,7 +11,10 @@ from collections.abc import Generator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from readback.canon import CanonError, Json, json_value, payload_bytes, sha256_hex
+import orjson
+
+from readback.canon import CanonError, Json, json_value, sha256_hex, stored_bytes
+from readback.canon.limits import DEPTH_MAX_LEVELS, KEY_MAX_BYTES
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.sdk.action import ActionDefinition
@@ -82,9 +85,12 @@ def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposa
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     """A value as the ledger keeps it: whole, or its size and hash."""
+    small = _in_one(value)
+    if small is not None:
+        return small
     try:
         plain = json_value(dict(value))
-        size = len(payload_bytes(plain))
+        size = len(stored_bytes(plain))
     except CanonError:
         plain, size = None, KEPT_MAX_BYTES + 1
     if isinstance(plain, dict) and size <= KEPT_MAX_BYTES:
@@ -94,3 +100,15 @@ def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     if value.get("isError") is True:
         short["isError"] = True
     return short
+
+
+def _in_one(value: Mapping[str, Json]) -> dict[str, Json] | None:
+    """A copy, by way of its bytes, of what came over a wire and is so short that it breaks no limit; else None."""
+    try:
+        written = orjson.dumps(value)
+    except TypeError:
+        return None
+    if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
+        return None
+    plain: dict[str, Json] = orjson.loads(written)
+    return plain if plain == value else None  # a number that JSON has not was written as null
