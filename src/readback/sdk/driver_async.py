@@ -17,7 +17,6 @@ from readback.domain.errors import StoreError
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
-    Begin,
     Called,
     Commit,
     Committed,
@@ -58,6 +57,8 @@ from readback.sdk.group_commit import GroupCommit, call_back, holding
 from readback.sdk.hand_threads import Errand, Threads
 from readback.sdk.looking import Looks
 
+_LOOKS: Final = frozenset({LoadOpening, LoadAction, Load, LoadCounts, Lease})
+"""What is asked of many actions together, where the store can."""
 _CANCELLED: Final = Ending.CANCELLED
 _RETURNED: Final = Ending.RETURNED
 
@@ -86,7 +87,7 @@ class AsyncDriver:
         try:
             step = next(work)
             while True:
-                if isinstance(step, Wait):
+                if type(step) is Wait:
                     if interrupt is not None or not await self._wait(step, give_up_us):
                         break
                     answer: Answer = Woken(self._desk.runtime.now_us())
@@ -120,38 +121,36 @@ class AsyncDriver:
 
     async def _do(self, step: Step, *, may_call: bool) -> tuple[Answer, BaseException | None]:
         """The answer, and what interrupted us meanwhile."""
-        match step:
-            case Commit(append):
-                result, stop = await self._committed(append)
-                if append.incidents or self._desk.listens:
-                    self._desk.heard(append, result)
-                return Committed(result, self._desk.runtime.now_us()), stop
-            case Take() | Settle():
-                called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
-            case Begin():
-                return self._desk.answer(step), None
-            case Dispatch():
-                now_us, ahead = self._desk.runtime.now_us(), AHEAD.get()
-                sent = ahead is not None and ahead.made
-                if ahead is not None and sent and not may_call:
-                    ahead.drop()
-                    return interrupted(asyncio.CancelledError(), now_us, now_us), None
-                if not sent and (not may_call or now_us > step.not_after_us):
-                    return ended(Ending.NOT_MADE, now_us, now_us), None
-                called = await self._call(
-                    step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
-                )
-            case Together(works):
-                return await self._together(works), None
-            case Wait():
-                raise AssertionError("a wait is not done but waited")
-            case LoadOpening() | LoadAction() | Load() | LoadCounts() | Lease() if self._looks is not None:
-                return await self._looks.answer(step), None
-            case Lease():
-                answer: Answer = await self._commit.off_loop(self._desk.answer, step)
-                return answer, None
-            case _:
-                return self._desk.answer(step), None
+        # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
+        if type(step) is Commit:
+            append = step.append
+            result, stop = await self._committed(append)
+            if append.incidents or self._desk.listens:
+                self._desk.heard(append, result)
+            return Committed(result, self._desk.runtime.now_us()), stop
+        if type(step) is Take or type(step) is Settle:
+            called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+        elif type(step) is Dispatch:
+            now_us, ahead = self._desk.runtime.now_us(), AHEAD.get()
+            sent = ahead is not None and ahead.made
+            if ahead is not None and sent and not may_call:
+                ahead.drop()
+                return interrupted(asyncio.CancelledError(), now_us, now_us), None
+            if not sent and (not may_call or now_us > step.not_after_us):
+                return ended(Ending.NOT_MADE, now_us, now_us), None
+            called = await self._call(
+                step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
+            )
+        elif type(step) is Together:
+            return await self._together(step.works), None
+        elif type(step) in _LOOKS and self._looks is not None:
+            return await self._looks.answer(cast("Any", step)), None
+        elif type(step) is Lease:
+            answer: Answer = await self._commit.off_loop(self._desk.answer, step)
+            return answer, None
+        else:
+            assert type(step) is not Wait, "a wait is not done but waited"
+            return self._desk.answer(cast("Any", step)), None  # what is left is asked of the desk
         return called, called.error if called.ending is _CANCELLED else None
 
     async def _committed(self, append: Append) -> tuple[AppendResult, BaseException | None]:

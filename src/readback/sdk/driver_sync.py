@@ -65,7 +65,7 @@ class SyncDriver:
         try:
             step = next(work)
             while True:
-                if isinstance(step, Wait):
+                if type(step) is Wait:
                     if interrupt is not None or not self._wait(step, give_up_us):
                         break
                     answer: Answer = Woken(self._desk.runtime.now_us())
@@ -75,7 +75,7 @@ class SyncDriver:
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
-                    if isinstance(answer, Called) and answer.ending is _CANCELLED:
+                    if type(answer) is Called and answer.ending is _CANCELLED:
                         interrupt = answer.error
                     elif interrupt is not None and leaves_nothing_open(step):
                         break
@@ -92,26 +92,24 @@ class SyncDriver:
 
     def _do(self, step: Step) -> Answer:
         desk = self._desk
-        match step:
-            case Commit():
-                append = step.append
-                result = desk.store.append((append,))[0]
-                if append.incidents or desk.listens:
-                    desk.heard(append, result)
-                return Committed(result, desk.runtime.now_us())
-            case Take() | Settle():
-                return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
-            case Dispatch():
-                now_us = desk.runtime.now_us()
-                if now_us > step.not_after_us:
-                    return ended(Ending.NOT_MADE, now_us, now_us)
-                return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
-            case Together(works):
-                return Gathered(tuple(self.drive(work) for work in works))
-            case Wait():
-                raise AssertionError("a wait is not done but waited")
-            case _:
-                return desk.answer(step)
+        # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
+        if type(step) is Commit:
+            append = step.append
+            result = desk.store.append((append,))[0]
+            if append.incidents or desk.listens:
+                desk.heard(append, result)
+            return Committed(result, desk.runtime.now_us())
+        if type(step) is Take or type(step) is Settle:
+            return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
+        if type(step) is Dispatch:
+            now_us = desk.runtime.now_us()
+            if now_us > step.not_after_us:
+                return ended(Ending.NOT_MADE, now_us, now_us)
+            return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
+        if type(step) is Together:
+            return Gathered(tuple(self.drive(work) for work in step.works))
+        assert type(step) is not Wait, "a wait is not done but waited"
+        return desk.answer(cast("Any", step))  # what is left is asked of the desk
 
     def _call(
         self,
