@@ -193,12 +193,15 @@ def schema() -> list[tuple[str, str]]:
 def tamper(path: Path, change: Callable[[apsw.Connection], None]) -> None:
     """As somebody would who has the file: the triggers are no obstacle, and are put back."""
     connection = apsw.Connection(str(path))
+    connection.pragma("synchronous", "off")  # a copy that nobody misses
+    connection.execute("begin immediate")
     triggers = [str(row[0]) for row in connection.execute("select sql from sqlite_schema where type = 'trigger'")]
     for row in list(connection.execute("select name from sqlite_schema where type = 'trigger'")):
         connection.execute(f"drop trigger {row[0]}")
     change(connection)
     for trigger in triggers:
         connection.execute(trigger)
+    connection.execute("commit")
     connection.close()
 
 

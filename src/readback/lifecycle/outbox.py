@@ -134,10 +134,10 @@ def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: boo
     opened = open_envelope(last.envelope)
     if not may_tell(opened):
         return ()
-    before, after = _projection(history[:-1]), _projection(history)
+    after = _projection(history)
     if after is None:
         raise StoreCorruptError(f"Entry {last.seq} belongs to no action.")
-    told = [*_of_states(opened), *_of_kind(opened), *_of_review(opened, before, after)]
+    told = [*_of_states(opened), *_of_kind(opened), *_of_review(opened, history, after)]
     told += _beside(opened, opens_incident=opens_incident)
     shared = _shared(opened, after)
     return tuple(
@@ -209,12 +209,15 @@ def _of_kind(opened: Opened) -> Iterator[_Told]:
     yield _Told(name, data)
 
 
-def _of_review(opened: Opened, before: Projection | None, after: Projection) -> Iterator[_Told]:
+def _of_review(opened: Opened, history: Sequence[StoredEvent], after: Projection) -> Iterator[_Told]:
     """It is in the queue now, and was not before, or for another reason. What waits for an approval says so itself."""
-    was = before.review if before is not None else ""
-    entered = State.REVIEW_REQUIRED in opened.event.path
-    if after.review and (after.review != was or entered) and opened.event.kind is not EventKind.APPROVAL_REQUESTED:
-        yield _Told(_N.REVIEW_REQUIRED, {})
+    if not after.review or opened.event.kind is EventKind.APPROVAL_REQUESTED:
+        return
+    if State.REVIEW_REQUIRED not in opened.event.path:
+        before = _projection(history[:-1])  # folded here alone: hardly any entry has to be held against the one before
+        if before is not None and before.review == after.review:
+            return
+    yield _Told(_N.REVIEW_REQUIRED, {})
 
 
 def _beside(opened: Opened, *, opens_incident: bool) -> Iterator[_Told]:

@@ -12,9 +12,10 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
+from readback.domain.events import open_envelope
 from readback.lifecycle.outbox import messages_at
 from readback.ports.outbox import Cursor, DeadLetter
-from readback.ports.store import LedgerStore
+from readback.ports.store import LedgerStore, StoredEvent
 
 LETTERS_READ_MAX: Final = 100_000
 
@@ -56,10 +57,14 @@ class Positions:
         return self._counts[seq]
 
     def _counted(self, seq: int) -> int:
-        stored = next(iter(self.store.scan(seq - 1)), None) if seq > 0 else None
-        if stored is None or stored.seq != seq:
+        found = self.store.entries(seq - 1, 1) if seq > 0 else []  # this one alone: a scan fetches many
+        if not found or found[0][0] != seq:
             return 0
+        _, envelope, leaf = found[0]
         try:
+            opened = open_envelope(envelope)
+            event = opened.event
+            stored = StoredEvent(seq, opened.action_id, opened.version, event.kind, event.at_us, envelope, leaf)
             return len(messages_at(self.store, "", stored))
         except ReadbackError:
             return 0  # the entry itself is named elsewhere
