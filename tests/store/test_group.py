@@ -243,3 +243,35 @@ def test_threads_share_transactions_and_one_bad_value_is_its_own_fault(tmp_path:
         assert len(commits) == 1 + len(answers) - 1, "the first alone, and each of the bad one's group by itself"
         assert all(isinstance(answer, Appended) for answer in answers.values())
         assert sorted(answer.seq for answer in answers.values() if isinstance(answer, Appended)) == list(range(1, 21))
+
+
+def test_a_statement_that_the_schema_does_not_know_fails_nobody_beside_it(tmp_path: Path) -> None:
+    """Of a newer release that renamed a table, the sealer's: appends that share its transaction are kept."""
+    with open_sqlite_store(tmp_path / "ledger.db") as store, open_sqlite_store(tmp_path / "ledger.db") as second:
+        assert second._writer is not None
+        second._writer.execute("BEGIN IMMEDIATE")
+        second._writer.execute("ALTER TABLE checkpoint RENAME TO head")
+        answers: dict[str, object] = {}
+
+        def work(name: str) -> None:
+            try:
+                if name == "sealer":
+                    store.cosigned(1, b"")
+                else:
+                    answers[name] = store.append([sample_creation(name)])[0]
+            except StoreError as error:
+                answers[name] = error
+
+        threads = []
+        for place, name in enumerate(["a0", "a1", "sealer", "a2"]):
+            threads.append(threading.Thread(target=work, args=(name,)))
+            threads[-1].start()
+            assert _led(store._group)  # type: ignore[arg-type]
+            _queued(store._group, place)  # type: ignore[arg-type]
+        second._writer.execute("COMMIT")
+        for thread in threads:
+            thread.join(LIMIT_SECONDS)
+    failed = answers.pop("sealer")
+    assert isinstance(failed, StoreError)
+    assert "checkpoint" in str(failed)
+    assert all(isinstance(answer, Appended) for answer in answers.values()), answers

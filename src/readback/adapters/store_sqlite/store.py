@@ -199,6 +199,13 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
                     self._run([job], trusting=False)
             else:
                 group[0].error = unstorable(f"{type(error).__name__}: {error}")
+        except apsw.SQLError as error:  # a statement that is none under the present schema: its own fault, and no more
+            if len(group) > 1:
+                for job in group:
+                    self._run([job], trusting=trusting)
+            else:
+                group[0].error = as_store_error(error, self._path)
+                group[0].error.__cause__ = error
         except apsw.Error as error:
             for job in group:
                 job.error = as_store_error(error, self._path)
