@@ -44,7 +44,9 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
 def test_the_migrations_are_in_the_wheel(wheel: Path) -> None:
     found = sorted(name for name in _names(wheel) if name.endswith(".sql"))
     assert found, "a store without its migrations cannot open a new file"
-    assert all(re.match(r"readback/adapters/(store_\w+/)?migrations/\d{4}_\w+\.sql$", name) for name in found)
+    assert all(
+        re.match(r"readback/adapters/(store_\w+/)?migrations/\d{4}_\w+(\.serves_\d+)?\.sql$", name) for name in found
+    )
 
 
 def test_nothing_but_the_package_is_in_the_wheel(wheel: Path) -> None:
