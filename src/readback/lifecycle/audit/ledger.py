@@ -17,6 +17,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, fields
 from itertools import islice
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from readback.canon import Json, ReadbackError
@@ -64,6 +65,8 @@ LOOKS_MAX: Final = 5
 """An action that is moved on while it is looked at is looked at again, so often."""
 TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
 
+_LEAF: Final = attrgetter("leaf")
+_LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
 """Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
 
@@ -145,7 +148,7 @@ def audit(
     controls, sealed = Controls(), SealedAudit(store, authority)
     for piece in placed(store):  # 1
         report.add(piece_faults(store, piece, report.head_seq))
-        leaves = [leaf for _, _, leaf in piece]
+        leaves = [*map(_LEAF_OF_PLACED, piece)]
         sealed.read(leaves)
         if heads is not None:
             heads.read(leaves)
@@ -275,9 +278,11 @@ def _audit_action(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
         return 0  # begun after the scan
     if look.faults:
         report.add(look.faults)
-    report.add(order_faults(events, report.head_seq))
+    seqs = [each.seq for each in events]
+    if seqs and (seqs[0] < 1 or sorted({*seqs}) != seqs):
+        report.add(order_faults(events, report.head_seq))
+        report.unplaced += seqs.count(0)
     report.add(_check_folded(store, shelf, look, report))
-    report.unplaced += sum(1 for each in events if not each.seq)
     return len(events) if not events or 0 < events[-1].seq <= report.head_seq else _until(events, report.head_seq)
 
 
@@ -297,8 +302,7 @@ def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
         return
     try:
         saga = fold_saga(events) if audit_saga.is_saga(opened) else None
-        leaves = [each.leaf for each in events]
-        action = fold_opened(zip(opened, leaves, strict=True)) if saga is None else None
+        action = fold_opened(zip(opened, map(_LEAF, events), strict=True)) if saga is None else None
     except ReadbackError as error:
         yield fault("action.fold", f"The entries of action {projection.action_id} cannot be true: {error.message}")
         return
