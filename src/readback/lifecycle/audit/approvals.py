@@ -20,6 +20,8 @@ from readback.ports.store import LedgerStore
 
 _TOLD_BY: Final = frozenset({EventKind.APPROVAL_REQUESTED, EventKind.APPROVED, EventKind.DENIED, EventKind.ATTEMPTED})
 """The kinds of entries that tell of approvals: most others are passed over."""
+_ATTEMPTED: Final = EventKind.ATTEMPTED
+"""Looked up once: a class of such names looks each up anew, which is felt where every entry is asked."""
 
 
 def approval_faults(
@@ -32,7 +34,7 @@ def approval_faults(
 ) -> Iterator[str]:
     """What is wrong with the approvals of one action. `approvals` None: nobody says who may approve."""
     if action.approval is None and not _always(action, contract):  # none was asked for, and none is said to be there
-        attempts = [one.event.data.get("approval") for one in opened if one.event.kind is EventKind.ATTEMPTED]
+        attempts = [one.event.data.get("approval") for one in opened if one.event.kind is _ATTEMPTED]
         if not any(attempts):
             return
     asking: Asked | None = None
