@@ -21,6 +21,7 @@ from readback.ports.store import LedgerStore
 _TOLD_BY: Final = frozenset({EventKind.APPROVAL_REQUESTED, EventKind.APPROVED, EventKind.DENIED, EventKind.ATTEMPTED})
 """The kinds of entries that tell of approvals: most others are passed over."""
 _ATTEMPTED: Final = EventKind.ATTEMPTED
+_CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 """Looked up once: a class of such names looks each up anew, which is felt where every entry is asked."""
 
 
@@ -85,7 +86,7 @@ def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Even
 def _always(action: Action, contract: Mapping[str, Json]) -> bool:
     """Whether no attempt of the action may be made without an approval."""
     terms = contract.get("approval")
-    return action.side_effect == SideEffect.CRITICAL_MUTATION or (isinstance(terms, dict) and not terms.get("when"))
+    return action.side_effect == _CRITICAL or (isinstance(terms, dict) and not terms.get("when"))
 
 
 Known = tuple[Mapping[str, Json], Mapping[str, Json], Approvals | None, str]

@@ -65,6 +65,8 @@ LOOKS_MAX: Final = 5
 """An action that is moved on while it is looked at is looked at again, so often."""
 TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
 
+_PROPOSED: Final = EventKind.PROPOSED
+_PENDING: Final = KeyStatus.PENDING
 _LEAF: Final = attrgetter("leaf")
 _LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
@@ -380,7 +382,7 @@ def _differences(held: StoredProjection, wanted: Projection, entries: int) -> It
 
 def _recomputed(action: Action, first: Opened) -> Iterator[str]:
     """Ids that are made of others, made again."""
-    if first.event.kind is not EventKind.PROPOSED:
+    if first.event.kind is not _PROPOSED:
         yield f"Action {action.id} does not begin with a proposal."
     if action.stamp != STAMP_PREFIX + action.id:
         yield f"Action {action.id} bears the stamp {action.stamp!r}."
@@ -466,7 +468,7 @@ def _key(store: LedgerStore, shelf: Shelf, action: Action, report: AuditReport) 
     if record.action_id != action.id:
         yield from _taken_over(store, action, record)
         return
-    status, until_us = KeyStatus.PENDING, 0
+    status, until_us = _PENDING, 0
     if action.durable_key_change:
         status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
         until_us = expires_us(status, action.updated_us, action.key_kept_us)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.action import Action
@@ -19,6 +20,7 @@ from readback.lifecycle.saga.begin import asked_of
 from readback.lifecycle.saga_run import fold_saga, settled_key
 from readback.ports.store import KeyRecord, LedgerStore
 
+_BEGUN: Final = EventKind.SAGA_BEGUN
 Said = Iterator[tuple[str, str]]
 """Code and sentence of each thing that is wrong."""
 Load = Callable[[str], Mapping[str, Json]]
@@ -27,7 +29,7 @@ Load = Callable[[str], Mapping[str, Json]]
 
 def is_saga(opened: list[Opened]) -> bool:
     """Whether a stream begins as a saga's does."""
-    return bool(opened) and opened[0].event.kind is EventKind.SAGA_BEGUN
+    return bool(opened) and opened[0].event.kind is _BEGUN
 
 
 def check_saga(store: LedgerStore, saga: Saga, opened: list[Opened], load: Load) -> Said:
