@@ -16,11 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-from readback.canon.frozen import dataclass
 
 LOOPBACK = "127.0.0.1"
 

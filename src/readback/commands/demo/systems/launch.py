@@ -18,11 +18,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.trip_truth import TripBooks, books
 from readback.commands.demo.systems.truth import Truth
 

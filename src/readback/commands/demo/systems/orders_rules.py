@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.faults import now_us
 from readback.commands.demo.systems.orders_store import TENANTS, Row, Store, Write
 

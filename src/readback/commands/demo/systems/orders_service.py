@@ -11,10 +11,9 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems import orders_rules as rules
 from readback.commands.demo.systems.faults import FaultBook, Rule, now_us
 from readback.commands.demo.systems.orders_rules import Answer, Call, Refusal, Route

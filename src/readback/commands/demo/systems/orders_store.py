@@ -12,11 +12,10 @@ import string
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.faults import now_us
 
 Row = dict[str, Any]

@@ -10,11 +10,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.faults import FaultBook, Rule
 from readback.commands.demo.systems.trip_books import TRADES, Asked, Book, Row
 

@@ -10,9 +10,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
-from readback.canon.frozen import dataclass
 from readback.commands.demo.systems.trip_books import TRADES, Row, path_of
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from email import message_from_bytes, policy
 from pathlib import Path
 from typing import Any
-
-from readback.canon.frozen import dataclass
 
 Row = dict[str, Any]
 
