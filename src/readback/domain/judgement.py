@@ -5,10 +5,10 @@ Used by `action` alone, which folds it, and by whoever reads an action. It decid
 
 from __future__ import annotations
 
-from readback.canon.frozen import dataclass
+from dataclasses import dataclass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
 class Judgement:
     """The last judgement, as recorded. Empty words where there was none."""
 
