@@ -400,6 +400,7 @@ def test_a_snapshot_does_not_follow_later_changes() -> None:
         ({"\u00e9" * (limits.KEY_MAX_BYTES // 2 + 1): 1}, ValueTooLargeError),
         ({"a": "x" * (limits.STRING_MAX_BYTES + 1)}, ValueTooLargeError),
         ([0] * limits.VALUE_MAX_NODES, ValueTooLargeError),
+        ([dict.fromkeys(map(str, range(50)), 0)] * (limits.VALUE_MAX_NODES // 50), ValueTooLargeError),
     ],
     ids=lambda value: _named(value)[:24],
 )

@@ -35,6 +35,7 @@ from readback.canon.limits import (
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
 _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+_NUMBERS: Final = frozenset({int, float})
 FLAT_MAX: Final = 64
 """Parts of an object that is copied in one."""
 
@@ -54,19 +55,23 @@ def json_value(obj: object) -> Json:
 
 
 def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
-    """A copy, by way of its bytes, of an object of few texts, numbers, flags and nulls that is surely within limits;
-    else None. What is nested may hold one part many times, and be endless when it is written.
+    """A copy in one of an object of few texts, numbers, flags and nulls; else None."""
+    return short_copy(flat) if len(flat) <= FLAT_MAX and _LEAVES.issuperset(map(type, flat.values())) else None
+
+
+def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
+    """A copy, by way of its bytes, of an object that is plain, and so short that it breaks no limit; else None.
+
+    Only of what holds no part twice, as what came over a wire does not: another may be endless when it is written.
     """
-    if len(flat) > FLAT_MAX or not _LEAVES.issuperset(map(type, flat.values())):
-        return None
     try:
-        written = orjson.dumps(flat, option=orjson.OPT_STRICT_INTEGER)
+        written = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
     except TypeError:
         return None  # what is wrong is named by the long way
-    if len(written) > KEY_MAX_BYTES:
+    if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
         return None
     plain: dict[str, Json] = orjson.loads(written)
-    return plain if plain == flat else None  # a number that is none was written as null
+    return plain if plain == value else None  # a number that is none was written as null
 
 
 class _Snapshot:
@@ -101,6 +106,9 @@ class _Snapshot:
     def _object(self, obj: Mapping[Any, object], path: str, depth: int) -> dict[str, Json]:
         copied = _in_one(obj) if type(obj) is dict else None
         if copied is not None:
+            self.nodes += sum(map(_NUMBERS.__contains__, map(type, copied.values())))
+            if self.nodes > VALUE_MAX_NODES:
+                raise _too_large(path, f"more than {VALUE_MAX_NODES} parts")
             return copied
         plain: dict[str, Json] = {}
         for raw_key, value in obj.items():

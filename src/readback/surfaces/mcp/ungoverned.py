@@ -11,10 +11,8 @@ from collections.abc import Generator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-import orjson
-
 from readback.canon import CanonError, Json, json_value, sha256_hex, stored_bytes
-from readback.canon.limits import DEPTH_MAX_LEVELS, KEY_MAX_BYTES
+from readback.canon.values import short_copy
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.sdk.action import ActionDefinition
@@ -85,7 +83,7 @@ def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposa
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     """A value as the ledger keeps it: whole, or its size and hash."""
-    small = _in_one(value)
+    small = short_copy(value)  # it came over a wire
     if small is not None:
         return small
     try:
@@ -100,15 +98,3 @@ def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     if value.get("isError") is True:
         short["isError"] = True
     return short
-
-
-def _in_one(value: Mapping[str, Json]) -> dict[str, Json] | None:
-    """A copy, by way of its bytes, of what came over a wire and is so short that it breaks no limit; else None."""
-    try:
-        written = orjson.dumps(value)
-    except TypeError:
-        return None
-    if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
-        return None
-    plain: dict[str, Json] = orjson.loads(written)
-    return plain if plain == value else None  # a number that JSON has not was written as null
