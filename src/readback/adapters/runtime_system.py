@@ -40,8 +40,8 @@ class SystemRuntime:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._last_us = 0
-        self._last_us_monotonic_ns = 0
+        self._last = (0, 0)
+        """The time that was given last, in microseconds, and the monotonic clock's then, in nanoseconds."""
         self._last_id = 0
         self._pokes = 0
         # An RLock, since a signal handler may poke in the middle of a sleeper's own bookkeeping.
@@ -51,11 +51,16 @@ class SystemRuntime:
 
     def now_us(self) -> int:
         """The wall clock. Where that was set back, half the speed of real time until it has caught up."""
+        wall_us = time.time_ns() // 1000
+        if wall_us >= self._last[0]:
+            # Without the lock: of two threads at once the earlier may be remembered, by as much as they are apart.
+            self._last = (wall_us, time.monotonic_ns())
+            return wall_us
         with self._lock:
-            wall_us, monotonic_ns = time.time_ns() // 1000, time.monotonic_ns()
-            if wall_us < self._last_us:
-                wall_us = self._last_us + (monotonic_ns - self._last_us_monotonic_ns) // 2000
-            self._last_us, self._last_us_monotonic_ns = wall_us, monotonic_ns
+            last_us, last_ns = self._last
+            monotonic_ns = time.monotonic_ns()
+            wall_us = max(time.time_ns() // 1000, last_us + (monotonic_ns - last_ns) // 2000)
+            self._last = (wall_us, monotonic_ns)
             return wall_us
 
     def new_id(self) -> str:

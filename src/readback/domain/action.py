@@ -24,6 +24,7 @@ from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
 _FAILED, _ROLLED_BACK, _ERASED, _NOTHING_ATTESTED = State.FAILED, State.ROLLED_BACK, EventKind.ERASED, Resolution.NONE
+_BEGUN, _UNKNOWN, _SUCCESS = State.PROPOSED, State.UNKNOWN, State.RECONCILED_SUCCESS
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
 
@@ -150,12 +151,12 @@ class Action:
     def durable_key_change(self) -> bool:
         """Whether this state settles the idempotency record (or opens it again)."""
         settles = self.state in states.TERMINAL or self.attempts > 1
-        return self.version > 0 and (settles or (self.state is State.UNKNOWN and bool(self.resolution)))
+        return self.version > 0 and (settles or (self.state is _UNKNOWN and bool(self.resolution)))
 
     def apply(self, event: Event, head: str) -> None:
         """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
         for step in event.path:
-            if self.version == 0 and step is State.PROPOSED:
+            if self.version == 0 and step is _BEGUN:
                 continue
             if not states.can(self.state, step):
                 raise StoreCorruptError(f"Action {self.id} went from {self.state} to {step}, which cannot be.")
@@ -263,7 +264,7 @@ def _judged(a: Action, e: Event) -> None:
     a.due_us = due if isinstance(due, int) else None
     a.review, a.decision = str(d["review"]), ""
     _beside(a, e)
-    if a.claimed_us == 0 and (a.state is State.RECONCILED_SUCCESS or _verified_to_be_reversed(a.judgement)):
+    if a.claimed_us == 0 and (a.state is _SUCCESS or _verified_to_be_reversed(a.judgement)):
         a.claimed_us = e.at_us
     if a.state in states.TERMINAL or a.due_us is None:
         a.reconciled_us = e.at_us
@@ -362,7 +363,7 @@ def _claim(a: Action, e: Event) -> None:
     elif said.reason in claims.CONTRADICTS:
         a.contested = True
         a.review = a.review or CONTESTED
-    elif said.reason is claims.Reason.REVERSED and a.state is State.RECONCILED_SUCCESS:
+    elif said.reason is claims.Reason.REVERSED and a.state is _SUCCESS:
         a.due_us = None  # there is nothing left to watch
 
 
@@ -468,7 +469,7 @@ def _int(value: Json) -> int:
 
 
 def _texts(value: Json) -> tuple[str, ...]:
-    return tuple(str(v) for v in value) if isinstance(value, list) else ()
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 _APPLY = {

@@ -64,7 +64,8 @@ def bears_other_mark(judged: Judged) -> bool:
 
 
 def found_here(case: Case) -> bool:
-    return any(is_effect(each) and each.in_scope is Truth.HOLDS for each in case.found or ())
+    found = case.found
+    return found is not None and any(is_effect(each) and each.in_scope is Truth.HOLDS for each in found)
 
 
 def effect_known(case: Case) -> bool:
@@ -74,7 +75,7 @@ def effect_known(case: Case) -> bool:
 
 def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
     """The places where the effect could be instead were looked at in vain; or the tool says that there is none."""
-    if any(is_effect(each) for each in found or ()):
+    if found and any(map(is_effect, found)):
         return False
     if lookup is not None and lookup.status in ("landed", "failed"):
         return lookup.status == "failed"

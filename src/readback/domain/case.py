@@ -6,12 +6,18 @@ judges nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.contract import Contract
 from readback.domain.observation import Observation
-from readback.domain.predicate import Evaluation, Truth, conjoin
+from readback.domain.predicate import Evaluation, Truth
 from readback.domain.reading import Lookup, Presence, TakenReading
+
+_HOLDS: Final = Truth.HOLDS
+_VIOLATED: Final = Truth.VIOLATED
+_UNDETERMINED: Final = Truth.UNDETERMINED
 
 SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_scope"})
 
@@ -48,8 +54,13 @@ class Judged:
     @property
     def in_scope(self) -> Truth:
         """Is this the object we mean, in our tenant? A key that is mapped and not said leaves it open."""
-        truths = [m.truth for m in self.identity if m.key in SCOPE_KEYS]
-        return conjoin(truths) if truths else Truth.HOLDS
+        said = _HOLDS
+        for m in self.identity:
+            if m.truth is not _HOLDS and m.key in SCOPE_KEYS:
+                if m.truth is _VIOLATED:
+                    return _VIOLATED
+                said = _UNDETERMINED
+        return said
 
     @property
     def version(self) -> Json:

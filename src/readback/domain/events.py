@@ -97,7 +97,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
             "data": event.data,
             "format": ENVELOPE_FORMAT,
             "kind": event.kind._value_,
-            "path": [s._value_ for s in event.path],
+            "path": [*map(_WORD, event.path)],
             "prev": previous,
             "refs": event.refs,
             "tenant": tenant,
@@ -160,6 +160,7 @@ class _Envelope:
 
 _READER = EnvelopeReader(_Envelope)
 _COLUMNS = attrgetter(*sorted(ENVELOPE_FIELDS))
+_WORD = attrgetter("_value_")
 
 
 def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:

@@ -29,6 +29,8 @@ class FreezeScope(StrEnum):
     """Everything in the tenant."""
 
 
+_CRITICAL: Final = SideEffect.CRITICAL_MUTATION
+
 DEFAULT_SCOPES: Final = (FreezeScope.RESOURCE,)
 CODE: Final = "frozen"
 """The code of a refusal by a freeze."""
@@ -72,4 +74,4 @@ def freezes(side_effect: SideEffect, state: State, *, by_row: bool, executed: bo
 
     `by_row`: the recovery table's row says so. `executed`: an attempt may have reached the tool.
     """
-    return by_row or (executed and side_effect is SideEffect.CRITICAL_MUTATION and state in UNSETTLED)
+    return by_row or (executed and side_effect is _CRITICAL and state in UNSETTLED)

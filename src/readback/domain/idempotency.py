@@ -85,7 +85,7 @@ def key_text(hashed: str) -> str:
 
 def request_hash(kind: Kind, target: str, arguments: Mapping[str, Json]) -> str:
     """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ."""
-    parts: list[Json] = [_REQUEST_DOMAIN, kind.value, target, {**arguments}]
+    parts: list[Json] = [_REQUEST_DOMAIN, kind._value_, target, {**arguments}]
     return sha256_hex(payload_bytes(parts))
 
 
@@ -121,6 +121,8 @@ _BY_STATE: Final = MappingProxyType(
     }
 )
 _RETRYABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
+_OPEN: Final = KeyStatus.PENDING
+_NOT_DONE: Final = Resolution.ATTESTED_NOT_DONE
 
 
 def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE) -> KeyStatus:
@@ -133,14 +135,14 @@ def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution
     if state in _RETRYABLE and may_repeat and resolution is not Resolution.ATTESTED_DONE:
         return KeyStatus.FAILED_RETRYABLE
     status = _BY_STATE[state]
-    if resolution is Resolution.ATTESTED_NOT_DONE and status is KeyStatus.PENDING:
+    if resolution is _NOT_DONE and status is _OPEN:
         return KeyStatus.FAILED_RETRYABLE
     return status
 
 
 def expires_us(status: KeyStatus, at_us: int, kept_us: int) -> int:
     """Until when the record of a state that was reached at that time answers; 0 for an open one, which has no end."""
-    return 0 if status is KeyStatus.PENDING else at_us + kept_us
+    return 0 if status is _OPEN else at_us + kept_us
 
 
 def may_replace(status: KeyStatus) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.frozen import dataclass
@@ -35,6 +35,7 @@ __all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalis
 TEXT_MAX_CHARACTERS: Final = 4_096
 """Of raw text (level 0) that is kept in an observation's body."""
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -104,10 +105,10 @@ def normalise(raw: object, at_us: int) -> Observation:
     An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
     success code; raw text is never a success.
     """
-    _, seen = guarded(lambda: _at(_returned(raw), at_us))
+    _, seen = guarded(_returned, raw)
     if seen is None:
-        return replace(_malformed("value", "The returned value cannot be examined."), at_us=at_us)
-    return seen
+        seen = _malformed("value", "The returned value cannot be examined.")
+    return _at(seen, at_us)
 
 
 def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool = False) -> Observation:
@@ -117,7 +118,7 @@ def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool 
     caller knows that the call makes exactly one request (`connect_proves`, the built-in executors):
     in a tool of several requests an earlier one may have landed.
     """
-    _, seen = guarded(lambda: _raised(exc, connect_proves))
+    _, seen = guarded(_raised, exc, connect_proves)
     if seen is None:
         seen = _error("exception", f"The call raised {type(exc).__name__}.")
     return replace(seen, at_us=at_us)
@@ -138,10 +139,10 @@ def _at(seen: Observation, at_us: int) -> Observation:
     )
 
 
-def guarded(ask: Callable[[], _T]) -> tuple[bool, _T | None]:
+def guarded(ask: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> tuple[bool, _T | None]:
     """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
     try:
-        return True, ask()
+        return True, ask(*given, **named)
     except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
         return False, None
 
@@ -213,7 +214,7 @@ _VALUE: Final = Sign(_O.SUCCESS, "returned.value", "The tool returned a value.")
 
 def _structured(raw: object) -> Observation:
     """A value with a JSON form. One without is malformed, whatever it may have meant."""
-    done, body = guarded(lambda: json_value(raw))
+    done, body = guarded(json_value, raw)
     if not done:
         kind = type(raw).__name__
         return _malformed("unsupported", f"The tool returned a {kind} that has no exact, bounded JSON form.")
@@ -222,8 +223,8 @@ def _structured(raw: object) -> Observation:
 
 
 def _bounded(seen: Observation) -> Observation:
-    _, size = guarded(lambda: len(stored_bytes(seen.body)))
-    if size is not None and size <= EVIDENCE_MAX_BYTES:
+    _, written = guarded(stored_bytes, seen.body)
+    if written is not None and len(written) <= EVIDENCE_MAX_BYTES:
         return seen
     if seen.status is _O.ERROR:
         return replace(seen, body=None)
@@ -240,7 +241,7 @@ def _tuple_answer(raw: tuple[object, ...]) -> Observation:
         return _structured(raw)
     if first:
         return _returned(second) if isinstance(second, Mapping) else _structured(raw)
-    _, body = guarded(lambda: json_value(raw))
+    _, body = guarded(json_value, raw)
     return _bounded(_error("flag.false", "The tool returned false with its answer.", body))
 
 
@@ -248,7 +249,7 @@ def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
     _, text = guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
     if text is None:
         return _malformed("binary", "The tool returned bytes that are no text.")
-    _, value = guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
+    _, value = guarded(parse_json, text, bytes_max=EVIDENCE_MAX_BYTES)
     if isinstance(value, (dict, list)):
         return _structured(value)
     said = text_sign(text) or Sign(_O.MALFORMED, "malformed.raw-text", "Raw text is no structured answer.")
@@ -269,7 +270,7 @@ def _status_of(raw: object) -> int | None:
 def _content(raw: object) -> object:
     """A response's content where it is at hand; nothing is fetched, awaited or streamed for it."""
     for name in ("content", "text"):
-        _, content = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        _, content = guarded(getattr, raw, name)
         if isinstance(content, (bytes, str)):
             return content
     return guarded(lambda: json_value(cast("Any", raw).json()))[1]
@@ -279,7 +280,7 @@ def _http(status: int, content: object) -> Observation:
     """A status with its content: the worse of what the two say."""
     body, level = cast("Json", None), Level.NORMALISED
     if not isinstance(content, (str, bytes)):
-        _, body = guarded(lambda: json_value(content))
+        _, body = guarded(json_value, content)
     elif content:
         inner = _text_answer(content)
         body, level = inner.body, inner.level
@@ -295,7 +296,7 @@ def _process(raw: object, code: int | None) -> Observation:
     body: dict[str, Json] = {"returncode": code}
     said, level = [], Level.NORMALISED
     for name in ("stdout", "stderr"):
-        _, output = guarded(lambda name=name: getattr(raw, name))  # type: ignore[misc]
+        _, output = guarded(getattr, raw, name)
         if isinstance(output, (str, bytes)) and output:
             inner = _text_answer(output)
             body[name] = inner.body
@@ -361,13 +362,15 @@ _REFERENCE_KEYS: Final = (
 )
 _REFERENCES: Final = frozenset(_REFERENCE_KEYS)
 _WRAPPERS: Final = ("data", "result", "response", "structuredContent")
+_WRAPPED: Final = frozenset(_WRAPPERS)
 
 
 def _reference(body: Json) -> str | None:
     """A hint at the provider's id, from the usual names."""
     if not isinstance(body, dict):
         return None
-    for holder in (body, *[body[name] for name in _WRAPPERS if name in body]):
+    holders = (body,) if _WRAPPED.isdisjoint(body) else (body, *[body[name] for name in _WRAPPERS if name in body])
+    for holder in holders:
         if isinstance(holder, dict) and not _REFERENCES.isdisjoint(holder):
             for key in _REFERENCE_KEYS:
                 value = holder.get(key)

@@ -115,10 +115,12 @@ def look(path: str, variables: Mapping[str, Json]) -> Json:
 
 def shown_values(paths: Iterable[str], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:
     """What a person sees beside an expression. A long text is cut, a large container is named by its size."""
-    return tuple((path, _brief(look(path, variables))) for path in paths)
+    return tuple([(path, _brief(look(path, variables))) for path in paths])
 
 
 def _brief(value: Json) -> Json:
+    if type(value) is str and len(value) <= _SHOWN_TEXT_MAX_CHARS:
+        return value  # as most are
     if isinstance(value, str) and len(value) > _SHOWN_TEXT_MAX_CHARS:
         return value[:_SHOWN_TEXT_MAX_CHARS] + "\N{HORIZONTAL ELLIPSIS}"
     if isinstance(value, (dict, list)) and value:

@@ -18,6 +18,7 @@ Source: the action verification specification, "State Reconciliation Model".
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final, assert_never
 
 from readback.canon.frozen import dataclass
@@ -45,6 +46,8 @@ _NO_REASON: Final = Why.NONE
 _NOT_VISIBLE: Final = Presence.NOT_VISIBLE
 _ABSENT: Final = Presence.ABSENT
 _HOLDS: Final = Truth.HOLDS
+_VIOLATED: Final = Truth.VIOLATED
+_TRUTH: Final = attrgetter("truth")
 _READ_KIND: Final = Kind.READ
 _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
@@ -88,37 +91,48 @@ def reconcile(case: Case) -> Reconciliation:
         return duplicate
     if not case.checks:
         return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    return _quorum(case, [_numbered(_judge_one(case, j), i) for i, j in enumerate(case.checks)])
-
-
-def _numbered(result: Reconciliation, place: int) -> Reconciliation:
-    return replace(result, deciding=place) if place else result
+    judgements = [_judge_one(case, case.checks[0])]
+    for place in range(1, len(case.checks)):
+        judgements.append(replace(_judge_one(case, case.checks[place]), deciding=place))
+    return _quorum(case, judgements)
 
 
 # --- 1 and 2: what the search by stamp shows ---
 
 
 def _misplaced(case: Case) -> Reconciliation | None:
-    stamped = [j for j in case.checks if bears_stamp(case, j)]
-    for judged in (*(case.found or ()), *stamped):
-        if is_effect(judged) and judged.in_scope is Truth.VIOLATED:
-            return Reconciliation(
-                Verdict.REFUTED,
-                _NO_REASON,
-                Finding.WRONG_TARGET,
-                Discrepancy.WRONG_TARGET_MODIFIED,
-                Attribution.OURS,
-                effect_shown=True,
-                level=Level.VERIFIED,
-                identity=judged.identity,
-                ensure=judged.ensure,
-                detail="An effect bearing our stamp was found outside the target that was meant.",
-            )
+    judged = _elsewhere(case)
+    if judged is None:
+        return None
+    return Reconciliation(
+        Verdict.REFUTED,
+        _NO_REASON,
+        Finding.WRONG_TARGET,
+        Discrepancy.WRONG_TARGET_MODIFIED,
+        Attribution.OURS,
+        effect_shown=True,
+        level=Level.VERIFIED,
+        identity=judged.identity,
+        ensure=judged.ensure,
+        detail="An effect bearing our stamp was found outside the target that was meant.",
+    )
+
+
+def _elsewhere(case: Case) -> Judged | None:
+    """The first effect of ours that is not where it was meant to be."""
+    for judged in case.found or ():
+        if judged.in_scope is _VIOLATED and is_effect(judged):
+            return judged
+    for judged in case.checks:
+        if judged.in_scope is _VIOLATED and is_effect(judged) and bears_stamp(case, judged):
+            return judged
     return None
 
 
 def _duplicate(case: Case) -> Reconciliation | None:
-    effects = [j for j in case.found or () if is_effect(j)]
+    if case.found is None:
+        return None
+    effects = [j for j in case.found if is_effect(j)]
     if len(effects) < 2:
         return None
     return Reconciliation(
@@ -150,7 +164,7 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
         return _judge_absence(case, judged)
     scope = judged.in_scope  # 3
     if scope is not _HOLDS:
-        why = Why.OUT_OF_SCOPE if scope is Truth.VIOLATED else Why.INCOMPLETE
+        why = Why.OUT_OF_SCOPE if scope is _VIOLATED else Why.INCOMPLETE
         detail = "The reading is of another target or tenant, or does not say of which."
         return replace(_open(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
     weak = _too_weak(case, judged)  # 5
@@ -160,16 +174,13 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     if older is not None:
         return replace(older, ensure=judged.ensure, identity=judged.identity)
     failed = _terminally_failed(case, judged)
-    truth = Truth.VIOLATED if failed else conjoin(e.truth for e in judged.ensure)  # 6
-    match truth:
-        case Truth.HOLDS:
-            result = _judge_holding(case, judged)
-        case Truth.VIOLATED:
-            result = _judge_violated(case, judged)
-        case Truth.UNDETERMINED:
-            result = _judge_untold(judged)
-        case _:
-            assert_never(truth)
+    truth = _VIOLATED if failed else conjoin(map(_TRUTH, judged.ensure))  # 6
+    if truth is _HOLDS:
+        result = _judge_holding(case, judged)
+    elif truth is _VIOLATED:
+        result = _judge_violated(case, judged)
+    else:
+        result = _judge_untold(judged)
     return _evidenced(result, judged)
 
 

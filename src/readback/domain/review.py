@@ -22,6 +22,7 @@ from readback.domain.state import TERMINAL, State
 BREAK_GLASS: Final = "break_glass"
 APPROVAL: Final = "approval"
 COMPENSATION_FAILED: Final = "compensation_failed"
+_SUCCESS: Final = State.RECONCILED_SUCCESS
 CONTESTED: Final = "contested"
 RESTORED: Final = "restored"
 """It was in flight when the backup was taken that its ledger was restored from: nobody knows what was done since."""
@@ -103,11 +104,11 @@ def in_queue(ending: Ending) -> str:
     Nothing whose verification is still open, and nothing that is settled well: an exception is what was executed
     without the approval that it needs.
     """
+    if ending.state is _SUCCESS:  # as most
+        return CONTESTED if ending.contested else BREAK_GLASS if ending.break_glass else ""
     match ending.state:
         case State.REVIEW_REQUIRED | State.COMPENSATION_FAILED:
             return ending.found
-        case State.RECONCILED_SUCCESS:
-            return CONTESTED if ending.contested else BREAK_GLASS if ending.break_glass else ""
         case State.UNKNOWN | State.VERIFICATION_TIMEOUT:
             # Reported as unverified in just these words: that is its settled end, for what may end so.
             reported = ending.recovery is RecoveryAction.REPORT_UNVERIFIED

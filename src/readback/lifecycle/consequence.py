@@ -6,6 +6,8 @@ words of the recovery table into states; it decides nothing of its own.
 
 from __future__ import annotations
 
+from typing import Final
+
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.observation import ObservationStatus
@@ -20,6 +22,8 @@ from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import Timing, late_due, late_open, poll_due, settle_due, watch_due
 
 S, R = State, RecoveryAction
+_REVIEW_REQUIRED: Final = S.REVIEW_REQUIRED
+_RECONCILED_SUCCESS: Final = S.RECONCILED_SUCCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,16 @@ class Consequence:
 
 def only_watched(action: Action, result: Reconciliation) -> bool:
     """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
-    return action.state is S.REVIEW_REQUIRED or recover.decided(action, result)
+    return action.state is _REVIEW_REQUIRED or recover.decided(action, result)
 
 
 def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Consequence:
     """What follows from the row that was chosen, in the state where the action is. `now_us`: after the readings."""
     action, result, chosen = run.action, decision.result, decision.row.action
+    if chosen in recover.SUCCESSES:
+        return Consequence(walk(action.state, _RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us))
     out = decision.late and not result.effect_shown and bool(run.contract.readers)  # it may still land
     match chosen:
-        case _ if chosen in recover.SUCCESSES:
-            return Consequence(walk(action.state, S.RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us))
         case _ if chosen in recover.LOOK_AGAIN:
             return Consequence(*_later(run, when, decision, now_us))
         case R.KEEP_UNKNOWN | R.REPORT_UNVERIFIED:

@@ -73,8 +73,11 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
 
 def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
-    paths = _of_the_request(predicate.paths)
-    return bool(paths) and any(_redacted(look(path, variables)) for path in paths)
+    for path in _of_the_request(predicate.paths):
+        value = look(path, variables)
+        if type(value) is not str and _redacted(value):  # a text is no mark
+            return True
+    return False
 
 
 @lru_cache(maxsize=1_024)
@@ -85,8 +88,6 @@ def _of_the_request(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def _redacted(value: Json) -> bool:
     """After a resume the request is known as it was stored; a mark is no value to compare with."""
-    if type(value) is str:
-        return False
     if isinstance(value, dict):
         return (len(value) == 1 and REDACTED in value) or any(_redacted(part) for part in value.values())
     return isinstance(value, list) and any(_redacted(part) for part in value)
@@ -94,7 +95,7 @@ def _redacted(value: Json) -> bool:
 
 def identify(check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json) -> IdentityMatch:
     """One identity key held against a reading."""
-    if _redacted(wanted) or _asks_for_redacted(check.predicate, variables):
+    if (type(wanted) is not str and _redacted(wanted)) or _asks_for_redacted(check.predicate, variables):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     said = check.predicate.evaluate(binding)
     if said.kind != "value":
@@ -119,7 +120,8 @@ def _same(key: str, wanted: Json, found: Json) -> bool:
     if key != "target":
         return False
     whole = str(wanted)
-    cut = min((i for i in (whole.find("/"), whole.find(":")) if i >= 0), default=-1)
+    slash, colon = whole.find("/"), whole.find(":")
+    cut = min(slash, colon) if slash >= 0 and colon >= 0 else max(slash, colon)
     return cut >= 0 and text == whole[cut + 1 :]
 
 

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from readback.canon import Json
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.action import Action
+from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import touched
@@ -42,6 +43,8 @@ _OBSERVED: Final = EventKind.OBSERVED
 _PROPOSED: Final = State.PROPOSED
 _VALIDATED: Final = State.VALIDATED
 _EXECUTING: Final = State.EXECUTING
+_RETURNED: Final = Ending.RETURNED
+_QUEUED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDING})
 
 STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
@@ -229,32 +232,14 @@ def dispatch(run: Run) -> Generator[Step, Answer, Called]:
 def observe(run: Run, called: Called) -> Observation:
     """What the tool gave back, normalised and recorded. Evidence, whatever it says."""
     at_us = called.finished_us
-    match called.ending:
-        case Ending.RETURNED:
-            value = called.value
-            if is_staged(value):
-                run.staged = value
-                value = getattr(value, "answer", None)
-            seen = normalise(value, at_us)
-        case Ending.RAISED:
-            assert called.error is not None
-            seen = normalise_exception(called.error, at_us)
-        case Ending.TIMED_OUT:
-            seen = _cut(ObservationStatus.TIMEOUT, "timeout", "The tool gave no answer in time.", at_us)
-        case Ending.CANCELLED:
-            seen = _cut(ObservationStatus.CANCELLED, "cancelled", "The call was cancelled after it began.", at_us)
-        case Ending.NOT_MADE:
-            seen = Observation(
-                ObservationStatus.NOT_DISPATCHED,
-                False,
-                "not_made",
-                "The attempt came too late to be dispatched.",
-                None,
-                None,
-                at_us,
-            )
-        case _:
-            assert_never(called.ending)
+    if called.ending is _RETURNED:
+        value = called.value
+        if is_staged(value):
+            run.staged = value
+            value = getattr(value, "answer", None)
+        seen = normalise(value, at_us)
+    else:
+        seen = _unanswered(called)
     due_us = None
     if seen.dispatched and run.staged is None and run.contract.readers and run.action.attempt_open:
         due_us = run.not_before_us or first_look_due(run.contract, run.action.stamp, called.finished_us)
@@ -266,6 +251,26 @@ def observe(run: Run, called: Called) -> Observation:
         seen = replace(seen, detail=str(detail), reference=kept, code=str(code))
     record_observation(run, seen, called, due_us)
     return seen
+
+
+def _unanswered(called: Called) -> Observation:
+    """The observation of a call that did not return."""
+    at_us = called.finished_us
+    match called.ending:
+        case Ending.RAISED:
+            assert called.error is not None
+            return normalise_exception(called.error, at_us)
+        case Ending.TIMED_OUT:
+            return _cut(ObservationStatus.TIMEOUT, "timeout", "The tool gave no answer in time.", at_us)
+        case Ending.CANCELLED:
+            return _cut(ObservationStatus.CANCELLED, "cancelled", "The call was cancelled after it began.", at_us)
+        case Ending.NOT_MADE:
+            told = "The attempt came too late to be dispatched."
+            return Observation(ObservationStatus.NOT_DISPATCHED, False, "not_made", told, None, None, at_us)
+        case Ending.RETURNED:
+            raise InvariantError("A call that returned has an answer.")
+        case _:
+            assert_never(called.ending)
 
 
 def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Observation:
@@ -288,7 +293,7 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     path: tuple[State, ...] = ()
     if due_us is not None:
         data["due"] = due_us
-        queued = seen.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+        queued = seen.status in _QUEUED
         path = walk(run.action.state, *((State.ACCEPTED, State.PENDING) if queued else (State.PENDING,)))
     run.record(_OBSERVED, called.finished_us, path, data, refs)
 

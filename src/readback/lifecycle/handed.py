@@ -34,7 +34,7 @@ def reading_of(value: object) -> tuple[Reading | None, str]:
     """A reading in plain types; else None and why it is none."""
     if type(value) is not Reading:
         return None, f"returned {type(value).__name__}; it has to return a Reading"
-    looked, made = guarded(lambda: _made_plain(value))
+    looked, made = guarded(_made_plain, value)
     return made if looked and made is not None else (None, "returned a Reading that cannot be looked at")
 
 
@@ -84,7 +84,7 @@ def fits(value: Json) -> bool:
 
 def text_of(error: BaseException) -> str:
     """What an exception says, empty where it cannot say it."""
-    return guarded(lambda: str(error))[1] or ""
+    return guarded(str, error)[1] or ""
 
 
 def _wrong_field(reading: Reading) -> str:

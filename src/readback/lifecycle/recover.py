@@ -218,15 +218,11 @@ def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool
     to go on with, the first time already.
     """
     limit = run.contract.depth.repeated_mismatch_limit
-    match result.verdict:
-        case Verdict.REFUTED:
-            return struck[0] + 1 >= limit
-        case Verdict.UNDETERMINED if result.why is Why.OUT_OF_SCOPE:
-            return True
-        case Verdict.UNDETERMINED if result.why in BROKEN:
-            return struck[1] >= limit
-        case _:
-            return False
+    if result.verdict is _REFUTED:
+        return struck[0] + 1 >= limit
+    if result.verdict is _UNDETERMINED:
+        return result.why is Why.OUT_OF_SCOPE or (result.why in BROKEN and struck[1] >= limit)
+    return False
 
 
 def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:

@@ -24,9 +24,16 @@ from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, Load, Loaded, Step
 
 # What an enum is asked for by its value costs a call of Python's own for each.
+_UNKNOWN, _SUCCESS, _UNDETERMINED, _VERIFIED = (
+    State.UNKNOWN,
+    State.RECONCILED_SUCCESS,
+    Verdict.UNDETERMINED,
+    Verdict.VERIFIED,
+)
 _VERDICTS = {each.value: each for each in Verdict}
 _WHYS = {each.value: each for each in Why}
 _ATTRIBUTIONS = {each.value: each for each in Attribution}
+_LEVELS = {each.value: each for each in Level}
 
 
 def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
@@ -102,15 +109,15 @@ def _outcome(
     replayed: bool,
 ) -> Outcome:
     j = a.judgement
-    unknown = a.state is State.UNKNOWN and j.verdict != Verdict.UNDETERMINED
+    unknown = a.state is _UNKNOWN and j.verdict != _UNDETERMINED
     return Outcome(
         id=a.id,
         state=a.state,
-        verdict=Verdict.UNDETERMINED if unknown else _VERDICTS[j.verdict],
+        verdict=_UNDETERMINED if unknown else _VERDICTS[j.verdict],
         why=Why.PROPAGATING if unknown else _WHYS[j.why],
         discrepancy=Discrepancy(j.discrepancy) if j.discrepancy else None,
         attribution=_ATTRIBUTIONS[j.attribution],
-        level=Level(j.level),
+        level=_LEVELS[j.level],
         may_repeat=a.may_repeat,
         replayed=replayed,
         contract=a.contract,
@@ -152,12 +159,12 @@ def _outcome(
 
 
 def _as_verified(a: Action) -> bool:
-    return a.state is State.RECONCILED_SUCCESS and a.judgement.verdict == Verdict.VERIFIED
+    return a.state is _SUCCESS and a.judgement.verdict == _VERIFIED
 
 
 def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
     tell = contract.get("tell")
-    if not isinstance(tell, list) or authoritative is None:
+    if not isinstance(tell, list) or not tell or authoritative is None:
         return {}
     variables = {"authoritative": authoritative}
     named = [str(path) for path in tell]

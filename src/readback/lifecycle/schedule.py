@@ -6,6 +6,7 @@ Called by the engine. Jitter is drawn from the stamp, so that many actions sprea
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
@@ -17,6 +18,7 @@ LATE_POLL_FIRST_US = 30 * SECOND_US
 LATE_POLL_MAX_US = 3600 * SECOND_US
 LEASE_MARGIN_US = 15 * SECOND_US
 JITTER_PERCENT = 10
+_LOCAL_RANK: Final = SideEffect.EPHEMERAL_WRITE.rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ def timing(contract: Contract, action: Action, ended_by_itself: bool) -> Timing:
     """`ended_by_itself`: the tool answered or raised, as against a call that was given up or lost."""
     ended = action.ended_us
     late = contract.late_window_us
-    if late is None and ended_by_itself and contract.side_effect.rank <= SideEffect.EPHEMERAL_WRITE.rank:
+    if late is None and ended_by_itself and contract.side_effect.rank <= _LOCAL_RANK:
         late = 0  # a local tool that has ended leaves nothing in flight
     return Timing(ended + contract.within_us, ended + contract.deadline_us, None if late is None else ended + late)
 
@@ -96,7 +98,9 @@ def late_open(action: Action, timing: Timing, now_us: int) -> bool:
 
 def lease_until(contract: Contract, now_us: int) -> int:
     """Long enough for the tool, one round of readings and the way to the disk."""
-    readings = sum(r.timeout_us for r in contract.readers)
+    readings = 0
+    for each in contract.readers:
+        readings += each.timeout_us
     return now_us + contract.execution.timeout_us + 2 * readings + LEASE_MARGIN_US
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from fnmatch import fnmatchcase
+from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -32,6 +33,9 @@ from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Answer, FreezeFound, LoadFreeze, Step
 from readback.lifecycle.verify import record_reading, take_before
 from readback.ports.store import Freeze, Opened
+
+_PRESENT: Final = Presence.PRESENT
+_VIOLATED: Final = Truth.VIOLATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,10 @@ def by_freeze(freeze: Freeze) -> Refusal:
 def _failing_source(run: Run) -> bool:
     """Pre-flight: a source that kept failing is tried first, so that nothing runs into an outage."""
     limit = run.contract.depth.repeated_mismatch_limit
-    return any(run.counts.get((f"source:{r.source}", "verifier_error"), 0) >= limit for r in run.contract.readers)
+    counts = run.counts
+    return bool(counts) and any(
+        counts.get((f"source:{r.source}", "verifier_error"), 0) >= limit for r in run.contract.readers
+    )
 
 
 def _unreadable(run: Run, before: Judged) -> Refusal | None:
@@ -132,7 +139,7 @@ def _unreadable(run: Run, before: Judged) -> Refusal | None:
         return Refusal("source.unavailable", detail, Finding.PROVIDER_OUTAGE)
     if run.contract.kind.needs_ours:
         return None
-    if before.presence is Presence.PRESENT and before.in_scope is Truth.VIOLATED:
+    if before.presence is _PRESENT and before.in_scope is _VIOLATED:
         detail = "Before execution, the reading already was of another target or tenant; the reader is at fault."
         return Refusal("reader.out-of-scope", detail, Finding.VERIFIER_ERROR)
     return None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.domain.attribution import has_changed
-from readback.domain.case import SCOPE_KEYS, Case, Judged
+from readback.domain.case import Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
 from readback.domain.observation import ObservationStatus
@@ -36,6 +37,12 @@ _READER: Final = Look.READER
 _NO_FAULT: Final = Fault.NONE
 _UNAVAILABLE: Final = Presence.UNAVAILABLE
 _PRESENT: Final = Presence.PRESENT
+_RETURNED: Final = Ending.RETURNED
+_RAISED: Final = Ending.RAISED
+_VERIFIED: Final = Verdict.VERIFIED
+_VIOLATED: Final = Truth.VIOLATED
+_LOST: Final = frozenset({ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED, ObservationStatus.NONE})
+"""Ends of an attempt that leave open whether something of ours is still running."""
 _READ: Final = EventKind.READ
 
 Steps = Generator[Step, Answer, None]
@@ -118,19 +125,18 @@ def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenRead
 
 def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
     fault, error, reading = _NO_FAULT, "", _NOTHING
-    match called.ending:
-        case Ending.RETURNED:
-            plain, why = reading_of(called.value)
-            if plain is None:
-                fault, error = Fault.VERIFIER_ERROR, f"Reader {terms.name!r} {why}."
-            else:
-                reading, error = plain, plain.detail
-                fault = Fault.UNREACHABLE if reading.presence is _UNAVAILABLE else _NO_FAULT
-        case Ending.TIMED_OUT | Ending.CANCELLED | Ending.NOT_MADE:
-            fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
-        case Ending.RAISED:
-            fault = Fault.UNREACHABLE if isinstance(called.error, UNREACHABLE_ERRORS) else Fault.VERIFIER_ERROR
-            error = describe_error(called.error)
+    if called.ending is _RETURNED:
+        plain, why = reading_of(called.value)
+        if plain is None:
+            fault, error = Fault.VERIFIER_ERROR, f"Reader {terms.name!r} {why}."
+        else:
+            reading, error = plain, plain.detail
+            fault = Fault.UNREACHABLE if reading.presence is _UNAVAILABLE else _NO_FAULT
+    elif called.ending is _RAISED:
+        fault = Fault.UNREACHABLE if isinstance(called.error, UNREACHABLE_ERRORS) else Fault.VERIFIER_ERROR
+        error = describe_error(called.error)
+    else:  # given up, cancelled, or not made
+        fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
     consistency = reading.consistency or terms.consistency
     if consistency.rank > terms.consistency.rank:
         consistency = terms.consistency  # a reading may lower what its reader declared, never raise it
@@ -216,7 +222,7 @@ def search(run: Run) -> Steps:
 def _anothers(run: Run, judged: Judged) -> bool:
     """It names a stamp, and not ours."""
     said, mapped = judged.taken.reading.stamp, judged.match("stamp")
-    return (bool(said) and said != run.action.stamp) or (mapped is not None and mapped.truth is Truth.VIOLATED)
+    return (bool(said) and said != run.action.stamp) or (mapped is not None and mapped.truth is _VIOLATED)
 
 
 def _listed(called: Called) -> tuple[Reading, ...] | None:
@@ -283,7 +289,7 @@ def _compared(run: Run) -> Judged | None:
     then a third of all evaluations need not be made.
     """
     if run.before is not None and run.before_variables is not None:
-        if not all(has_changed(run.before, judged) for judged in run.checks):
+        if not all(map(partial(has_changed, run.before), run.checks)):
             run.before = judge_reading(run.plan, run.before.taken, run.before_variables)
             run.before_variables = None
     return run.before
@@ -301,7 +307,7 @@ def look_due(run: Run, timing: Timing) -> bool:
 
 def wants_lookup(run: Run, result: Reconciliation) -> bool:
     """Asking for the record under the key may settle what the reading left open."""
-    if not run.contract.has_lookup or result.verdict is Verdict.VERIFIED:
+    if not run.contract.has_lookup or result.verdict is _VERIFIED:
         return False
     return run.lookup is None or run.lookup.status in ("pending", "unknown_key")
 
@@ -319,15 +325,14 @@ def ended_by_itself(run: Run) -> bool:
     """The tool answered or raised, and so did what it left open: nothing of ours is still running."""
     if run.action.commit_open:
         return False
-    lost = (ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED, ObservationStatus.NONE)
-    return run.observation is not None and run.observation.status not in lost
+    return run.observation is not None and run.observation.status not in _LOST
 
 
 def record_reading(run: Run, judged: Judged) -> None:
     """The reading becomes a ledger entry; its content evidence, unless it is of somebody else's object."""
     taken = judged.taken
     reading = taken.reading
-    foreign = any(m.key in SCOPE_KEYS and m.truth == "violated" for m in judged.identity)
+    foreign = judged.in_scope is _VIOLATED
     content: Json = None if foreign else reading.value
     root = "before" if taken.role is _BEFORE else "authoritative"
     ref = {"reading": run.keep(root, content)} if reading.presence is _PRESENT and not foreign else {}

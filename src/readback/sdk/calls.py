@@ -15,11 +15,12 @@ import threading
 from collections.abc import Callable, Coroutine
 from threading import get_ident, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
     import asyncio
 
+_P = ParamSpec("_P")
 SOON_SECONDS = 0.000_001
 """For an outer limit that has passed meanwhile: zero would switch the timer off."""
 CLOSING_SECONDS_MAX = 2.0
@@ -58,17 +59,17 @@ class _Alarm:
             raise _Over(self.whose)
 
 
-def within(seconds: float, call: Callable[[], object]) -> object:
+def within(seconds: float, call: Callable[_P, object], *given: _P.args, **named: _P.kwargs) -> object:
     """Calls, and raises GivenUp when that is over its time, where this thread can be interrupted.
 
     Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
     interrupt like any other. Not a context manager: a signal could come between its body and its end.
     """
     if get_ident() != main_thread().ident:
-        return call()
+        return call(*given, **named)
     before = _handler(_ALARM)
     if before != _DEFAULT and not isinstance(before, _Alarm):
-        return call()  # somebody else uses it
+        return call(*given, **named)  # somebody else uses it
     outer, limit, whose = 0.0, seconds, None
     if before != _DEFAULT:  # inside another limit: nothing may ring until it is known whose it is
         outer, _ = _set_timer(_REAL, 0)
@@ -84,7 +85,7 @@ def within(seconds: float, call: Callable[[], object]) -> object:
                 if running < limit:
                     limit = running
                     _set_timer(_REAL, limit)
-            return call()
+            return call(*given, **named)
         finally:
             alarm.armed = False
     except _Over as over:

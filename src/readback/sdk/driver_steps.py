@@ -56,6 +56,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import Append, Appended, AppendResult, LedgerStore
 from readback.sdk.courier import Courier
 
+_READER: Final = Look.READER
 SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
@@ -224,20 +225,18 @@ def hand_of(step: Take | Settle) -> Hand:
             return hands.rollback
         ending = getattr(step.staged, "commit" if step.commit else "abandon")
         return Hand("staged", lambda _context, _arguments: ending())
-    match step.look:
-        case Look.READER:
-            return hands.readers[step.index]
-        case Look.FIND:
-            assert hands.find is not None
-            return hands.find
-        case Look.LOOKUP:
-            assert hands.lookup is not None
-            return hands.lookup
-        case Look.STAGED:
-            read = step.staged.read  # type: ignore[attr-defined]
-            return Hand("staged", lambda _context, _arguments: read())
-        case _:
-            assert_never(step.look)
+    look = step.look
+    if look is _READER:
+        return hands.readers[step.index]
+    if look is Look.FIND:
+        assert hands.find is not None
+        return hands.find
+    if look is Look.LOOKUP:
+        assert hands.lookup is not None
+        return hands.lookup
+    assert look is Look.STAGED
+    read = step.staged.read  # type: ignore[attr-defined]
+    return Hand("staged", lambda _context, _arguments: read())
 
 
 def drop_late(called: Called) -> None:

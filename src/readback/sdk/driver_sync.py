@@ -128,7 +128,7 @@ class SyncDriver:
                     lambda: cast("Coroutine[Any, Any, object]", hand.call(context, arguments)), seconds
                 )
             else:
-                value = within(seconds, lambda: hand.call(context, arguments))
+                value = within(seconds, hand.call, context, arguments)
         except GivenUp:
             return ended(Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure

@@ -101,9 +101,13 @@ class Row:
 
     def matches(self, situation: Situation) -> bool:
         """Whether one of its conditions is met."""
-        return any(
-            all(getattr(situation, name) in allowed for name, allowed in condition.items()) for condition in self.when
-        )
+        for condition in self.when:
+            for name, allowed in condition.items():
+                if getattr(situation, name) not in allowed:
+                    break
+            else:
+                return True
+        return False
 
 
 _BOOLS: Final[tuple[ConditionValue, ...]] = (False, True)

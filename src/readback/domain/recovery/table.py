@@ -49,6 +49,7 @@ def decide(finding: Finding, situation: Situation, table: RecoveryTable = DEFAUL
     return table.decide(finding, situation)
 
 
+_ALWAYS: Final = ReviewTrigger.ALWAYS
 _TRIGGER_OF: Final[Mapping[Finding, ReviewTrigger]] = MappingProxyType(
     {
         _F.AUTHORITY_MISMATCH: ReviewTrigger.MISMATCH,
@@ -75,8 +76,8 @@ def review_trigger(finding: Finding, situation: Situation) -> ReviewTrigger | No
     if situation.within_window or (situation.maybe_stale and finding is not Finding.VERIFIED):
         return None
     wanted = depth(situation.side_effect).review_on
-    if ReviewTrigger.ALWAYS in wanted:
-        return ReviewTrigger.ALWAYS
+    if _ALWAYS in wanted:
+        return _ALWAYS
     if situation.repeated and finding is not Finding.VERIFIED and ReviewTrigger.REPEATED_MISMATCH in wanted:
         return ReviewTrigger.REPEATED_MISMATCH
     trigger = _TRIGGER_OF.get(finding)
