@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import Office
 from tests.gateway.processes import listening, running
+from tests.workers import forks
 
 pytest.importorskip("mcp")
 STOCK = (sys.executable, "-W", "ignore", "-m", "tests.contract_files.live.stock_server")
@@ -34,12 +36,14 @@ WRONG = (
 )
 
 
-def write(office: Office, text: str) -> None:
-    office.write("c.yaml", text.replace("COMMAND", json.dumps(STOCK)).replace("CWD", str(ROOT)))
+def write(office: Office, text: str, command: Sequence[str] = ()) -> None:
+    said = json.dumps(command or forks.launched(STOCK))
+    office.write("c.yaml", text.replace("COMMAND", said).replace("CWD", str(ROOT)))
 
 
 @pytest.fixture
 def mark(office: Office, monkeypatch: pytest.MonkeyPatch) -> str:
+    forks.launched(STOCK)  # what all are forked from begins without the mark
     monkeypatch.setenv("STOCK_MARK", f"stock-mark-{office.folder}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return f"stock-mark-{office.folder}"
@@ -47,7 +51,7 @@ def mark(office: Office, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.requirement("FILE-check-server")
 def test_a_sound_file_is_sound_beside_its_own_server_which_is_ended(office: Office, mark: str) -> None:
-    write(office, FILE)
+    write(office, FILE, STOCK)  # started, as it stands in a file
     answer = office("contracts", "check", "c.yaml", "--server", code=0)
     assert "1 contract, sound" in answer.out
     assert "ok: set_stock: tool: It is a tool of a server" in answer.out
@@ -64,7 +68,7 @@ def test_a_sound_file_is_sound_beside_its_own_server_which_is_ended(office: Offi
 def test_every_mismatch_is_told_with_its_line_and_column(office: Office, mark: str) -> None:
     write(office, WRONG)
     office("contracts", "check", "c.yaml", code=0)  # nobody knows better without the server
-    for given in (["--server"], ["--", *STOCK]):
+    for given in (["--server"], ["--", *forks.launched(STOCK)]):
         answer = office("contracts", "check", "c.yaml", "--json", *given, code=5)
         found = {(each["line"], each["path"]): each["reason"] for each in answer.json["faults"]}
         assert "'skew'" in found[8, "contracts.set_stock.target"]
@@ -77,10 +81,10 @@ def test_every_mismatch_is_told_with_its_line_and_column(office: Office, mark: s
 @pytest.mark.requirement("FILE-check-server")
 def test_fields_of_answers_are_looked_for_in_the_output_schemas(office: Office, mark: str) -> None:
     write(office, WRONG.replace("get_stocks", "get_stock").replace("skew", "sku"))
-    out = office("contracts", "check", "c.yaml", "--", *STOCK, code=5).out
+    out = office("contracts", "check", "c.yaml", "--", *forks.launched(STOCK), code=5).out
     assert "c.yaml:12:23: contracts.set_stock.ensure.counted: 'observed.structuredContent.cuont' is nothing" in out
     write(office, FILE.replace("requested.count}", "requested.sku}"))
-    out = office("contracts", "check", "c.yaml", "--", *STOCK, code=5).out
+    out = office("contracts", "check", "c.yaml", "--", *forks.launched(STOCK), code=5).out
     assert "a number is compared with a text" in out
     write(office, FILE.replace("  set_stock:", "  set_stocks:"))
     out = office("contracts", "check", "c.yaml", "--server", code=5).out

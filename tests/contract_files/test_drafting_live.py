@@ -16,6 +16,7 @@ from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import TOKEN, Office
 from tests.contract_files.drafted_tools import taken
 from tests.contract_files.writing import loaded
+from tests.workers import forks
 from tests.workers.limit import killed_after
 
 pytest.importorskip("mcp")
@@ -30,7 +31,7 @@ def _found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def stock_url() -> Iterator[str]:
-    process = subprocess.Popen([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = forks.start([*STOCK, "--http"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         with killed_after(process):
@@ -78,7 +79,7 @@ def test_a_live_server_is_drafted_and_what_a_person_decides_passes_the_check(off
 @pytest.mark.requirement("FILE-draft-live")
 def test_the_same_server_over_http_gives_the_same_contracts(office: Office, stock_url: str) -> None:
     over_http = office("contracts", "draft", "--url", stock_url, code=0).out
-    over_stdio = office("contracts", "draft", "--", *STOCK, code=0).out
+    over_stdio = office("contracts", "draft", "--", *forks.launched(STOCK), code=0).out
     assert over_http.partition("\ncontracts:")[2] == over_stdio.partition("\ncontracts:")[2]
     assert f'url: "{stock_url}"' in over_http
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.workers import forks
 
 pytest.importorskip("mcp")
 
@@ -19,6 +22,8 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
     from readback.commands.bench.main import GATEWAY_MARKS, table
 
     monkeypatch.chdir(tmp_path)
+    # Its servers and gateways are forked: what is measured is their calls.
+    monkeypatch.setattr(sys, "executable", f"{forks.programs()}/python")
     sizes = {"SLICES": 1, "CALLS": 4, "IN_FLIGHT": 30, "LONG_WARM": 8, "LONG_CALLS": 24, "LONG_WIDTH": 4}
     for name, size in sizes.items():
         monkeypatch.setattr(gateway, name, size)

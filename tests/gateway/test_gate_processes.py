@@ -15,15 +15,20 @@ from mcp.shared.exceptions import MCPError
 from readback.mcp import Gateway, InProcess, Upstream
 from tests.gateway.desk import CONTRACTS, Told, write_contracts
 from tests.gateway.servers.book import Book, server_of
+from tests.workers import forks
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
-def _program(folder: Path) -> StdioServerParameters:
+def _program(folder: Path, *, forked: bool) -> StdioServerParameters:
+    """A gateway, and its server behind it. `forked`: both, from a Python that has everything loaded."""
+    server = [sys.executable, "-m", "tests.gateway.servers.book", str(folder)]
+    gateway = [sys.executable, "-m", "tests.gateway.servers.gateway_program", str(folder)]
+    program, *words = forks.launched([*gateway, *forks.launched(server)]) if forked else [*gateway, *server]
     return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "tests.gateway.servers.gateway_program", str(folder)],
+        command=program,
+        args=words,
         cwd=str(ROOT),
         env={"PATH": os.environ["PATH"], "HOME": str(folder)},
     )
@@ -35,7 +40,8 @@ def test_a_server_that_dies_in_a_call_leaves_it_unknown_and_is_read_back(tmp_pat
     book = Book(tmp_path)
 
     async def main() -> None:
-        server = Upstream.command([sys.executable, "-m", "tests.gateway.servers.book", str(tmp_path)], cwd=str(ROOT))
+        book_server = forks.launched([sys.executable, "-m", "tests.gateway.servers.book", str(tmp_path)])
+        server = Upstream.command(book_server, cwd=str(ROOT))
         url = f"sqlite:///{tmp_path}/readback.db"
         gateway = Gateway([server], [tmp_path / "book.yaml"], url=url, tenant="acme", principal="agent:books", hold=40)
         async with gateway, Client(gateway.server) as client:
@@ -64,11 +70,11 @@ def test_a_gateway_killed_between_the_write_and_the_answer_is_finished_by_the_ne
     async def main() -> None:
         book.lie = "kills its caller"
         with pytest.raises((MCPError, ExceptionGroup)):
-            async with Client(_program(tmp_path)) as client:
+            async with Client(_program(tmp_path, forked=False)) as client:  # whose server's parent it is
                 await client.call_tool("enter", rent)
         assert book.rows("rent") == [3]
         book.lie = ""
-        async with Client(_program(tmp_path)) as client:
+        async with Client(_program(tmp_path, forked=True)) as client:
             told = Told(await client.call_tool("enter", rent))
             assert (told.outcome["verdict"], told.outcome["replayed"]) == ("verified", True)
             assert not told.failed
