@@ -56,7 +56,12 @@ def json_value(obj: object) -> Json:
 
 def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
     """A copy in one of an object of few texts, numbers, flags and nulls; else None."""
-    return short_copy(flat) if len(flat) <= FLAT_MAX and _LEAVES.issuperset(map(type, flat.values())) else None
+    if len(flat) > FLAT_MAX:
+        return None
+    for part in flat.values():
+        if type(part) not in _LEAVES:
+            return None
+    return short_copy(flat)
 
 
 def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:

@@ -136,8 +136,7 @@ class Action:
 
         Never after another actor's change (the plan is stale then), and never while anything is open.
         """
-        attested = self.attested
-        if attested is not _NOTHING_ATTESTED:
+        if self.resolution and (attested := self.attested) is not _NOTHING_ATTESTED:
             return attested is Resolution.ATTESTED_NOT_DONE
         if self.state not in (_FAILED, _ROLLED_BACK) or self.judgement.effect_shown:
             return False

@@ -84,7 +84,7 @@ def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None,
 
 
 def has_changed(before: Judged, after: Judged) -> bool:
-    if before.presence is not after.presence:
+    if before.taken.reading.presence is not after.taken.reading.presence:
         return True
     if before.version is not None and after.version is not None:
         return bool(before.version != after.version)

@@ -8,7 +8,7 @@ Source: the action verification specification, "Verification Depth"; the keys ar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
@@ -112,18 +112,17 @@ class Contract:
     hash: str = ""
     body: bytes = b""
     """The canonical form that `hash` is of; kept as evidence beside every action."""
+    depth: Depth = field(init=False)
+    """The verification depth of its class."""
+    needs_before: bool = field(init=False)
+    """A reading before execution: the kind compares, and the class (or the frame, the version) asks for it."""
 
-    @property
-    def depth(self) -> Depth:
-        return depth(self.side_effect)
-
-    @property
-    def needs_before(self) -> bool:
-        """A reading before execution: the kind compares, and the class (or the frame, the version) asks for it."""
-        if not self.readers:
-            return False
-        by_class = self.kind.compares_before and self.depth.needs_before
-        return by_class or self.may_change is not None or bool(self.expected_version) or self.names_before
+    def __post_init__(self) -> None:
+        # What follows from the rest, answered once: every action asks.
+        by_class = self.kind.compares_before and depth(self.side_effect).needs_before
+        asked = by_class or self.may_change is not None or bool(self.expected_version) or self.names_before
+        object.__setattr__(self, "depth", depth(self.side_effect))
+        object.__setattr__(self, "needs_before", bool(self.readers) and asked)
 
     @property
     def groups(self) -> tuple[str, ...]:

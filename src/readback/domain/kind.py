@@ -6,7 +6,6 @@ Used by contracts, the engine and reconciliation. Holds no behaviour beyond thes
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 
 class Kind(StrEnum):
@@ -20,30 +19,17 @@ class Kind(StrEnum):
     DELETE = "delete"
     SEND = "send"
 
-    @property
-    def mutates(self) -> bool:
-        """Whether the operation is meant to change anything."""
-        return self is not _READ_KIND
+    mutates: bool
+    """Whether the operation is meant to change anything."""
+    needs_ours: bool
+    """Whether it is verified only where the state is shown to be our doing."""
+    compares_before: bool
+    """Whether what was there before decides between an effect and a no-op."""
+    counts_effects: bool
+    """Whether a second effect of the same operation is a duplicate worth looking for."""
 
-    @property
-    def needs_ours(self) -> bool:
-        """Whether it is verified only where the state is shown to be our doing."""
-        return self in _EFFECTS
-
-    @property
-    def compares_before(self) -> bool:
-        """Whether what was there before decides between an effect and a no-op."""
-        return self in (_SET, _DELETE)
-
-    @property
-    def counts_effects(self) -> bool:
-        """Whether a second effect of the same operation is a duplicate worth looking for."""
-        return self in _EFFECTS
-
-
-_READ_KIND: Final = Kind.READ
-_SET: Final = Kind.SET
-_DELETE: Final = Kind.DELETE
-
-
-_EFFECTS = frozenset({Kind.CREATE, Kind.APPEND, Kind.ADJUST, Kind.SEND})
+    def __init__(self, word: str) -> None:
+        # Answered once: every action asks, and a property is a call.
+        self.mutates = word != "read"
+        self.compares_before = word in ("set", "delete")
+        self.needs_ours = self.counts_effects = word in ("create", "append", "adjust", "send")

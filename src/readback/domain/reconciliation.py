@@ -156,11 +156,12 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     taken = judged.taken
     if not taken.ran:  # 3
         return _not_run(taken)
-    if judged.presence is _NOT_VISIBLE:
+    presence = taken.reading.presence
+    if presence is _NOT_VISIBLE:
         return _open(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
     if taken.independence.rank < case.contract.depth.minimum_independence.rank:  # 5
         return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    if judged.presence is _ABSENT:  # 4
+    if presence is _ABSENT:  # 4
         return _judge_absence(case, judged)
     scope = judged.in_scope  # 3
     if scope is not _HOLDS:
@@ -267,9 +268,10 @@ def _after_action(case: Case, judged: Judged) -> bool:
 
 def _terminally_failed(case: Case, judged: Judged) -> bool:
     """The source says that it has failed for good; and it did not say so, of the same state, before the action."""
+    if not judged.terminal_failure:
+        return False
     old = case.before
-    same = old is not None and old.taken.ran and old.terminal_failure and not has_changed(old, judged)
-    return judged.terminal_failure and not same
+    return old is None or not (old.taken.ran and old.terminal_failure and not has_changed(old, judged))
 
 
 def _judge_untold(judged: Judged) -> Reconciliation:

@@ -20,8 +20,18 @@ _SECOND_US: Final = 1_000_000
 _MINUTE_US: Final = 60 * _SECOND_US
 
 
-class SideEffect(StrEnum):
-    """The side-effect class of a contract, from harmless to critical."""
+class _Ranked(StrEnum):
+    """Words with an order, which is that of their definition."""
+
+    rank: int
+    """From 0 for the first. Kept by each, since every action asks some of them, and a property is a call."""
+
+    def __init__(self, _word: str) -> None:
+        self.rank = len(type(self).__members__)
+
+
+class SideEffect(_Ranked):
+    """The side-effect class of a contract, from harmless (rank 0) to critical (rank 5)."""
 
     READ_ONLY = "read_only"
     EPHEMERAL_WRITE = "ephemeral_write"
@@ -31,47 +41,27 @@ class SideEffect(StrEnum):
     CRITICAL_MUTATION = "critical_mutation"
 
     @property
-    def rank(self) -> int:
-        """0 (read only) to 5 (critical)."""
-        return _CLASS_RANK[self]
-
-    @property
     def ledger_name(self) -> str:
         """The spelling of the ledger schema."""
         return self.value.upper()
 
 
-class Consistency(StrEnum):
-    """How fresh a reading is guaranteed to be."""
+class Consistency(_Ranked):
+    """How fresh a reading is guaranteed to be: rank 0 (cached) to 3 (strong)."""
 
     CACHED = "cached"
     REPLICA = "replica"
     SESSION = "session"
     STRONG = "strong"
 
-    @property
-    def rank(self) -> int:
-        """0 (cached) to 3 (strong)."""
-        return _CONSISTENCY_RANK[self]
 
-
-class Independence(StrEnum):
-    """How far the path of a reading is from the path of the action."""
+class Independence(_Ranked):
+    """How far the path of a reading is from the action's: rank 0 (the call itself, which verifies nothing) to 3."""
 
     SAME_CALL = "same_call"
     SAME_CLIENT = "same_client"
     OTHER_CLIENT = "other_client"
     OTHER_SYSTEM = "other_system"
-
-    @property
-    def rank(self) -> int:
-        """0 (the call itself, which verifies nothing) to 3 (another system)."""
-        return _INDEPENDENCE_RANK[self]
-
-
-_CLASS_RANK: Final = MappingProxyType({member: rank for rank, member in enumerate(SideEffect)})
-_CONSISTENCY_RANK: Final = MappingProxyType({member: rank for rank, member in enumerate(Consistency)})
-_INDEPENDENCE_RANK: Final = MappingProxyType({member: rank for rank, member in enumerate(Independence)})
 
 
 class ReviewTrigger(StrEnum):

@@ -443,10 +443,11 @@ class Engine:
             raise unrecorded(run, error) from error
         assert isinstance(committed, Committed)
         run.passed(committed.now_us)
-        match committed.result:
-            case Appended(version, _):
-                run.committed(version, park)
-                return None
+        result = committed.result
+        if type(result) is Appended:
+            run.committed(result.version, park)
+            return None
+        match result:
             case KeyTaken(record):
                 return (yield from self._existing(run, record, committed.now_us)) or Elsewhere(record.action_id)
             case Crowded(in_flight):

@@ -41,9 +41,8 @@ def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool
     said = check.predicate.evaluate(binding)
     truth, reason, fault = _truth(said)
     values = shown_values(check.predicate.paths, variables) if show else ()
-    return Evaluation(
-        post.name, truth, post.source, reason, values, None if said.kind == "value" else said.kind, fault, post.group
-    )
+    error, source = None if said.kind == "value" else said.kind, post.expression or post.source
+    return Evaluation(post.name, truth, source, reason, values, error, fault, post.group)
 
 
 def _truth(said: Evaluated) -> tuple[Truth, str, bool]:

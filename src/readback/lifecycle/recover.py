@@ -245,8 +245,7 @@ def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
 
 def decided(action: Action, result: Reconciliation) -> bool:
     """A person's word stands: no state follows from a reading any more, unless it verifies what he attested."""
-    agrees = action.attested is _ATTESTED_DONE and result.verdict is _VERIFIED
-    return bool(action.resolution) and not agrees
+    return bool(action.resolution) and not (action.attested is _ATTESTED_DONE and result.verdict is _VERIFIED)
 
 
 def contradicts(action: Action, decision: Decision) -> bool:

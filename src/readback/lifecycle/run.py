@@ -99,7 +99,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
-        self.secrecy = Secrecy(self.contract.redact)
+        self.secrecy = Secrecy.of(self.contract.redact)
 
     @property
     def outside(self) -> bool:
@@ -316,5 +316,5 @@ class Run:
             review=a.review,
             incident=a.incident,
             saga=str(a.context.get("saga", "")),
-            claim=a.claim,
+            claim=a.claim if a.claims else "",
         )

@@ -35,7 +35,10 @@ _CUT: Final = "\u2026"
 
 
 class Secrecy:
-    """What one run keeps to itself. Learns values as they pass; forgets with the run."""
+    """What one run keeps to itself. Learns values as they pass; forgets with the run.
+
+    `of` gives the one to use: without paths there is nothing to learn, and one is enough for every run.
+    """
 
     __slots__ = ("_forms", "_paths", "_values")
 
@@ -44,6 +47,11 @@ class Secrecy:
         self._values: set[str] = set()
         self._forms: tuple[str, ...] = ()
         """The values, and how they look in an address, in JSON, in a program's text or encoded; the longest first."""
+
+    @staticmethod
+    def of(paths: tuple[str, ...]) -> Secrecy:
+        """That of a contract which redacts these paths."""
+        return Secrecy(paths) if paths else _NOTHING_HIDDEN
 
     def learn(self, value: Json, root: str) -> None:
         """Remembers the values at the redacted paths under `root`."""
@@ -117,6 +125,9 @@ class Secrecy:
         if isinstance(value, str) and key == BYTES_KEY:
             return {REDACTED: True} if self._holds(value) or self._holds(_decoded(value)) else value
         return value if ours and isinstance(value, str) and key in _NAMES else self._marked(value, ours=ours)
+
+
+_NOTHING_HIDDEN: Final = Secrecy(())
 
 
 def _forms(secret: str) -> Iterator[str]:

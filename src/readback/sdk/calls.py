@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine
@@ -31,6 +32,20 @@ CLOSING_SECONDS_MAX = 2.0
 _bare: Any = importlib.import_module("_signal")
 _handler, _handle, _set_timer = _bare.getsignal, _bare.signal, _bare.setitimer
 _ALARM, _REAL, _DEFAULT = int(signal.SIGALRM), int(signal.ITIMER_REAL), signal.SIG_DFL.value
+
+
+class _Main:
+    """Which thread is the main one, the only one that a signal reaches; another one, in a child that was forked."""
+
+    def __init__(self) -> None:
+        self.look()
+        os.register_at_fork(after_in_child=self.look)
+
+    def look(self) -> None:
+        self.ident = main_thread().ident
+
+
+_main = _Main()
 
 
 class GivenUp(BaseException):
@@ -65,7 +80,7 @@ def within(seconds: float, call: Callable[_P, object], *given: _P.args, **named:
     Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
     interrupt like any other. Not a context manager: a signal could come between its body and its end.
     """
-    if get_ident() != main_thread().ident:
+    if get_ident() != _main.ident:
         return call(*given, **named)
     before = _handler(_ALARM)
     if before != _DEFAULT and not isinstance(before, _Alarm):

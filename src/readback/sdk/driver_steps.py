@@ -109,11 +109,11 @@ class Desk:
 
     def answer(self, step: Ask) -> Answer:
         store, runtime = self.store, self.runtime
+        if isinstance(step, LoadOpening):  # these two of every action
+            return store.opening(step.tenant, step.key_hash, step.subjects)
+        if isinstance(step, Begin):
+            return Begun(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
         match step:
-            case Begin(fresh):
-                return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
-            case LoadOpening(tenant, key_hash, subjects):
-                return store.opening(tenant, key_hash, subjects)
             case LoadKey(tenant, key_hash):
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):
