@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
+import gc
 import inspect
 import pickle
-from collections.abc import Callable
+import re
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, field, fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 import msgspec
 import pytest
 
+import readback.sdk.async_client  # noqa: F401 - with all its values
 from readback.canon import frozen
+from readback.canon.values import Json
+
+HAS_PART_IN_COLLECTING: Final = 1 << 14
+"""Py_TPFLAGS_HAVE_GC."""
 
 
 def shapes(made: Callable[..., Any]) -> dict[str, Any]:
@@ -264,3 +273,106 @@ def test_one_that_holds_itself_is_shown_once() -> None:
     one = QUICK["One"](loop)
     loop.append(one)
     assert repr(one).endswith("One(value=[...])")
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class Leaf:
+    name: str
+    colour: Colour = Colour.RED
+    kind: Literal["Callable", "object"] = "object"
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class Branch:
+    leaves: tuple[Leaf, ...]
+    told: Mapping[str, Json]
+    one: Leaf | None = None
+
+
+@frozen.dataclass(slots=True)
+class Changing:
+    name: str
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class HoldsAnything:
+    value: object
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class HoldsWhatChanges:
+    value: Changing
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class HoldsWhatComesLater:
+    value: Later | None
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class HoldsWhatIsElsewhere:
+    value: enum.Enum
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class Later:
+    name: str
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class LeafThatHoldsAnything(Leaf):
+    value: object = None
+
+
+HOLDS_ANYTHING = (
+    HoldsAnything, HoldsWhatChanges, HoldsWhatComesLater, HoldsWhatIsElsewhere, LeafThatHoldsAnything, Changing,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [Leaf, Branch, Later])
+def test_what_holds_values_alone_is_not_looked_through_for_circles(kind: Any) -> None:
+    values = {"name": "a", "leaves": (Leaf("a"),), "told": {"a": [1]}}
+    made = kind(**{each.name: values[each.name] for each in fields(kind) if each.name in values})
+
+    assert not gc.is_tracked(made)
+    assert not kind.__flags__ & HAS_PART_IN_COLLECTING
+
+
+@pytest.mark.parametrize("kind", HOLDS_ANYTHING)
+def test_what_may_hold_anything_is_looked_through(kind: Any) -> None:
+    assert kind.__flags__ & HAS_PART_IN_COLLECTING
+
+
+@pytest.mark.parametrize("kind", [HoldsAnything, LeafThatHoldsAnything])
+def test_a_circle_through_a_value_is_collected(kind: Any) -> None:
+    class Seen:
+        pass
+
+    seen = Seen()
+    seen.circle = kind(**{"name": "a"} if kind is LeafThatHoldsAnything else {}, value=seen)  # type: ignore[attr-defined]
+    gone = weakref.ref(seen)
+    del seen
+    gc.collect()
+
+    assert gone() is None
+
+
+def test_of_the_values_of_this_package_only_those_are_spared_that_can_name_no_callable_and_no_object() -> None:
+    for kind in _natives():
+        if not kind.__flags__ & HAS_PART_IN_COLLECTING:
+            named = " ".join(str(each.type) for each in fields(kind))
+            assert not re.search(r"\b(object|Any|Callable|Generator|Awaitable|BaseException|Exception)\b", named), kind
+
+
+def _natives() -> list[Any]:
+    found, left = [], [msgspec.Struct]
+    while left:
+        below = left.pop().__subclasses__()
+        left += below
+        found += [each for each in below if each.__module__.startswith("readback.")]
+    assert len(found) > 100, "the package's values are loaded"
+    return found

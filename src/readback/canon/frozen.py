@@ -5,13 +5,21 @@ with them; a short process, as a coding agent's hook, pays for the source of six
 the standard decorator writes and compiles. Import `dataclass` from here, and `field`, `fields`, `replace` and `asdict`
 from where they are: a type checker sees the standard one. A class of another kind than `slots=True`, frozen or not, is
 the standard decorator's.
+
+A frozen one whose fields hold nothing but values, by their types, cannot come to hold itself, so that Python's
+collector of garbage in circles need not know of it: with many actions in flight it would look through all of them
+again and again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Mapping
 from dataclasses import MISSING
-from inspect import get_annotations
+from enum import EnumMeta
+from inspect import get_annotations, getmodule
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 from msgspec import NODEFAULT, Struct, StructMeta
@@ -30,6 +38,13 @@ _STANDARD: Final = {
     "__setstate__",
 }  # fmt: skip
 _OF_STRUCT: Final = {*StructMeta("_", (Struct,), {}).__dict__} - {"__module__", "__doc__"}
+_VALUES: Final = (bool, bytes, float, int, str, NoneType)
+_PLAIN: Final = {
+    "None", "bool", "bytes", "float", "int", "str", "Json", "Literal", "Mapping", "dict", "frozenset", "list", "tuple",
+}  # fmt: skip
+"""Names in an annotation that stand for a value, or for a holder of what is named beside it."""
+_NAMES: Final = re.compile(r"[\w.]*\w")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LEFT_BEHIND: Final = {"__dict__", "__weakref__", "__dataclass_fields__", "__dataclass_params__"}
 
 
@@ -100,4 +115,22 @@ def _struct(described: Any, parents: tuple[type, ...], frozen: bool) -> Any:
         f.name: native_field(default_factory=f.default_factory) for f in found if f.default_factory is not MISSING
     }
     names |= {"__annotations__": {f.name: f.type for f in found}, "__qualname__": described.__qualname__}
-    return StructMeta(described.__name__, parents, names, frozen=frozen)
+    around = getattr(getmodule(described), "__dict__", {})
+    acyclic = frozen and all(_holds_values(f.type, around) for f in found)
+    return StructMeta(described.__name__, parents, names, frozen=frozen, gc=not acyclic)
+
+
+def _holds_values(annotation: object, around: Mapping[str, object]) -> bool:
+    """Whether every name in it is known and stands for values; what is not known yet may hold anything."""
+    if not isinstance(annotation, str):
+        return False
+    names = (annotation,) if annotation in _PLAIN else _NAMES.findall(_QUOTED.sub("", annotation))
+    return all(name in _PLAIN or (name in around and _is_of_values(around[name])) for name in names)
+
+
+def _is_of_values(kind: object) -> bool:
+    if isinstance(kind, StructMeta):
+        return not kind.__struct_config__.gc
+    if isinstance(kind, UnionType):
+        return all(map(_is_of_values, kind.__args__))
+    return isinstance(kind, EnumMeta) or any(kind is each for each in _VALUES)
