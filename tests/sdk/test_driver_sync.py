@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -155,6 +156,35 @@ def test_outside_the_main_thread_its_answer_is_taken_when_it_comes() -> None:
         runner.join(NEVER)
     assert told[0].verified
     assert told[0].observation.status is ObservationStatus.SUCCESS
+
+
+FORKED = """
+import os, threading
+from tests.sdk.given import Desk, opened, ship_of
+from tests.sdk.test_driver_sync import SOON, hang
+
+def child():
+    desk = Desk()
+    desk.during = hang
+    with opened() as rb:
+        outcome = rb.run(ship_of(desk, execute=SOON)(order_id="o-1", carrier="dhl"), operation="op")
+    os._exit(0 if outcome.verified and outcome.observation.status == "timeout" else 1)
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        child()
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+"""
+
+
+def test_in_a_process_that_another_thread_forked_a_tool_that_hangs_is_cut_off_too() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=NEVER, check=False)
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
 
 
 def test_a_timer_that_somebody_else_uses_is_left_alone() -> None:
