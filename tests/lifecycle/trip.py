@@ -6,8 +6,9 @@ can say what happened and in which order; whoever goes on after a crash has the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from readback.canon import Json
@@ -23,6 +24,7 @@ from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.plan import Scope
 from readback.lifecycle.saga import attend as saga_attend
 from readback.lifecycle.saga_run import fold_saga
+from readback.ports.acting import Hand, Hands
 from readback.ports.store import LedgerStore
 from readback.sdk.action import ActionDefinition, action
 from readback.sdk.session import Session
@@ -175,6 +177,72 @@ def contract(world: World, name: str, *, undo: dict[str, Any] | None = None, **t
     return made
 
 
+class Seat(World):
+    """Stands for the world of whichever trip calls, in contracts that are compiled once for all trips."""
+
+    def __init__(self) -> None:
+        self.taken: World
+
+    def act(self, name: str, ctx: Context, trip: str, price: int) -> object:
+        return self.taken.act(name, ctx, trip, price)
+
+    def read(self, name: str, trip: str) -> Reading:
+        return self.taken.read(name, trip)
+
+    def find(self, name: str, trip: str, ctx: Context) -> list[Reading]:
+        return self.taken.find(name, trip, ctx)
+
+    def undo(self, name: str, ctx: Context, trip: str) -> object:
+        return self.taken.undo(name, ctx, trip)
+
+
+_COMPILED: dict[str, tuple[Seat, ActionDefinition[Any], object]] = {}
+"""By what each was made of, which is kept with it: two that are there at once have not the same address."""
+
+
+def compiled(world: World, name: str, undo: dict[str, Any] | None, terms: dict[str, Any]) -> ActionDefinition[Any]:
+    """As `contract`, loaded: compiled where nobody had the same before. To compile takes longer than many a trip."""
+    made_of = repr((name, undo, terms))
+    if made_of not in _COMPILED:
+        seat = Seat()
+        _COMPILED[made_of] = seat, contract(seat, name, undo=undo, **terms), (undo, terms)
+    seat, made, _ = _COMPILED[made_of]
+    return _seated(made, seat, world)
+
+
+def _seated(made: ActionDefinition[Any], seat: Seat, world: World) -> ActionDefinition[Any]:
+    """The same action upon this world; so is its reversal."""
+    back = _seated(made.compensation, seat, world) if made.compensation is not None else None
+    plan, hands = made.plan, made.plan.hands
+    one = copy(made)
+    one._compensation = back
+    one._loaded = (
+        replace(
+            plan,
+            hands=Hands(
+                _seats(hands.execute, seat, world),
+                tuple(_seats(each, seat, world) for each in hands.readers),
+                hands.find and _seats(hands.find, seat, world),
+                hands.lookup and _seats(hands.lookup, seat, world),
+                hands.rollback and _seats(hands.rollback, seat, world),
+            ),
+            compensation=back.plan if back is not None else None,
+        ),
+        made.arguments,
+    )
+    return one
+
+
+def _seats(hand: Hand, seat: Seat, world: World) -> Hand:
+    assert not hand.is_async, "it would look for its world after another trip has taken the seat"
+
+    def call(ctx: Context, arguments: Mapping[str, object]) -> object:
+        seat.taken = world
+        return hand.call(ctx, arguments)
+
+    return Hand(hand.name, call)
+
+
 AFTER: Final[dict[str, Any]] = {"execute": {"timeout": "1s", "honours_key": True}}
 
 
@@ -202,7 +270,7 @@ class Trip:
         if self.keyed:
             terms = {**AFTER, **terms}
             undo = undo if undo == {} else {**AFTER, **(undo or {})}
-        self.contracts[name] = made = contract(self.world, name, undo=undo, **terms)
+        self.contracts[name] = made = compiled(self.world, name, undo, terms)
         self.session.know(made.plan)
         return made
 
