@@ -1,0 +1,125 @@
+"""Where a group is committed: on the loop where nobody has anything else to do and it is short, else beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+import pytest
+
+from readback.domain.errors import StoreError
+from readback.ports.store import Append, Appended, AppendResult, LedgerStore
+from readback.ports.store_together import LooksTogether
+from readback.sdk.group_commit import HELD_US_MAX, GroupCommit
+from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
+
+SHORT_US = HELD_US_MAX // 4
+
+
+class Store:
+    """Says in which thread it committed, and for how many. Each commit takes the next of the given times."""
+
+    def __init__(self, runtime: VirtualRuntime, *took_us: int) -> None:
+        self._runtime, self._took_us = runtime, list(took_us)
+        self.on_loop: list[bool] = []
+        self.sizes: list[int] = []
+        self.fails = False
+        self._loop_thread = threading.get_ident()
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        self.on_loop.append(threading.get_ident() == self._loop_thread)
+        self.sizes.append(len(batch))
+        self._runtime.advance(self._took_us.pop(0) / US_PER_SECOND)
+        if self.fails:
+            raise StoreError("It is locked.")
+        return [Appended(1, 1)] * len(batch)
+
+
+class FarStore(Store):
+    """One that is asked of many actions together: it is over a network."""
+
+    def _none(self, *_: object) -> Any:
+        raise AssertionError("not asked here")
+
+    openings = projections_of = actions_of = evidence_of = counts_of = leases = _none
+
+
+def commits(store: Store, runtime: VirtualRuntime, *groups: int, others: int = 0) -> None:
+    """These groups, one after another, of actions that all wait, beside so many others that do something else."""
+
+    async def work() -> None:
+        commit = GroupCommit(cast("LedgerStore", store), runtime)
+        try:
+            for size in groups:
+                commit.active = size + others
+                waiting = [commit.append(cast("Append", object())) for _ in range(size)]
+                for each in waiting:
+                    with suppress(StoreError):
+                        await each
+        finally:
+            commit.close()
+
+    asyncio.run(work())
+
+
+def test_what_all_wait_for_is_committed_on_the_loop_once_it_is_known_to_be_short() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, SHORT_US, SHORT_US, SHORT_US)
+    commits(store, runtime, 16, 16, 16)
+
+    assert store.sizes == [16, 16, 16]
+    assert store.on_loop == [False, True, True]
+
+
+def test_after_a_long_one_the_next_is_committed_beside_the_loop() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, SHORT_US, HELD_US_MAX, SHORT_US, SHORT_US)
+    commits(store, runtime, 16, 16, 16, 16)
+
+    assert store.on_loop == [False, True, False, True]
+
+
+def test_more_are_taken_to_last_longer_and_fewer_as_long() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, SHORT_US, SHORT_US, SHORT_US, HELD_US_MAX)
+    commits(store, runtime, 16, 48, 8, 64)
+
+    assert store.on_loop == [False, True, True, False]
+
+
+def test_one_that_failed_late_was_long() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, SHORT_US, 1000 * HELD_US_MAX, SHORT_US)
+    store.fails = True
+    commits(store, runtime, 4, 4, 4)
+
+    assert store.on_loop == [False, True, False]
+
+
+def test_beside_others_that_have_something_to_do_a_group_is_committed_beside_the_loop() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, 0, 0, 0)
+    commits(store, runtime, 16, 16, 16, others=1)
+
+    assert store.on_loop == [False, False, False]
+
+
+def test_a_store_far_away_commits_no_group_on_the_loop() -> None:
+    runtime = VirtualRuntime()
+    store = FarStore(runtime, 0, 0)
+    assert isinstance(store, LooksTogether)
+    commits(store, runtime, 16, 16)
+
+    assert store.on_loop == [False, False]
+
+
+@pytest.mark.parametrize("kind", [Store, FarStore])
+def test_one_alone_is_committed_on_the_loop_always(kind: Callable[..., Store]) -> None:
+    runtime = VirtualRuntime()
+    store = kind(runtime, HELD_US_MAX, HELD_US_MAX)
+    commits(store, runtime, 1, 1)
+
+    assert store.on_loop == [True, True]
