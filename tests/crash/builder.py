@@ -9,6 +9,7 @@ leave Python.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sqlite3
@@ -237,6 +238,7 @@ def serve() -> None:
     """Forks a child for each order, and says how it ended."""
     for definition in ACTIONS:
         definition.load()
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()
