@@ -34,8 +34,6 @@ from readback.canon.limits import (
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
-_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
-_NUMBERS: Final = frozenset({int, float})
 FLAT_MAX: Final = 64
 """Parts of an object that is copied in one."""
 
@@ -55,13 +53,21 @@ def json_value(obj: object) -> Json:
 
 
 def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
-    """A copy in one of an object of few texts, numbers, flags and nulls; else None."""
+    """A copy in one of an object of few plain texts, whole numbers, flags and nulls, as most are; else None."""
     if len(flat) > FLAT_MAX:
         return None
-    for part in flat.values():
-        if type(part) not in _LEAVES:
+    for key, part in flat.items():
+        if type(key) is not str or not key.isascii() or len(key) > KEY_MAX_BYTES:
             return None
-    return short_copy(flat)
+        if type(part) is str:
+            if not part.isascii() or len(part) > STRING_MAX_BYTES:
+                return None
+        elif type(part) is int:
+            if not INTEGER_WIRE_MIN <= part <= INTEGER_WIRE_MAX:
+                return None
+        elif not (part is None or part is True or part is False):
+            return None
+    return {**flat}
 
 
 def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
@@ -111,7 +117,7 @@ class _Snapshot:
     def _object(self, obj: Mapping[Any, object], path: str, depth: int) -> dict[str, Json]:
         copied = _in_one(obj) if type(obj) is dict else None
         if copied is not None:
-            self.nodes += sum(map(_NUMBERS.__contains__, map(type, copied.values())))
+            self.nodes += list(map(type, copied.values())).count(int)
             if self.nodes > VALUE_MAX_NODES:
                 raise _too_large(path, f"more than {VALUE_MAX_NODES} parts")
             return copied

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.frozen import dataclass
@@ -35,8 +35,8 @@ __all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalis
 TEXT_MAX_CHARACTERS: Final = 4_096
 """Of raw text (level 0) that is kept in an observation's body."""
 
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Given = TypeVarTuple("_Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +139,10 @@ def _at(seen: Observation, at_us: int) -> Observation:
     )
 
 
-def guarded(ask: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> tuple[bool, _T | None]:
+def guarded(ask: Callable[[*_Given], _T], *given: *_Given) -> tuple[bool, _T | None]:
     """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
     try:
-        return True, ask(*given, **named)
+        return True, ask(*given)
     except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
         return False, None
 
@@ -249,7 +249,7 @@ def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
     _, text = guarded(lambda: raw if isinstance(raw, str) else bytes(raw).decode())
     if text is None:
         return _malformed("binary", "The tool returned bytes that are no text.")
-    _, value = guarded(parse_json, text, bytes_max=EVIDENCE_MAX_BYTES)
+    _, value = guarded(lambda: parse_json(text, bytes_max=EVIDENCE_MAX_BYTES))
     if isinstance(value, (dict, list)):
         return _structured(value)
     said = text_sign(text) or Sign(_O.MALFORMED, "malformed.raw-text", "Raw text is no structured answer.")

@@ -16,12 +16,12 @@ import threading
 from collections.abc import Callable, Coroutine
 from threading import get_ident, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 if TYPE_CHECKING:
     import asyncio
 
-_P = ParamSpec("_P")
+_Given = TypeVarTuple("_Given")
 SOON_SECONDS = 0.000_001
 """For an outer limit that has passed meanwhile: zero would switch the timer off."""
 CLOSING_SECONDS_MAX = 2.0
@@ -74,17 +74,17 @@ class _Alarm:
             raise _Over(self.whose)
 
 
-def within(seconds: float, call: Callable[_P, object], *given: _P.args, **named: _P.kwargs) -> object:
+def within(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -> object:
     """Calls, and raises GivenUp when that is over its time, where this thread can be interrupted.
 
     Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
     interrupt like any other. Not a context manager: a signal could come between its body and its end.
     """
     if get_ident() != _main.ident:
-        return call(*given, **named)
+        return call(*given)
     before = _handler(_ALARM)
     if before != _DEFAULT and not isinstance(before, _Alarm):
-        return call(*given, **named)  # somebody else uses it
+        return call(*given)  # somebody else uses it
     outer, limit, whose = 0.0, seconds, None
     if before != _DEFAULT:  # inside another limit: nothing may ring until it is known whose it is
         outer, _ = _set_timer(_REAL, 0)
@@ -100,7 +100,7 @@ def within(seconds: float, call: Callable[_P, object], *given: _P.args, **named:
                 if running < limit:
                     limit = running
                     _set_timer(_REAL, limit)
-            return call(*given, **named)
+            return call(*given)
         finally:
             alarm.armed = False
     except _Over as over:
