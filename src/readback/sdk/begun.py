@@ -7,18 +7,21 @@ for the first time; what is over by then costs nothing more.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
-from inspect import iscoroutine
+from types import CoroutineType
 from typing import Any
 
 
 class Begun:
-    """An awaitable that has run to its first wait, or to its end (`over`, with its `value`)."""
+    """An awaitable that has run to its first wait, or to its end (`over`, with its `value`).
+
+    What it raises before its first wait is raised where it is made.
+    """
 
     __slots__ = ("_rest", "_waits_for", "over", "value")
 
     def __init__(self, rest: Any) -> None:
         self._rest, self._waits_for, self.over, self.value = rest, None, False, None
-        if not iscoroutine(rest):
+        if type(rest) is not CoroutineType:
             return
         try:
             self._waits_for = rest.send(None)
@@ -26,7 +29,7 @@ class Begun:
             self.over, self.value = True, end.value
 
     def __await__(self) -> Generator[Any, Any, object]:
-        if not iscoroutine(self._rest):
+        if type(self._rest) is not CoroutineType:
             return (yield from self._rest.__await__())
         return (yield from self._go_on(self._rest))
 
@@ -43,8 +46,3 @@ class Begun:
                     waits_for = rest.send(answer)
             except StopIteration as end:
                 return end.value
-
-
-def start(call: Any) -> Begun:
-    """Begins it. What it raises before its first wait is raised here."""
-    return Begun(call)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast, get_args
 
 from readback.domain.context import Context
 from readback.domain.errors import StoreError
@@ -37,12 +37,13 @@ from readback.lifecycle.steps import (
 )
 from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, AppendResult, LedgerStore, StoredProjection
+from readback.ports.store import Append, LedgerStore, StoredProjection
 from readback.ports.store_together import LooksTogether
 from readback.sdk.ahead import AHEAD
-from readback.sdk.begun import start
+from readback.sdk.begun import Begun
 from readback.sdk.courier import Courier
 from readback.sdk.driver_steps import (
+    Ask,
     Desk,
     Parked,
     drop_late,
@@ -57,6 +58,8 @@ from readback.sdk.group_commit import GroupCommit, call_back, holding
 from readback.sdk.hand_threads import Errand, Threads
 from readback.sdk.looking import Looks
 
+_ASKED: Final = frozenset(get_args(Ask))
+"""What the desk answers."""
 _LOOKS: Final = frozenset({LoadOpening, LoadAction, Load, LoadCounts, Lease})
 """What is asked of many actions together, where the store can."""
 _CANCELLED: Final = Ending.CANCELLED
@@ -74,6 +77,8 @@ class AsyncDriver:
         self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
         self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
+        self._asked = _ASKED - (_LOOKS if self._looks is not None else {Lease})
+        """What the desk answers at once, on the loop."""
         self._threads = Threads(THREADS_MAX)
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
@@ -93,7 +98,12 @@ class AsyncDriver:
                     answer: Answer = Woken(self._desk.runtime.now_us())
                 else:
                     try:
-                        answer, stop = await self._do(step, may_call=interrupt is None)
+                        if type(step) in self._asked:
+                            answer, stop = self._desk.answer(cast("Any", step)), None
+                        elif type(step) is Commit:
+                            answer, stop = await self._committed(step.append)
+                        else:
+                            answer, stop = await self._do(step, may_call=interrupt is None)
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
@@ -122,12 +132,6 @@ class AsyncDriver:
     async def _do(self, step: Step, *, may_call: bool) -> tuple[Answer, BaseException | None]:
         """The answer, and what interrupted us meanwhile."""
         # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
-        if type(step) is Commit:
-            append = step.append
-            result, stop = await self._committed(append)
-            if append.incidents or self._desk.listens:
-                self._desk.heard(append, result)
-            return Committed(result, self._desk.runtime.now_us()), stop
         if type(step) is Take or type(step) is Settle:
             called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
         elif type(step) is Dispatch:
@@ -145,27 +149,35 @@ class AsyncDriver:
             return await self._together(step.works), None
         elif type(step) in _LOOKS and self._looks is not None:
             return await self._looks.answer(cast("Any", step)), None
-        elif type(step) is Lease:
+        else:
+            assert type(step) is Lease, "all else is answered where it is asked for"
             answer: Answer = await self._commit.off_loop(self._desk.answer, step)
             return answer, None
-        else:
-            assert type(step) is not Wait, "a wait is not done but waited"
-            return self._desk.answer(cast("Any", step)), None  # what is left is asked of the desk
         return called, called.error if called.ending is _CANCELLED else None
 
-    async def _committed(self, append: Append) -> tuple[AppendResult, BaseException | None]:
-        """What became of it in the store; the call that may be made ahead goes out with its attempt."""
-        ahead = AHEAD.get()
-        if ahead is None:
-            return await _uninterrupted(self._commit.append(append))
-        ahead.writing(append)  # first, so that it is sent before a commit holds up the loop
+    async def _committed(self, append: Append) -> tuple[Committed, BaseException | None]:
+        """What became of it in the store; the call that may be made ahead goes out with its attempt.
+
+        It is waited for in any case: it takes no longer than the store's own limit.
+        """
+        ahead, desk = AHEAD.get(), self._desk
+        if ahead is not None:
+            ahead.writing(append)  # first, so that it is sent before a commit holds up the loop
+        future, stop = self._commit.append(append), None
         try:
-            result, stop = await _uninterrupted(self._commit.append(append))
+            try:
+                result = await future
+            except asyncio.CancelledError as cancelled:  # it is told when the commit is over; see `Standing`
+                result, stop = future.result(), cancelled
         except StoreError as error:
-            ahead.written(error)
+            if ahead is not None:
+                ahead.written(error)
             raise
-        ahead.written(result)
-        return result, stop
+        if ahead is not None:
+            ahead.written(result)
+        if append.incidents or desk.listens:
+            desk.heard(append, result)
+        return Committed(result, desk.runtime.now_us()), stop
 
     async def _together(self, works: tuple[Generator[Step, Answer, Any], ...]) -> Gathered:
         """All at once. A cancellation goes on to each of them, and is theirs to record."""
@@ -185,18 +197,22 @@ class AsyncDriver:
     ) -> Called:
         now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
         limit: asyncio.Timeout | None = None
-        errand = Errand()
+        begun: Begun | None = None
+        errand: Errand | None = None
         try:
-            begun = start(hand.call(context, arguments)) if hand.is_async else None
-            if begun is not None and begun.over:
-                return Called(_RETURNED, begun.value, None, started, now())
+            if hand.is_async:
+                begun = Begun(hand.call(context, arguments))
+                if begun.over:
+                    return Called(_RETURNED, begun.value, None, started, now())
             limit = asyncio.timeout(timeout_us / US)
             async with limit:
                 if begun is not None:
                     return Called(_RETURNED, await begun, None, started, now())
+                errand = Errand()
                 return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
         except asyncio.CancelledError as stop:
-            self._threads.drop(errand)
+            if errand is not None:
+                self._threads.drop(errand)
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 return raised(stop, started, now())  # the tool's own, not ours
@@ -204,7 +220,7 @@ class AsyncDriver:
         except TimeoutError as error:
             if limit is None or not limit.expired():
                 return raised(error, started, now())
-            never = not hand.is_async and self._threads.drop(errand)
+            never = errand is not None and self._threads.drop(errand)
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             return (raised if isinstance(error, Exception) else interrupted)(error, started, now())
@@ -270,11 +286,3 @@ def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Ca
     except BaseException as error:  # tidy: boundary -- carried over to the task that waits for it
         return raised(error, started_us, runtime.now_us())
     return Called(_RETURNED, value, None, started_us, runtime.now_us())
-
-
-async def _uninterrupted(future: asyncio.Future[AppendResult]) -> tuple[AppendResult, BaseException | None]:
-    """The result of a commit, which is waited for in any case: it takes no longer than the store's own limit."""
-    try:
-        return await future, None
-    except asyncio.CancelledError as stop:  # it is told when the commit is over; see `Standing`
-        return future.result(), stop
