@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -28,6 +29,7 @@ FORBIDDEN = {
 CORPUS_READERS: dict[str, str] = {}
 
 
+@cache
 def _text(name: str) -> str:
     try:
         return (ROOT / name).read_text(encoding="utf-8")

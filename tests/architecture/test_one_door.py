@@ -35,7 +35,7 @@ READS_BY_NAME = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
 def _comes_by_hands(module: Module) -> list[str]:
     return [
         f"{module.path}:{node.lineno}"
-        for node in ast.walk(module.tree)
+        for node in module.nodes()
         if (isinstance(node, ast.ImportFrom) and node.module in ("readback.ports", "readback.ports.acting"))
         or (isinstance(node, ast.Import) and any(name.name == "readback.ports.acting" for name in node.names))
         or (isinstance(node, ast.Attribute) and node.attr == "hands")
@@ -47,7 +47,7 @@ def _touches(module: Module, handle: str) -> list[str]:
     others = OTHERS.get(module.name, set())
     return [
         f"{module.path}:{node.lineno}"
-        for node in ast.walk(module.tree)
+        for node in module.nodes()
         if (
             isinstance(node, ast.Attribute)
             and node.attr == handle
@@ -90,7 +90,7 @@ def test_whatever_else_has_a_call_still_has_it() -> None:
     """An exemption that nothing needs any more is a door that somebody may use."""
     for name, owners in OTHERS.items():
         (module,) = [m for m in modules() if m.name == name]
-        read = [node for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr == HANDLE]
+        read = [node for node in module.nodes() if isinstance(node, ast.Attribute) and node.attr == HANDLE]
         assert {ast.unparse(node.value) for node in read} == owners
 
 
@@ -122,7 +122,7 @@ def test_the_drivers_are_where_the_door_is() -> None:
 def _makes(module: Module, name: str) -> list[str]:
     return [
         module.name
-        for node in ast.walk(module.tree)
+        for node in module.nodes()
         if isinstance(node, ast.Call) and name in {getattr(node.func, "id", ""), getattr(node.func, "attr", "")}
     ]
 
@@ -135,7 +135,7 @@ def test_a_dispatch_is_asked_for_in_one_place_and_done_by_drivers() -> None:
     knowing = {
         m.name
         for m in modules()
-        for node in ast.walk(m.tree)
+        for node in m.nodes()
         if isinstance(node, ast.ImportFrom) and any(name.name == "Dispatch" for name in node.names)
     }
     assert len(asking) <= 1, asking

@@ -70,7 +70,7 @@ def _catches_everything(handler: ast.ExceptHandler) -> bool:
 
 
 def _swallows(module: Module) -> Iterator[int]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes():
         if isinstance(node, ast.ExceptHandler) and _catches_everything(node):
             if not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
                 yield node.lineno
@@ -85,7 +85,7 @@ def _words(text: str) -> set[str]:
 
 
 def _fillers(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes():
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             said = ast.get_docstring(node)
             if said is not None and not _words(said) - _words(node.name) - {w.rstrip("s") for w in FILLER_WORDS}:
@@ -179,7 +179,7 @@ def test_no_module_takes_anothers_private_names() -> None:
     guilty = [
         f"{m.path}:{node.lineno} {name.name}"
         for m in modules()
-        for node in ast.walk(m.tree)
+        for node in m.nodes()
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("readback")
         for name in node.names
         if name.name.startswith("_") and not name.name.startswith("__")

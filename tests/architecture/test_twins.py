@@ -23,7 +23,7 @@ def _named(*prefixes: str) -> list[Module]:
 
 
 def _async(module: Module) -> set[str]:
-    return {node.name for node in ast.walk(module.tree) if isinstance(node, ast.AsyncFunctionDef)}
+    return {node.name for node in module.nodes() if isinstance(node, ast.AsyncFunctionDef)}
 
 
 @pytest.mark.slow

@@ -30,10 +30,20 @@ class Module:
     def lines(self) -> int:
         return self.text.count("\n")
 
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree, as `ast.walk` gives it."""
+        return _nodes(self.tree)
+
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
+
+
+@cache
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Walked through once: it takes as long as to parse the file."""
+    return tuple(ast.walk(tree))
 
 
 @cache
