@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from readback.commands.mcp import _contracts, _of_files, _upstreams
+from readback.commands.mcp import _contracts, _event_loop, _of_files, _upstreams
 from readback.config import Settings
 from readback.domain.errors import ReadbackError
 from readback.surfaces.mcp.call import OUTCOME_KEY
@@ -170,3 +171,12 @@ def test_servers_of_several_files_are_named_by_their_files_and_one_that_two_name
     files = [str(tmp_path / f"{name}.yaml") for name in ("left", "right", "again")]
     assert [each.key for each in _of_files(files, Settings())] == ["left", "right"]
     assert [each.key for each in _of_files(files[:1], Settings())] == [""]
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_the_gateway_runs_on_the_quick_loop_and_on_python_s_own_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = _event_loop()()
+    assert isinstance(quick, uvloop.Loop)
+    quick.close()
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert _event_loop() is asyncio.new_event_loop

@@ -12,6 +12,7 @@ from typing import Any
 from readback.surfaces.mcp.call import Call, Toolserver
 from readback.surfaces.mcp.serve import serve_http, serve_stdio
 from readback.surfaces.mcp.upstream import Upstream
+from tests.gateway.loops import LOOPS
 
 
 class Passing:
@@ -65,4 +66,6 @@ async def main(told: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(json.loads(sys.argv[1])))
+    asked = json.loads(sys.argv[1])
+    with asyncio.Runner(loop_factory=LOOPS[asked.get("loop", "asyncio")]) as runner:
+        runner.run(main(asked))

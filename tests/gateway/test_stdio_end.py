@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 import pytest
 from anyio.lowlevel import checkpoint
 
 from readback.surfaces.mcp import stdio
-
-pytest.importorskip("mcp")
+from tests.gateway.loops import LOOPS, run_on
 
 
 @pytest.mark.requirement("WIRE-ends")
-def test_a_client_that_stops_reading_first_ends_the_streams_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_stops_reading_first_ends_the_streams_without_an_error(loop: str) -> None:
     from_client, to_us = os.pipe()
     to_client, from_us = os.pipe()
     kept = os.dup(0), os.dup(1)
@@ -33,7 +32,7 @@ def test_a_client_that_stops_reading_first_ends_the_streams_without_an_error(mon
 
         os.close(from_client)
         os.close(from_us)
-        asyncio.run(serve())
+        run_on(loop, serve())
     finally:
         os.dup2(kept[0], 0)
         os.dup2(kept[1], 1)

@@ -19,6 +19,7 @@ from readback.surfaces.mcp.call import Call, Toolserver
 from readback.surfaces.mcp.serve import sdk_server, serve_http
 from readback.surfaces.mcp.upstream import Upstream
 from tests.architecture.tree import ROOT
+from tests.gateway.loops import LOOPS
 from tests.gateway.passing import Passing
 from tests.gateway.processes import END_S, EVERYTHING, ROUGH, gateway, none_left, running, stdio
 from tests.gateway.transcript import SOON_S
@@ -44,12 +45,15 @@ async def _written(path: Path) -> str:
     return await asyncio.to_thread(look)
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_client_s_cancellation_reaches_the_server_and_the_session_goes_on(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "loop"), [("legacy", "asyncio"), ("auto", "asyncio"), ("auto", "uvloop")])
+def test_a_client_s_cancellation_reaches_the_server_and_the_session_goes_on(
+    tmp_path: Path, mode: str, loop: str
+) -> None:
     seen = tmp_path / "seen"
 
     async def run() -> None:
-        async with asyncio.timeout(2 * SOON_S), Client(stdio(gateway([{"command": EVERYTHING}])), mode=mode) as client:
+        through = stdio(gateway([{"command": EVERYTHING}], loop=loop))
+        async with asyncio.timeout(2 * SOON_S), Client(through, mode=mode) as client:
             begun = asyncio.Event()
 
             async def step(progress: float, total: float | None, message: str | None) -> None:
@@ -137,11 +141,12 @@ def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tm
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGINT])
-def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, how: object) -> None:
+def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, how: object, loop: str) -> None:
     mark = str(tmp_path)
     told = {"command": ROUGH, "env": {"MARK": mark}}
-    process = forks.start(gateway([told]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = forks.start(gateway([told], loop=loop), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -165,8 +170,11 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
         process.stdout.close()
 
 
-def test_a_request_that_is_too_long_is_refused_by_its_id_and_the_session_goes_on() -> None:
-    process = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_request_that_is_too_long_is_refused_by_its_id_and_the_session_goes_on(loop: str) -> None:
+    process = forks.start(
+        gateway([{"command": ROUGH}], loop=loop), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:

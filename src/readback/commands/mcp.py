@@ -110,9 +110,18 @@ def mcp(
     )
     if serve == "http" and host not in LOOPBACK:
         note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
-    with undisturbed(SERVING):
-        asyncio.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
+    with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
+        runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
     return 0
+
+
+def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's, of which the extra brings one where there is one; else asyncio's own."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.new_event_loop
+    return new_event_loop
 
 
 def _contracts(settings: Settings, command: Sequence[str]) -> list[str]:

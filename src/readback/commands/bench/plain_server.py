@@ -51,7 +51,9 @@ def main(folder: str, *more: str) -> None:
         listening.listen(2048)
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp\n")
         sys.stdout.flush()
-        uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listening])
+        # On asyncio's own loop and by h11, as the SDK's `run` serves it, whatever else is installed here.
+        config = uvicorn.Config(server.streamable_http_app(), log_level="error", loop="asyncio", http="h11")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from mcp_types import CONNECTION_CLOSED
 from readback.canon.frozen import dataclass
 from readback.surfaces.mcp.greeting import ENVELOPE
 from readback.surfaces.mcp.lines import answer_line, plain_json
+from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.relay import Relay
 
 CALL: Final = "tools/call"
@@ -85,7 +86,7 @@ class CallLane:
 
     def __init__(self) -> None:
         self.admitted: Admitted | None = None
-        self.writer: asyncio.StreamWriter | None = None
+        self.writer: Outgoing | None = None
         self._running: dict[int | str, asyncio.Task[None]] = {}
         self._cancelled: set[int | str] = set()
 
@@ -140,7 +141,7 @@ class CallLane:
     async def write(self, message: Mapping[str, Any]) -> None:
         """One line; lost where the client reads no more."""
         writer = self.writer
-        if writer is None or writer.is_closing():
+        if writer is None or writer.is_closing:
             return
         writer.write(answer_line(message))
         try:

@@ -28,6 +28,7 @@ from mcp_types.jsonrpc import (
 
 from readback.domain.errors import NotDispatchedError
 from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json
+from readback.surfaces.mcp.pipes import Outgoing
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ OnRequest = Callable[[Any, str, Mapping[str, Any] | None], Awaitable[dict[str, A
 class LineDispatcher:
     """One connection's. `take` is given each line, `end` says that there will be none."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: Outgoing) -> None:
         self._writer = writer
         self._ids = itertools.count(1)
         self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
@@ -131,10 +132,10 @@ class LineDispatcher:
 
     def _in_the_pipe(self, message: Mapping[str, Any]) -> bool:
         """Writes what the pipe takes at once: whether that is all of it. Raises MCPError where the server has gone."""
-        if self._over.is_set() or self._writer.is_closing():
+        if self._over.is_set() or self._writer.is_closing:
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed")
         self._writer.write(json_line(message))
-        return not (self._writer.transport.get_write_buffer_size() or self._writer.is_closing())
+        return not self._writer.is_behind
 
     async def _drained(self) -> None:
         try:
@@ -161,7 +162,7 @@ class LineDispatcher:
 
     def _abandon(self, request_id: RequestId, reason: str, options: CallOptions) -> None:
         """Tells the server that nobody waits any more. Never waits itself."""
-        if options.get("cancel_on_abandon", True) and not (self._over.is_set() or self._writer.is_closing()):
+        if options.get("cancel_on_abandon", True) and not (self._over.is_set() or self._writer.is_closing):
             params = {"requestId": request_id, "reason": reason}
             self._writer.write(json_line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 

@@ -1,8 +1,7 @@
-"""Messages as lines: read with a bound, and told apart from what is none. Used by both ends that speak over pipes."""
+"""Messages as lines: told apart from what is none, and written. Used by both ends that speak over pipes."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -63,29 +62,6 @@ class TooLong:
     @property
     def said(self) -> str:
         return f"The message is larger than {MESSAGE_MAX_BYTES} bytes."
-
-
-async def next_line(stream: asyncio.StreamReader) -> bytes | TooLong:
-    """The next line; what is kept of one that is too long; b"" at the end."""
-    try:
-        return await stream.readuntil(b"\n")
-    except asyncio.IncompleteReadError as error:
-        return error.partial
-    except asyncio.LimitOverrunError as error:
-        head = tail = b""
-        consumed = error.consumed
-        while True:
-            part = await stream.read(max(consumed, 1))
-            head = head or part[:HEAD_BYTES]
-            tail = (tail + part)[-HEAD_BYTES:]
-            try:
-                tail = (tail + await stream.readuntil(b"\n"))[-HEAD_BYTES:]
-            except asyncio.LimitOverrunError as again:
-                consumed = again.consumed
-                continue
-            except asyncio.IncompleteReadError:
-                return b""
-            return TooLong(head, tail)
 
 
 def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:

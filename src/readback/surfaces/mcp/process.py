@@ -10,33 +10,22 @@ import asyncio
 import os
 import signal
 import subprocess
-from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
 from typing import Final
 
 import anyio
 
 from readback.surfaces.mcp.guard import Guard
 from readback.surfaces.mcp.line_dispatch import LineDispatcher
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, next_line
+from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
 EXIT_S: Final = 2.0
 """How long a server may take to end by itself after its stdin closed, and again after SIGTERM."""
 DRAIN_S: Final = 1.0
 """How long what a dead server has still written is read, where something that it started holds its pipe."""
-
-
-class _Protocol(SubprocessStreamProtocol):
-    """Tells when the process has ended, which asyncio's own does only when its pipes are closed as well."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(limit=MESSAGE_MAX_BYTES, loop=loop)
-        self.exited = asyncio.Event()
-
-    def process_exited(self) -> None:
-        super().process_exited()
-        self.exited.set()
 
 
 def environment(added: Mapping[str, str] | None) -> dict[str, str]:
@@ -50,13 +39,10 @@ async def process_lines(
     argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
 ) -> AsyncIterator[LineDispatcher]:
     """Starts the server, and speaks with it. Leaves nothing running. Raises OSError, ValueError: not started."""
-    loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: _Protocol(loop), *argv, stdin=PIPE, stdout=PIPE, stderr=None,
-        env=environment(env), cwd=cwd, start_new_session=True,
-    )  # fmt: skip
-    server, guard = _Server(transport, protocol), Guard(transport.get_pid())
+    process, stdin, stdout = _started(argv, environment(env), cwd)
+    guard, server = Guard(process.pid), _Server(process, stdout)
     try:
+        await server.speak(stdin)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.read)
             try:
@@ -66,41 +52,55 @@ async def process_lines(
                     await server.stop()
                 tasks.cancel_scope.cancel()
     finally:
-        server.dispatcher.end()
         server.kill()
         guard.dismiss()
 
 
+def _started(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> tuple[subprocess.Popen[bytes], int, int]:
+    """The process, in a group of its own, and our ends of its stdin and stdout."""
+    process = subprocess.Popen([*argv], stdin=PIPE, stdout=PIPE, env=env, cwd=cwd, start_new_session=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        return process, os.dup(process.stdin.fileno()), os.dup(process.stdout.fileno())
+
+
 class _Server:
-    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol) -> None:
-        self._transport = transport
-        self._exited = protocol.exited
-        self._process = asyncio.subprocess.Process(transport, protocol, asyncio.get_running_loop())
-        assert self._process.stdin is not None
-        self._stdin = self._process.stdin
+    """`stdout`: a descriptor, owned from now on."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stdout: int) -> None:
+        self._process, self._stdout = process, stdout
+        self._stdin = Outgoing()
+        self._reading: asyncio.ReadTransport | None = None
+        self._exited, self._over = asyncio.Event(), asyncio.Event()
         self.dispatcher = LineDispatcher(self._stdin)
+        # No event loop's own way: one needs a watcher of children, another takes the exit code before whoever waits.
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._await_exit, args=(loop,), name="readback-server", daemon=True).start()
+
+    def _await_exit(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._process.wait()
+        with suppress(RuntimeError):  # the loop was closed before
+            loop.call_soon_threadsafe(self._exited.set)
+
+    async def speak(self, stdin: int) -> None:
+        """Owns the descriptor; from now on the server can be written to."""
+        await self._stdin.begin(stdin)
 
     async def read(self) -> None:
         """Hands on its messages until it ends; then whoever waits is told of the end."""
-        lines = asyncio.ensure_future(self._lines())
+        over = asyncio.ensure_future(self._over.wait())
         gone = asyncio.ensure_future(self._exited.wait())
         try:
-            await asyncio.wait({lines, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not lines.done():
-                await asyncio.wait({lines}, timeout=DRAIN_S)
+            await self.dispatcher.ready.wait()
+            self._reading = await Incoming.of(self._stdout, self.dispatcher.take, self._over.set)
+            await asyncio.wait({over, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not over.done():
+                await asyncio.wait({over}, timeout=DRAIN_S)
         finally:
             self.dispatcher.end()
+            over.cancel()
             gone.cancel()
-            lines.cancel()
-            with suppress(asyncio.CancelledError, OSError):
-                await lines
-
-    async def _lines(self) -> None:
-        stdout = self._process.stdout
-        assert stdout is not None
-        await self.dispatcher.ready.wait()
-        while line := await next_line(stdout):
-            self.dispatcher.take(line)
 
     async def stop(self) -> None:
         """Closes its stdin after what was written, waits, then ends its whole group: politely, then not."""
@@ -115,12 +115,17 @@ class _Server:
 
     def kill(self) -> None:
         """Ends what is left of the group; closes the pipes. Whoever is ending in a hurry still takes its exit code."""
+        self.dispatcher.end()
         self._signal(signal.SIGKILL)
-        with suppress(PermissionError):
-            self._transport.close()
+        self._stdin.abort()
+        if self._reading is not None:
+            self._reading.close()
+        elif self._stdout >= 0:
+            os.close(self._stdout)
+        self._stdout = -1
         if not self._exited.is_set():
             with suppress(subprocess.TimeoutExpired):
-                self._transport.get_extra_info("subprocess").wait(EXIT_S)
+                self._process.wait(EXIT_S)
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):

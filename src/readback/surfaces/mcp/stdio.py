@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -20,16 +21,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from readback.surfaces.mcp.call_lane import CallLane
-from readback.surfaces.mcp.lines import (
-    MESSAGE_MAX_BYTES,
-    Streams,
-    TooLong,
-    from_client,
-    next_line,
-    refusal,
-    unfit_request,
-    written,
-)
+from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, unfit_request, written
+from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
 CHUNK_BYTES: Final = 1 << 16
 FLUSH_S: Final = 2.0
@@ -42,15 +35,17 @@ async def own_streams(stop: asyncio.Event | None = None, lane: CallLane | None =
     lane = lane or CallLane()
     stdin, stdout = os.dup(0), os.dup(1)
     _divert()
-    reader, from_client_pipe = await _reading(_pipe(stdin, reads=True))
-    writer = lane.writer = await _writing(_pipe(stdout, reads=False))
+    arriving = _Arriving(lane)
+    from_client_pipe = await arriving.begin(_pipe(stdin, reads=True))
+    writer = lane.writer = Outgoing()
+    await writer.begin(_pipe(stdout, reads=False), high=0)  # so that what has been drained has been written
     to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     refusals = write.clone()
     flushed = asyncio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, reader, to_session, refusals, stop, lane)
+            tasks.start_soon(_read, arriving, to_session, refusals, stop)
             tasks.start_soon(_write, writer, from_session, flushed)
             try:
                 yield read, write
@@ -66,8 +61,7 @@ async def own_streams(stop: asyncio.Event | None = None, lane: CallLane | None =
         for stream in (to_session, read, write, refusals, from_session):
             stream.close()
         from_client_pipe.close()
-        if not writer.transport.is_closing():  # by a client that has gone; asyncio cannot end it twice
-            writer.transport.abort()
+        writer.abort()
         for fd, own in ((stdin, 0), (stdout, 1)):
             os.set_blocking(fd, True)
             os.dup2(fd, own)
@@ -103,35 +97,69 @@ def _pipe(fd: int, *, reads: bool) -> int:
     return near
 
 
-async def _reading(fd: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
-    reader = asyncio.StreamReader(limit=MESSAGE_MAX_BYTES)
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0))
-    return reader, transport
+class _Arriving:
+    """What a client says. A call that goes past the SDK does so at once, unless something before it still waits; the
+    rest waits here for the session, and no more is read meanwhile.
+    """
 
+    def __init__(self, lane: CallLane) -> None:
+        self._lane = lane
+        self._waiting: deque[bytes | TooLong] = deque()
+        self._pipe: asyncio.ReadTransport | None = None
+        self._busy = self._over = False
+        self._came = asyncio.Event()
 
-async def _writing(fd: int) -> asyncio.StreamWriter:
-    loop = asyncio.get_running_loop()
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.streams.FlowControlMixin(loop), os.fdopen(fd, "wb", 0)
-    )
-    transport.set_write_buffer_limits(high=0)  # so that what has been drained has been written
-    return asyncio.StreamWriter(transport, protocol, None, loop)
+    async def begin(self, fd: int) -> asyncio.ReadTransport:
+        """Owns the descriptor, as does who closes the transport."""
+        self._pipe = await Incoming.of(fd, self._take, self._end)
+        self._hold()
+        return self._pipe
+
+    async def next(self) -> bytes | TooLong | None:
+        """The next line that the session has to see, once the one before it has been dealt with. None: the end."""
+        self._busy = False
+        while not self._waiting:
+            if self._over:
+                return None
+            if self._pipe is not None and not self._pipe.is_closing():
+                self._pipe.resume_reading()
+            self._came.clear()
+            await self._came.wait()
+        self._busy = True
+        return self._waiting.popleft()
+
+    def taken(self, line: bytes) -> bool:
+        """Whether the call goes past the SDK after all: what it waited for may have let it through."""
+        return self._lane.take(line)
+
+    def _take(self, line: bytes | TooLong) -> None:
+        if not (self._busy or self._waiting or isinstance(line, TooLong)) and self._lane.take(line):
+            return
+        self._waiting.append(line)
+        self._came.set()
+        self._hold()
+
+    def _hold(self) -> None:
+        if self._waiting and self._pipe is not None and not self._pipe.is_closing():
+            self._pipe.pause_reading()
+
+    def _end(self) -> None:
+        self._over = True
+        self._came.set()
 
 
 async def _read(
-    reader: asyncio.StreamReader,
+    arriving: _Arriving,
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
     refusals: MemoryObjectSendStream[SessionMessage],
     stop: asyncio.Event | None,
-    lane: CallLane,
 ) -> None:
     async def hand_on() -> None:
-        while line := await next_line(reader):
+        while (line := await arriving.next()) is not None:
             if isinstance(line, TooLong):
                 if (refused := refusal(line)) is not None:
                     await refusals.send(refused)
-            elif not lane.take(line) and (message := from_client(line)) is not None:
+            elif not arriving.taken(line) and (message := from_client(line)) is not None:
                 if (refused := unfit_request(message)) is not None:
                     await refusals.send(refused)
                 else:
@@ -150,7 +178,7 @@ async def _read(
 
 
 async def _write(
-    writer: asyncio.StreamWriter, from_session: MemoryObjectReceiveStream[SessionMessage], flushed: asyncio.Event
+    writer: Outgoing, from_session: MemoryObjectReceiveStream[SessionMessage], flushed: asyncio.Event
 ) -> None:
     """Writes the session's messages in their order; they wait for the client to read."""
     try:
