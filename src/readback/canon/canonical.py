@@ -154,9 +154,10 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
                 return False
             parts = node.values()
         for part in parts:  # a loop: what runs in C over an iterator of types takes longer
-            if type(part) in _LEAVES:
+            kind = type(part)
+            if kind is str or kind in _LEAVES:
                 continue
-            if type(part) not in _CONTAINERS:
+            if kind not in _CONTAINERS:
                 return False
             if part:
                 pending.append(part)
