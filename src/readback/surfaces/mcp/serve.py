@@ -22,6 +22,7 @@ from readback.surfaces.mcp.call import ToolGate
 from readback.surfaces.mcp.call_lane import Admitted, CallLane, envelope_of
 from readback.surfaces.mcp.exchange import Context
 from readback.surfaces.mcp.http_lane import HttpLane
+from readback.surfaces.mcp.http_reader import http_reader
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.relay import Relay
@@ -151,6 +152,7 @@ async def serve_http(
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
+            http=http_reader(),
             log_level="warning",
             access_log=False,
             proxy_headers=False,  # nobody here asks where a client is
