@@ -26,13 +26,15 @@ class Store:
         self._runtime, self._took_us = runtime, list(took_us)
         self.on_loop: list[bool] = []
         self.sizes: list[int] = []
-        self.fails = False
+        self.fails = self.interrupts = False
         self._loop_thread = threading.get_ident()
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         self.on_loop.append(threading.get_ident() == self._loop_thread)
         self.sizes.append(len(batch))
         self._runtime.advance(self._took_us.pop(0) / US_PER_SECOND)
+        if self.interrupts:
+            raise KeyboardInterrupt
         if self.fails:
             raise StoreError("It is locked.")
         return [Appended(1, 1)] * len(batch)
@@ -123,3 +125,34 @@ def test_one_alone_is_committed_on_the_loop_always(kind: Callable[..., Store]) -
     commits(store, runtime, 1, 1)
 
     assert store.on_loop == [True, True]
+
+
+@pytest.mark.parametrize("size", [1, 16])
+def test_a_signal_during_a_commit_on_the_loop_goes_on_when_those_that_wait_have_been_told(size: int) -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, 0, 0, 0)
+    commit = GroupCommit(cast("LedgerStore", store), runtime)
+    told: list[str] = []
+
+    async def one() -> None:
+        future = commit.append(cast("Append", object()))
+        with suppress(StoreError, asyncio.CancelledError):  # the end of the loop cancels, too
+            await future
+        error = future.exception()
+        if isinstance(error, StoreError):
+            told.append(error.code)
+
+    async def many() -> None:
+        await asyncio.gather(*(one() for _ in range(size)))
+
+    commit.active = size
+    with asyncio.Runner() as runner:
+        if size > 1:
+            runner.run(many())
+        store.interrupts = True
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(many())
+    commit.close()
+
+    assert store.on_loop[-1] is True
+    assert told == ["store.interrupted"] * size

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from readback.domain.errors import StoreError
+from readback.ports.store_rules import interrupted_error
 
 GROUP_WEIGHT_MAX: Final = 2048
 """Appends in one transaction, unless a single job is larger by itself: keeps the wait of each bounded."""
@@ -124,7 +125,7 @@ class GroupCommit(Generic[W]):
             # Everybody is answered whatever ended the run, a signal in this thread included.
             for other in group:
                 if not other.is_answered:
-                    other.error = _interrupted_error()
+                    other.error = interrupted_error()
                 if other.gate is not None and other is not job:
                     other.gate.release()
             self._hand_on()
@@ -150,14 +151,6 @@ class GroupCommit(Generic[W]):
                 self._waiting.remove(job)
         if self._leader is job:
             self._hand_on()
-
-
-def _interrupted_error() -> StoreError:
-    return StoreError(
-        "The process was interrupted while it wrote: whether this change was kept is not known.",
-        remedy="Repeat the call; a change that was kept is found by its version and not made twice.",
-        code="store.interrupted",
-    )
 
 
 class _Visitor(Job[W]):

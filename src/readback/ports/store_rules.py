@@ -90,6 +90,15 @@ def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:
     return bool(owner) and until_us > now_us
 
 
+def interrupted_error() -> StoreError:
+    """What whoever waits for a change is told, where a signal ended the thread's work in the middle of it."""
+    return StoreError(
+        "The process was interrupted while it wrote: whether this change was kept is not known.",
+        remedy="Repeat the call; a change that was kept is found by its version and not made twice.",
+        code="store.interrupted",
+    )
+
+
 def closed_error() -> StoreError:
     """What each call on a closed store raises."""
     return StoreError(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.ports.store_rules import closed_error
+from readback.ports.store_rules import closed_error, interrupted_error
 from readback.ports.store_together import LooksTogether
 
 BATCH_MAX: Final = 256
@@ -91,7 +91,7 @@ class GroupCommit:
         patient, self._patient = self._patient, 0
         appends = [append for append, _ in batch]
         if self.active - patient <= 1 or self._is_soon_over(len(batch)):
-            self._settle(loop, batch, _carried_out(self._committed, appends))
+            self._commit_here(loop, batch, appends)
             return
         stack = contextlib.ExitStack()
         stack.enter_context(holding(self._runtime))
@@ -106,6 +106,18 @@ class GroupCommit:
             stack.close()
 
         work.add_done_callback(done)
+
+    def _commit_here(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], appends: list[Append]) -> None:
+        work: Future[list[AppendResult]] = Future()
+        try:
+            work.set_result(self._committed(appends))
+        except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
+            work.set_exception(error)
+        except BaseException:  # a signal in this thread: it goes on when those that wait have been told
+            work.set_exception(interrupted_error())
+            raise
+        finally:
+            self._settle(loop, batch, work)
 
     def _is_soon_over(self, count: int) -> bool:
         """Nobody in flight has anything else to do, and it takes no longer than the loop may be held up."""
@@ -142,17 +154,6 @@ class GroupCommit:
 
     def close(self) -> None:
         self._writer.shutdown(wait=True)
-
-
-def _carried_out(
-    commit: Callable[[list[Append]], list[AppendResult]], appends: list[Append]
-) -> Future[list[AppendResult]]:
-    work: Future[list[AppendResult]] = Future()
-    try:
-        work.set_result(commit(appends))
-    except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
-        work.set_exception(error)
-    return work
 
 
 def call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
