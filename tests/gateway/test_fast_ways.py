@@ -11,6 +11,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 
+from readback.surfaces.mcp import http_lane
 from readback.surfaces.mcp.call_lane import Admitted, CallLane
 from readback.surfaces.mcp.lines import json_line, plain_json
 from readback.surfaces.mcp.posts import NotOursError, Posts
@@ -204,3 +205,50 @@ def test_a_number_that_the_quick_reader_would_round_is_left_to_the_exact_one() -
     assert plain_json(b'{"jsonrpc":"2.0","id":1,"result":{"n":12345678901234567890123}}') is None
     assert plain_json(json_line({"jsonrpc": "2.0", "id": 1, "result": {"n": 2**53}})) is not None
     assert json_line({"n": 2**70}) == b'{"n":1180591620717411303424}\n'
+
+
+@pytest.mark.requirement("WIRE-ends")
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
+    monkeypatch: pytest.MonkeyPatch, leaves: bool
+) -> None:
+    monkeypatch.setattr(http_lane, "PING_S", 0.01)
+    done = asyncio.Event()
+    ended: list[str] = []
+
+    class Session:
+        async def answer(self, context: Any) -> dict[str, Any]:
+            try:
+                await done.wait()
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+            return {"content": []}
+
+    async def main() -> list[Any]:
+        said: list[Any] = []
+        pinged, gone = asyncio.Event(), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            said.append(message)
+            if message.get("body") == b": ping\r\n\r\n":
+                pinged.set()
+
+        relay: Any = Session()
+        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", None, lambda: relay)
+        answering = asyncio.ensure_future(lane._answer(1, {"name": "put"}, receive, send))
+        async with asyncio.timeout(30):
+            await pinged.wait()
+            (gone if leaves else done).set()
+            await answering  # which is not cancelled itself
+        return said
+
+    said = asyncio.run(main())
+    assert said[0]["type"] == "http.response.start"
+    assert ended == (["cancelled"] if leaves else [])
+    assert said[-1].get("more_body") is leaves
+    assert leaves or b'"content":[]' in said[-1]["body"]

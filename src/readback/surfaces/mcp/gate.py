@@ -21,6 +21,7 @@ from readback.domain.errors.gateway import (
     UpstreamLostError,
 )
 from readback.domain.outcome import Outcome
+from readback.ports.runtime import WallClock
 from readback.sdk.proposal import Proposal
 from readback.sdk.session import check_id
 from readback.surfaces.mcp import ungoverned, verdict
@@ -67,6 +68,8 @@ class Gate:
     ) -> None:
         self._ledger, self._servers, self._catalogue, self._contracts = ledger, servers, catalogue, contracts
         self._policy, self._hold_s, self._in_flight_max = policy, hold_s, in_flight_max
+        self._by_the_loop = isinstance(ledger.runtime, WallClock)
+        """Whether the event loop's own timers go by the ledger's time: they need no task."""
         self._say, self._stir = say, stir
         self._flying: set[asyncio.Task[Outcome]] = set()
         self._looking: dict[str, asyncio.Lock] = {}
@@ -206,6 +209,9 @@ class Gate:
     async def _held(self, task: asyncio.Task[Outcome]) -> None:
         """Until the call has ended, or the hold is over. Who is cancelled here cancels nothing."""
         runtime = self._ledger.runtime
+        if self._by_the_loop and self._hold_s:
+            await asyncio.wait({task}, timeout=self._hold_s)
+            return
         until_us = runtime.now_us() + round(self._hold_s * 1_000_000)
         while not task.done() and (left_us := until_us - runtime.now_us()) > 0:
             timer = asyncio.ensure_future(runtime.sleep_async(left_us / 1_000_000))

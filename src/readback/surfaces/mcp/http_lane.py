@@ -180,27 +180,48 @@ class HttpLane:
         meta = params.get("_meta")
         session = PostSession(send, meta.get("progressToken") if isinstance(meta, dict) else None)
         context: Any = PostContext(CALL, params, request_id, session)
-        task = asyncio.ensure_future(self._stateless().answer(context))
+        loop, answering = asyncio.get_running_loop(), asyncio.current_task()
+        assert answering is not None
+        left = over = False
+        pinging: asyncio.Future[None] | None = None
+        timer = loop.call_later(PING_S, lambda: ping())
+
+        def leave(gone: asyncio.Future[None]) -> None:
+            nonlocal left
+            if not over and not gone.cancelled():
+                left = True
+                gone.exception()  # whatever it was, nobody is heard any more
+                answering.cancel()
+
+        def ping() -> None:
+            nonlocal timer, pinging
+            timer = loop.call_later(PING_S, ping)
+            if pinging is None or pinging.done():  # else its client does not read
+                pinging = asyncio.ensure_future(session.ping())
+
         gone = asyncio.ensure_future(_gone(receive))
+        gone.add_done_callback(leave)
         try:
-            while not task.done():
-                await asyncio.wait({task, gone}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
-                if gone.done():
-                    return
-                if not task.done():
-                    await session.ping()
-            await session.end(*_message(request_id, task))
+            try:
+                told = await _message(request_id, self._stateless().answer(context))
+            finally:
+                over = True
+                gone.cancel()
+                timer.cancel()
+            await session.end(*told)
+        except asyncio.CancelledError:
+            if not left or answering.uncancel():
+                raise
         finally:
-            gone.cancel()
-            task.cancel()
-            await asyncio.gather(task, gone, return_exceptions=True)
+            if pinging is not None:
+                pinging.cancel()
 
 
-def _message(request_id: int | str, task: asyncio.Future[dict[str, Any]]) -> tuple[dict[str, Any], int]:
+async def _message(request_id: int | str, answer: Awaitable[dict[str, Any]]) -> tuple[dict[str, Any], int]:
     """The answer to a call, and its status."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
     try:
-        message["result"] = task.result()
+        message["result"] = await answer
     except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
         told = modern_error_data(error)
         message["error"] = told.model_dump(mode="json", exclude_none=True)
