@@ -254,7 +254,7 @@ def test_a_statement_that_is_still_running_does_not_hold_up_the_rollback(path: P
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=0)
-        # Seldom: a thread that takes the interpreter again and again for a moment can keep it from every other for minutes.
+        # Seldom: a thread that takes the interpreter again and again can keep it from every other for minutes.
         connection.set_progress_handler(began.set, 1_000_000)
         return connection
 
