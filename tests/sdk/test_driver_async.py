@@ -178,13 +178,19 @@ def test_a_thread_is_kept_for_the_next_call_and_ends_with_the_client() -> None:
     desk, before = Desk(), set(threading.enumerate())
     ship = ship_of(desk)
 
+    def busy() -> bool:
+        return any(each.name == "readback-call" for each in set(threading.enumerate()) - before)
+
     async def work(rb: AsyncReadback) -> set[str]:
         for n in range(5):
             assert (await rb.run(ship(order_id=f"o-{n}", carrier="dhl"), operation=f"op {n}")).verified
+            while busy():  # an answer is on its way before the thread that gave it has come back
+                await turn()
         return {each.name for each in set(threading.enumerate()) - before if each.name.startswith("readback-")}
 
     assert "readback-idle" in once(work)
-    assert len(desk.idents) < 5, "a thread that has not come back yet is not waited for; the others are used again"
+    each = (desk.calls + desk.looks) // 5
+    assert len(desk.idents) <= each, "only within an action a call may find that a thread has not come back yet"
     assert not [each for each in threading.enumerate() if each.name == "readback-idle"]
 
 
