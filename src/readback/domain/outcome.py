@@ -31,11 +31,22 @@ from readback.domain.grounding.citation import cite
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reporting import ReportInput, model_status, model_text, repeat_allowed, user_text
+from readback.domain.reporting import (
+    ReportInput,
+    Wording,
+    model_status,
+    model_text,
+    repeat_allowed,
+    user_text,
+    worded,
+)
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, State, exit_code
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 OUTCOME_FORMAT: Final = 1
+# What an enum is asked for by its name costs as much as a call.
+_SUCCESS, _VERIFIED, _UNKNOWN = State.RECONCILED_SUCCESS, Verdict.VERIFIED, State.UNKNOWN
+_NO_OP, _NO_ANSWER = Discrepancy.NO_OP_SUCCESS, ObservationStatus.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ class Outcome:
     @property
     def verified(self) -> bool:
         """True only when reconciled as success."""
-        return self.state is State.RECONCILED_SUCCESS and self.verdict is Verdict.VERIFIED
+        return self.state is _SUCCESS and self.verdict is _VERIFIED
 
     @property
     def standing(self) -> bool:
@@ -149,7 +160,7 @@ class Outcome:
     @property
     def settled(self) -> bool:
         """Nothing more is going to happen soon: the action has ended, or its state stays unknown."""
-        return self.state in TERMINAL or self.state is State.UNKNOWN
+        return self.state in TERMINAL or self.state is _UNKNOWN
 
     @property
     def message(self) -> str:
@@ -159,6 +170,10 @@ class Outcome:
     def for_model(self) -> str:
         """The only text that goes into the model's next context. It says whether repeating is allowed."""
         return model_text(self._report())
+
+    def wording(self) -> Wording:
+        """`message`, `for_model()` and `repeat_allowed` at once: each by itself looks through it all."""
+        return worded(self._report())
 
     @property
     def model_status(self) -> str:
@@ -173,7 +188,7 @@ class Outcome:
     @property
     def attempted(self) -> bool:
         """Whether anything may have been sent: false only where provably nothing was."""
-        return self.attempts > 0 and not self._never_sent
+        return self.attempts > 0 and (self.observation is None or self.observation.dispatched)
 
     @property
     def exit_code(self) -> int:
@@ -214,38 +229,36 @@ class Outcome:
         )
 
     def _report(self) -> ReportInput:
+        seen = self.observation
+        # By place, in the order of the class: so many by name take ten times as long.
         return ReportInput(
-            state=self.state,
-            verdict=self.verdict,
-            action_id=self.id,
-            contract=self.contract,
-            target=self.target,
-            ledger_entry=self.ledger_entry,
-            trace=self.trace,
-            why=self.why,
-            attribution=self.attribution,
-            discrepancy=self.discrepancy,
-            may_repeat=self.may_repeat,
-            told=self.told,
-            parts_done=self.parts_done,
-            parts_open=self.parts_open,
-            replayed=self.replayed,
-            noop=self.discrepancy is Discrepancy.NO_OP_SUCCESS,
-            proves=self.proves,
-            reads=self.kind == "read",
-            hold=self.hold,
-            attempted=self.attempted,
-            contested=self.contested,
-            said=self.said,
-            fallen=self.fallen,
-            resolution=self.resolution,
-            reason=self.code,
-            observed=self.observation is not None and self.observation.status is not ObservationStatus.NONE,
+            self.state,
+            self.verdict,
+            self.id,
+            self.contract,
+            self.target,
+            self.ledger_entry,
+            self.trace,
+            self.why,
+            self.attribution,
+            self.discrepancy,
+            self.may_repeat,
+            self.told,
+            self.parts_done,
+            self.parts_open,
+            self.replayed,
+            self.resolution,
+            self.discrepancy is _NO_OP,
+            self.proves,
+            self.kind == "read",
+            self.hold,
+            self.attempted,
+            seen is not None and seen.status is not _NO_ANSWER,
+            self.contested,
+            self.code,
+            self.said,
+            self.fallen,
         )
-
-    @property
-    def _never_sent(self) -> bool:
-        return self.observation is not None and not self.observation.dispatched
 
     def as_json(self) -> dict[str, Json]:
         """The outcome as plain data, for `--json` and for programs."""

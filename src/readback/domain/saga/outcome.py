@@ -13,6 +13,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors.citation import CitationError
 from readback.domain.outcome import Outcome
+from readback.domain.reporting import Wording
 from readback.domain.saga.reporting import StepWord, saga_model_text, saga_user_text
 from readback.domain.state import TERMINAL, State, exit_code
 
@@ -86,6 +87,10 @@ class SagaOutcome(Outcome):
     def for_model(self) -> str:
         """The only text that goes into the model's next context. It says whether repeating is allowed."""
         return saga_model_text(self._report(), self._words())
+
+    def wording(self) -> Wording:
+        """`message`, `for_model()` and `repeat_allowed` at once."""
+        return Wording(self.message, self.for_model(), self.repeat_allowed)
 
     @property
     def exit_code(self) -> int:

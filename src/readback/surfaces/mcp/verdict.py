@@ -14,16 +14,18 @@ from typing import Final
 import orjson
 
 from readback.canon import Json, ReadbackError
+from readback.domain.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import UnknownOutcomeError
 from readback.domain.observation_signs import one_line
 from readback.domain.outcome import Outcome
-from readback.domain.reporting import ReportInput, model_text, quoted, user_text
+from readback.domain.reporting import ReportInput, Wording, model_text, quoted, user_text
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.surfaces.mcp.call import OUTCOME_KEY, RESULT_MAX_BYTES
 
 Result = dict[str, Json]
+_NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED
 
 SAID_MAX_CHARACTERS: Final = 1_000
 """Of a tool's own words about its failure."""
@@ -43,22 +45,32 @@ TOO_LARGE: Final = (
 # --- the outcome as data -------------------------------------------------------------------------------------------
 
 
-def outcome_object(outcome: Outcome) -> Result:
+def outcome_object(outcome: Outcome, wording: Wording | None = None) -> Result:
     """What stands under OUTCOME_KEY. Nothing was checked of what no contract governs, whatever the ledger calls it."""
-    unchecked = outcome.contract == UNGOVERNED
+    words = wording or outcome.wording()
+    verdict = _NOT_CHECKED if outcome.contract == UNGOVERNED else outcome.verdict
     return {
         "action": outcome.id,
-        "state": outcome.state.value,
-        "verdict": Verdict.NOT_CHECKED.value if unchecked else outcome.verdict.value,
-        "why": outcome.why.value,
-        "discrepancy": outcome.discrepancy.value if outcome.discrepancy is not None else None,
-        "may_repeat": outcome.repeat_allowed,
-        "claim": next((claim.id for claim in outcome.claims), None) if outcome.standing else None,
+        "state": outcome.state._value_,
+        "verdict": verdict._value_,
+        "why": outcome.why._value_,
+        "discrepancy": None if outcome.discrepancy is None else outcome.discrepancy._value_,
+        "may_repeat": words.may_repeat,
+        "claim": _claim_of(outcome),
         "pending": not outcome.settled,
         "level": int(outcome.level),
         "replayed": outcome.replayed,
-        "message": outcome.message,
+        "message": words.user,
     }
+
+
+def _claim_of(outcome: Outcome) -> str | None:
+    """The id of the first of its claims, where it stands."""
+    if not outcome.standing:
+        return None
+    if outcome.claimed_us > 0:  # then it has both
+        return claim_id(outcome.id, _HAPPENED)
+    return next((claim.id for claim in outcome.claims), None)
 
 
 def _nothing_done(message: str, code: str, *, state: State | None, pending: bool = False, action: str = "") -> Result:
@@ -83,11 +95,11 @@ def _nothing_done(message: str, code: str, *, state: State | None, pending: bool
 
 def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
     """The result of a governed call. `raw`: what the tool answered, where that is at hand."""
-    text = outcome.for_model()
-    told = outcome_object(outcome)
-    if not outcome.settled:
+    wording = outcome.wording()
+    text, told = wording.model, outcome_object(outcome, wording)
+    if told["pending"]:
         text += f"\n{ASK}"
-    if not (outcome.verified and outcome.standing):
+    if not outcome.standing:
         return _made(text + _said(raw), told, failed=True)
     if raw is None or raw.get("isError") is True:
         return _made(text + _said(raw), told, failed=False)
@@ -100,42 +112,52 @@ def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
     """What a tool without a contract answered, as it is, and that nothing of it was checked."""
     plain = unforged(raw)
     meta = plain.get("_meta")
-    return {**plain, "_meta": {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: outcome_object(outcome)}}
+    plain["_meta"] = {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: outcome_object(outcome)}
+    return plain
+
+
+_UNVERIFIABLE: Final = ReportInput(
+    State.UNKNOWN, Verdict.UNDETERMINED, "", UNGOVERNED, "", "",
+    why=Why.UNVERIFIABLE, discrepancy=Discrepancy.UNVERIFIABLE_STATE,
+)  # fmt: skip
+_UNCHECKED: Final[Result] = {
+    **_nothing_done(user_text(_UNVERIFIABLE), "", state=State.UNKNOWN),
+    "why": Why.UNVERIFIABLE.value,
+    "discrepancy": Discrepancy.UNVERIFIABLE_STATE.value,
+    "level": int(Level.NORMALISED),
+}
 
 
 def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
     """The same before the answer is on record: what the record says of the action then, and said before the answer."""
     plain = unforged(raw)
     meta = plain.get("_meta")
-    report = ReportInput(
-        State.UNKNOWN, Verdict.UNDETERMINED, action_id, UNGOVERNED, "", "",
-        why=Why.UNVERIFIABLE, discrepancy=Discrepancy.UNVERIFIABLE_STATE,
-    )  # fmt: skip
-    told = _nothing_done(user_text(report), "", state=State.UNKNOWN, action=action_id)
-    told["why"], told["discrepancy"] = Why.UNVERIFIABLE.value, Discrepancy.UNVERIFIABLE_STATE.value
-    told["level"] = int(Level.NORMALISED)
-    return {**plain, "_meta": {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: told}}
+    told = {**_UNCHECKED, "action": action_id or None}
+    plain["_meta"] = {**meta, OUTCOME_KEY: told} if isinstance(meta, dict) else {OUTCOME_KEY: told}
+    return plain
 
 
 def unforged(raw: Mapping[str, Json]) -> Result:
     """What a tool without a contract answered, as it is but for an outcome that it made up: it has none to tell."""
     plain = _without_outcome(raw)
-    if not _imitates(plain):
-        return plain
-    content = plain["content"]
-    assert isinstance(content, list)
-    return {**plain, "content": [{"type": "text", "text": DISOWNED}, *content]}
+    if _imitates(plain):
+        content = plain["content"]
+        assert isinstance(content, list)
+        plain["content"] = [{"type": "text", "text": DISOWNED}, *content]
+    return plain
 
 
 def unanswered(outcome: Outcome) -> Result:
     """Of a tool without a contract that gave no answer: what is known, and that it is an error."""
-    return _made(outcome.for_model(), outcome_object(outcome), failed=True)
+    wording = outcome.wording()
+    return _made(wording.model, outcome_object(outcome, wording), failed=True)
 
 
 def reported(outcome: Outcome, more: str = "") -> Result:
     """An answer about an action, which is no result of it."""
-    text = outcome.for_model() if outcome.settled else f"{outcome.for_model()}\n{ASK}"
-    return _made(f"{text}\n{more}" if more else text, outcome_object(outcome), failed=False)
+    wording = outcome.wording()
+    text = wording.model if outcome.settled else f"{wording.model}\n{ASK}"
+    return _made(f"{text}\n{more}" if more else text, outcome_object(outcome, wording), failed=False)
 
 
 def begun(action_id: str, contract: str) -> Result:
@@ -199,15 +221,16 @@ def _made(text: str, told: Result, *, failed: bool) -> Result:
 def _with_content(text: str, told: Result, raw: Mapping[str, Json]) -> Result:
     """The tool's own result, whatever is in it, with the verdict first."""
     plain = _without_outcome(raw)
-    content, structured, meta = plain.get("content"), plain.get("structuredContent"), plain.get("_meta")
-    text = f"{text}\n{ITS_OWN}" if _imitates(plain) else text
-    return {
-        **{key: each for key, each in plain.items() if key not in NO_END},
-        "content": [{"type": "text", "text": text}, *_readable(content)],
-        "structuredContent": {**(structured if isinstance(structured, dict) else {}), OUTCOME_KEY: told},
-        "isError": False,
-        "_meta": {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: told},
-    }
+    if _imitates(plain):
+        text = f"{text}\n{ITS_OWN}"
+    for key in NO_END:
+        plain.pop(key, None)
+    structured, meta = plain.get("structuredContent"), plain.get("_meta")
+    plain["content"] = [{"type": "text", "text": text}, *_readable(plain.get("content"))]
+    plain["structuredContent"] = {**(structured if isinstance(structured, dict) else {}), OUTCOME_KEY: told}
+    plain["isError"] = False
+    plain["_meta"] = {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: told}
+    return plain
 
 
 def _readable(content: Json) -> list[Json]:
@@ -224,16 +247,19 @@ _OUTCOME_LINE: Final = re.compile(r"\[\s*action\s+outcome\s*\]", re.IGNORECASE)
 
 
 def _without_outcome(raw: Mapping[str, Json]) -> Result:
-    """A result without the key under which only Readback tells, wherever a client looks for it."""
-    plain = {**raw, **{place: _less(raw[place]) for place in ("_meta", "structuredContent") if place in raw}}
-    content = raw.get("content")
+    """A copy of a result without the key under which only Readback tells, wherever a client looks for it."""
+    plain = {**raw}
+    for place in ("_meta", "structuredContent"):
+        if place in plain:
+            plain[place] = _less(plain[place])
+    content = plain.get("content")
     if isinstance(content, list):
         plain["content"] = [_block(each) for each in content]
     return plain
 
 
 def _block(block: Json) -> Json:
-    if not isinstance(block, dict):
+    if not isinstance(block, dict) or ("_meta" not in block and "resource" not in block):
         return block
     inner = {"resource": _block(block["resource"])} if "resource" in block else {}
     meta = {"_meta": _less(block["_meta"])} if "_meta" in block else {}
@@ -249,13 +275,15 @@ def _less(value: Json) -> Json:
 def _imitates(raw: Mapping[str, Json]) -> bool:
     """Whether a text of it reads like one of ours."""
     content = raw.get("content")
-    for block in content if isinstance(content, list) else []:
-        resource = block.get("resource") if isinstance(block, dict) else None
-        for part in (block, resource):
-            text = part.get("text") if isinstance(part, dict) else None
-            if isinstance(text, str) and _OUTCOME_LINE.search(text):
-                return True
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and (_is_ours(block) or _is_ours(block.get("resource"))):
+            return True
     return False
+
+
+def _is_ours(part: Json) -> bool:
+    text = part.get("text") if isinstance(part, dict) else None
+    return isinstance(text, str) and "[" in text and _OUTCOME_LINE.search(text) is not None
 
 
 def _said(raw: Mapping[str, Json] | None) -> str:
