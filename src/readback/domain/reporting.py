@@ -19,7 +19,7 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain import claim_words, planning_words
-from readback.domain.claim import Said, holds
+from readback.domain.claim import ClaimStatus, Said, holds, worst
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.errors.claim import NOT_STANDING
@@ -39,6 +39,7 @@ _NO_VALUES: Final[Mapping[str, Json]] = MappingProxyType({})
 # What an enum is asked for by its name costs as much as a call.
 _SUCCESS, _VERIFIED, _NONE = State.RECONCILED_SUCCESS, Verdict.VERIFIED, Resolution.NONE
 _BY_ANOTHER, _BY_WHOM = Attribution.OTHER_ACTOR, Attribution.UNKNOWN
+_NOT_REVERSED, _ATTESTED_DONE = State.COMPENSATION_FAILED, Resolution.ATTESTED_DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +333,8 @@ def worded(report: ReportInput) -> Wording:
     may_repeat = repeat_allowed(report)
     lines = [
         f"[action outcome] {MODEL_STATUS[key]}{_qualified(report, key)}",
-        f"Repetition: {planning_words.repetition(report, key, may_repeat)}",
-        f"Next: {planning_words.next_step(report, key)}",
+        f"Repetition: {_repetition(report, key, may_repeat)}",
+        f"Next: {_next(report, key)}",
     ]
     if report.discrepancy is not None:
         row = DISCREPANCIES[report.discrepancy]
@@ -408,6 +409,61 @@ def _whose(report: ReportInput) -> str:
     elif report.attribution is _BY_WHOM and not report.reads:
         extra = " Whose doing it is was not shown."
     return f"{extra} The reading proves {quoted(report.proves)} and no more." if report.proves else extra
+
+
+_IN_DOUBT: Final = frozenset({_ATTEMPTED, _K.PENDING, _K.RECONCILING, _K.UNKNOWN})
+
+
+def _repetition(report: ReportInput, key: ReportKey, may_repeat: bool) -> str:
+    if key is _NOT_EXECUTED and report.reason == FROZEN:
+        return "not now: it is refused again until a person has lifted the freeze."
+    if key is _NOT_EXECUTED and report.reason == NOT_STANDING:
+        return claim_words.NOT_AS_IT_IS
+    if may_repeat:
+        if report.resolution is Resolution.ATTESTED_NOT_DONE:
+            return "allowed: a person attested that it was not done."
+        return "allowed: nothing of this attempt exists or can still appear."
+    if report.resolution is _ATTESTED_DONE:
+        return "do not repeat this action; a person attested that it was done."
+    if report.said and _retracted(report):
+        return planning_words.NEW_OPERATION
+    if key is _NOT_EXECUTED and report.state in (State.PROPOSED, State.VALIDATED):
+        return "do not propose this action again; it is waiting to be executed."
+    if key not in _IN_DOUBT:
+        return planning_words.REPETITION.get(key, planning_words.NEW_OPERATION)
+    if report.state is State.ABANDONED:
+        return "do not repeat this action; its result is unknown and work on it was stopped."
+    if report.why is Why.UNVERIFIABLE:
+        return "do not repeat this action; its result is unknown and cannot be verified."
+    return "do not repeat this action; its result is unknown and being verified."
+
+
+def _next(report: ReportInput, key: ReportKey) -> str:
+    if report.state is _NOT_REVERSED:
+        return "leave it to a person: the reversal failed, and the state has to be recovered by hand."
+    if key is _NOT_EXECUTED and report.reason == FROZEN:
+        return planning_words.NEXT[ReportKey.REVIEW]
+    if (key is _NOT_EXECUTED and report.reason == NOT_STANDING) or (report.fallen and key is _COMPLETED):
+        return claim_words.PLAN_AGAIN
+    if report.said and _retracted(report):
+        return planning_words.NEXT_OF[Discrepancy.STALE_STATE]
+    if report.resolution is not _NONE:
+        return planning_words.NEXT_ATTESTED[report.resolution]
+    if key is _COMPLETED:
+        return planning_words.NEXT[key]
+    if key is _ATTEMPTED and report.why is Why.UNVERIFIABLE:
+        return "do not count on it; ask the user, or plan without it."
+    if key is _NOT_EXECUTED and report.state in TERMINAL:
+        return planning_words.NEXT[ReportKey.FAILED]
+    if report.discrepancy is None or (report.discrepancy is Discrepancy.STALE_STATE and key is not ReportKey.FAILED):
+        return planning_words.NEXT[key]  # a stale plan's: still what is open is waited for, or a person decides first
+    return planning_words.NEXT_OF.get(report.discrepancy, planning_words.NEXT[key])
+
+
+def _retracted(report: ReportInput) -> bool:
+    """A success that somebody was told of, and that was taken back."""
+    told = report.state is _SUCCESS
+    return told and not holds(report.said) and worst(report.said) == ClaimStatus.RETRACTED
 
 
 _POINTERS: Final = ("action", "contract", "target", "ledger", "trace")
