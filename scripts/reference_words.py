@@ -335,6 +335,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "erased_us": "When they were erased last, in microseconds since the epoch; 0 where they were not.",
         "told": "The fields under `tell`.",
         "proves": "What the readings of a send prove.",
+        "wording()": "`message`, `for_model()` and `repeat_allowed` at once: for who needs them all.",
     },
     "Claim": {
         "id": "The action's id, and `:happened` or `:holds`.",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from readback.adapters.executor_s3 import S3Executor as S3Executor
     from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
     from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
+    from readback.adapters.near_files import NearFiles
     from readback.adapters.source_command import CommandSource as CommandSource
     from readback.adapters.source_files import FileSource as FileSource
     from readback.adapters.source_git import GitSource as GitSource
@@ -52,6 +53,7 @@ __all__ = [
     "kept_file",
     "links",
     "log_key",
+    "near_files",
     "new_tiles",
     "next_log_key",
     "operator_sink",
@@ -342,6 +344,13 @@ def tiles(folder: Path) -> Tiles:
     from readback.adapters.tiles_folder import old_folder
 
     return old_folder(folder)
+
+
+def near_files() -> NearFiles:
+    """What is known of where files lie: nothing yet."""
+    from readback.adapters.near_files import NearFiles
+
+    return NearFiles()
 
 
 def links() -> Links:

@@ -32,6 +32,9 @@ class Fake:
         self.seen.append(dict(given))
         return self.reading()
 
+    def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
+        return None
+
     def find(self, ctx: Context, given: Given) -> list[Reading]:
         self.seen.append(dict(given))
         return []

@@ -16,7 +16,7 @@ from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
-from readback.ports.acting import Hand
+from readback.ports.acting import Glance, Hand
 
 Look = Callable[[Context, Mapping[str, object]], object]
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
@@ -41,6 +41,8 @@ class Reader:
     attributes: bool = False
     parameters: tuple[str, ...] | None = None
     function: Callable[..., object] | None = None
+    glance: Glance | None = None
+    """The very same look for an event loop; see `Hand`."""
 
 
 @dataclass(frozen=True, slots=True)

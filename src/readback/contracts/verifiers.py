@@ -122,7 +122,7 @@ def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
             return seen
         return _beside(seen, {p.name: _probe(p)(ctx) for p in probes}, probes)
 
-    return replace(reader, look=look_both)
+    return replace(reader, look=look_both, glance=None)
 
 
 def probes_alone(probes: tuple[Invariant, ...]) -> Reader:

@@ -14,6 +14,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.reading import Reading
 
+Glance = Callable[[Context, Mapping[str, object]], Reading | None]
 After = Callable[[Context, Mapping[str, object], object], object]
 
 
@@ -21,12 +22,15 @@ After = Callable[[Context, Mapping[str, object], object], object]
 class Hand:
     """One callable of a contract. `call` takes the context and the bound arguments.
 
-    `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action.
+    `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action. `glance`: the
+    same look where it takes but a moment, for an event loop that nobody may hold up; None from it where that is not
+    known, and then `call` is asked.
     """
 
     name: str
     call: Callable[[Context, Mapping[str, object]], object]
     is_async: bool = False
+    glance: Glance | None = None
 
     def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Hand:
         """A hand that does as this one does, and answers what `after` makes of that. Nothing is called here.
@@ -39,7 +43,7 @@ class Hand:
             def whole(ctx: Context, arguments: Mapping[str, object]) -> object:
                 return after(ctx, arguments, act(ctx, arguments))
 
-            return replace(self, call=whole)
+            return replace(self, call=whole, glance=None)
 
         async def whole_async(ctx: Context, arguments: Mapping[str, object]) -> object:
             return await after_async(ctx, arguments, await cast("Awaitable[object]", act(ctx, arguments)))

@@ -7,7 +7,7 @@ rendered from the contract's templates and checked; nothing in it is evaluated a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -46,6 +46,12 @@ class SourceFitting(Protocol):
 
     def read(self, ctx: Context, given: Given) -> Reading:
         """One look. Raises what the adapter raises; never takes a failure for absence."""
+        ...
+
+    def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
+        """The same look, where it surely takes but a moment: for an event loop. None where it is not known to, or where
+        it did not come to a present or absent object at once: then nothing was looked at.
+        """
         ...
 
     def find(self, ctx: Context, given: Given) -> list[Reading]:

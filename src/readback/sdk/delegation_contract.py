@@ -178,7 +178,7 @@ def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepare
             return await asyncio.to_thread(word, seen, ctx, arguments)
 
         return replace(reader, look=look_async)
-    return replace(reader, look=lambda ctx, arguments: word(look(ctx, arguments), ctx, arguments))
+    return replace(reader, look=lambda ctx, arguments: word(look(ctx, arguments), ctx, arguments), glance=None)
 
 
 def _args(arguments: Mapping[str, object]) -> Mapping[str, Json]:

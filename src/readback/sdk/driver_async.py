@@ -54,6 +54,7 @@ from readback.sdk.driver_steps import (
     raised,
     slices,
 )
+from readback.sdk.glancing import Glances
 from readback.sdk.group_commit import GroupCommit, call_back, holding
 from readback.sdk.hand_threads import Errand, Threads
 from readback.sdk.looking import Looks
@@ -80,6 +81,7 @@ class AsyncDriver:
         self._asked = _ASKED - (_LOOKS if self._looks is not None else {Lease})
         """What the desk answers at once, on the loop."""
         self._threads = Threads(THREADS_MAX)
+        self._glances = Glances(runtime)
 
     async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until `give_up_us`, when it would have to wait longer.
@@ -204,12 +206,17 @@ class AsyncDriver:
                 begun = Begun(hand.call(context, arguments))
                 if begun.over:
                     return Called(_RETURNED, begun.value, None, started, now())
+            elif hand.glance is not None and (seen := self._glances.of(hand, context, arguments)) is not None:
+                return Called(_RETURNED, seen, None, started, now())
             limit = asyncio.timeout(timeout_us / US)
             async with limit:
                 if begun is not None:
                     return Called(_RETURNED, await begun, None, started, now())
                 errand = Errand()
-                return await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
+                called = await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
+                if hand.glance is not None:
+                    self._glances.took(hand, called.finished_us - called.started_us)
+                return called
         except asyncio.CancelledError as stop:
             if errand is not None:
                 self._threads.drop(errand)

@@ -22,6 +22,10 @@ from readback.ports.fittings import Given, Pieces
 from readback.sdk.fitted_settings import Settled
 
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
+BRIEF_INSTRUCTIONS: Final = 20_000
+"""Of SQLite's machine: about a thousandth of a second."""
+NEAR_MAX_BYTES: Final = 65_536
+"""A larger file is read, and hashed, where it holds up nobody."""
 POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
 _MARKS: Final = ("version", "stamp", "author")
 
@@ -35,6 +39,15 @@ def _no_lookup(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """How one file is looked at, where that is at hand and no larger than that. `read` gives up what takes longer."""
+
+    file: Callable[[Settled, Given], str]
+    read: Callable[[Settled, Context, Given], Reading]
+    most_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """What one source can be asked."""
 
@@ -42,6 +55,7 @@ class Row:
     ping: Callable[[Settled], None]
     find: Callable[[Settled, Context, Given], list[Reading]] = _no_find
     lookup: Callable[[Settled, Context, Given], Lookup] = _no_lookup
+    near: Near | None = None
 
 
 # --- files ---
@@ -80,6 +94,13 @@ def _read_file(settled: Settled, ctx: Context, given: Given) -> Reading:
     if isinstance(also, dict) and isinstance(found.value, dict):
         found = _with_others(settled, files, found, {str(name): _inside(settled, path) for name, path in also.items()})
     return found if settled.get("times", True) else _timeless(found)
+
+
+def _file_at(settled: Settled, given: Given) -> str:
+    """The one file that is read; "" where there may be several."""
+    import os
+
+    return "" if given.get("also") else os.path.join(settled.path("root"), _inside(settled, given["path"]))
 
 
 def _inside(settled: Settled, path: object) -> str:
@@ -127,13 +148,24 @@ def _timeless(found: Reading) -> Reading:
 # --- databases ---
 
 
-def connection(settled: Settled, *, write: bool = False) -> Callable[[], Any]:
-    """Opens a connection to the database that the settings name. Raises SettingsError for no such scheme."""
+def connection(settled: Settled, *, write: bool = False, briefly: bool = False) -> Callable[[], Any]:
+    """Opens a connection to the database that the settings name. Raises SettingsError for no such scheme.
+
+    `briefly`: to a file; it waits for nobody's lock, and a statement that goes on for long is interrupted.
+    """
     if settled.get("database") is not None:
         where = f"file:{quote(settled.path('database'))}?mode={'rw' if write else 'ro'}"
         timeout = min(settled.timeout_s, SQLITE_TIMEOUT_MAX_S)
         import sqlite3
 
+        if briefly:
+
+            def brief() -> sqlite3.Connection:
+                opened = sqlite3.connect(where, uri=True, timeout=0, check_same_thread=False)
+                opened.set_progress_handler(lambda: 1, BRIEF_INSTRUCTIONS)
+                return opened
+
+            return brief
         return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False)
     url = str(settled.get("url"))
     if not url.startswith(POSTGRES_SCHEMES):
@@ -161,18 +193,27 @@ def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:
     return "%s".join(text.replace("%", "%%") for text in pieces.texts), pieces.values
 
 
-def _sql(settled: Settled) -> Any:
-    return bootstrap.SqlSource(settled.name, connection(settled))
+def _sql(settled: Settled, *, briefly: bool = False) -> Any:
+    return bootstrap.SqlSource(settled.name, connection(settled, briefly=briefly))
 
 
 def _query(settled: Settled, given: Given) -> tuple[str, tuple[object, ...]]:
     return bound(settled, given["query"])
 
 
-def _read_sql(settled: Settled, ctx: Context, given: Given) -> Reading:
-    found = _sql(settled).one(*_query(settled, given), **settled.some(*_MARKS))
+def _read_sql(settled: Settled, ctx: Context, given: Given, *, briefly: bool = False) -> Reading:
+    found = _sql(settled, briefly=briefly).one(*_query(settled, given), **settled.some(*_MARKS))
     assert isinstance(found, Reading)
     return found
+
+
+def _glance_sql(settled: Settled, ctx: Context, given: Given) -> Reading:
+    return _read_sql(settled, ctx, given, briefly=True)
+
+
+def _database(settled: Settled, given: Given) -> str:
+    """The database's file; "" where it is behind a server."""
+    return "" if settled.get("database") is None else settled.path("database")
 
 
 def _find_sql(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
@@ -389,8 +430,10 @@ def _lookup_command(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 
 SOURCES: Final[Mapping[str, Row]] = {
-    "file": Row(_read_file, lambda settled: _file(settled).ping()),
-    "sql": Row(_read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql),
+    "file": Row(_read_file, lambda settled: _file(settled).ping(), near=Near(_file_at, _read_file, NEAR_MAX_BYTES)),
+    "sql": Row(
+        _read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql, near=Near(_database, _glance_sql)
+    ),
     "tables": Row(_read_tables, lambda settled: _tables(settled).ping()),
     "http": Row(_read_http, _ping_http, _find_http, _lookup_http),
     "imap": Row(_read_imap, lambda settled: _imap(settled).ping(), _find_imap),

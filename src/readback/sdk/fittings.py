@@ -6,36 +6,70 @@ everything that comes back: readings, answers and errors. Nothing stays open bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
+import readback.bootstrap as bootstrap
 from readback.canon import ReadbackError
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, SettingsError, ToolError, VerifierError
 from readback.domain.errors.files import FittingError
-from readback.domain.reading import Lookup, Reading
-from readback.ports.fittings import ExecutorFitting, Fixed, Given, SourceFitting, ToolFitting
+from readback.domain.reading import Lookup, Presence, Reading
+from readback.ports.fittings import ExecutorFitting, Fixed, Given, Reference, SourceFitting, ToolFitting
 from readback.sdk.fitted_executors import EXECUTORS
 from readback.sdk.fitted_settings import Settled
 from readback.sdk.fitted_sources import SOURCES
 
 T = TypeVar("T")
+_SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
 
 
 class FittedSource:
     """Keeps `SourceFitting` over one row of `fitted_sources`."""
 
-    def __init__(self, kind: str, settle: Callable[[], Settled]) -> None:
+    def __init__(self, kind: str, settle: Callable[[], Settled], *, refers: bool = False) -> None:
         self._row = SOURCES[kind]
+        self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
         self._settle = settle
+        self._files = bootstrap.near_files()
+        self._is_strange = False
+        """Whether it was not known of the last file that was to be looked at from an event loop."""
 
     def read(self, ctx: Context, given: Given) -> Reading:
         settled = self._settle()
-        found = _cleared(settled, lambda: self._row.read(settled, ctx, given))
+        if self._is_strange:
+            self._learn(settled, given)
+        return self._cleaned(settled, _cleared(settled, lambda: self._row.read(settled, ctx, given)))
+
+    def _learn(self, settled: Settled, given: Given) -> None:
+        self._is_strange = False
+        if self._near is not None:
+            with suppress(ReadbackError):
+                if file := self._near.file(settled, given):
+                    self._files.learn(file)
+
+    def _cleaned(self, settled: Settled, found: Reading) -> Reading:
         if not settled.hides:
             return found
         return replace(found, value=settled.without(found.value), detail=settled.hidden(found.detail))
+
+    def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
+        """Whatever goes wrong here is a thread's to meet again, and to tell."""
+        near = self._near
+        if near is None:
+            return None
+        try:
+            settled, values = self._settle(), given()
+            file = near.file(settled, values)
+            if not file or not self._files.hold(file, near.most_bytes):
+                self._is_strange = True
+                return None
+            found = _cleared(settled, lambda: near.read(settled, ctx, values))
+        except (ReadbackError, OSError):
+            return None
+        return self._cleaned(settled, found) if found.presence in _SEEN else None
 
     def find(self, ctx: Context, given: Given) -> list[Reading]:
         settled = self._settle()
@@ -71,7 +105,7 @@ class BuiltInFittings:
     """Keeps `Fittings` over the adapters of this release."""
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
-        return FittedSource(kind, lambda: Settled(name, fixed, folder, timeout_us))
+        return FittedSource(kind, lambda: Settled(name, fixed, folder, timeout_us), refers=_refers(fixed))
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
         return FittedExecutor(kind, lambda: Settled(name, fixed, folder, timeout_us))
@@ -84,6 +118,11 @@ class BuiltInFittings:
     def kinds(self) -> tuple[Collection[str], Collection[str]]:
         """The sources and the executors that there are."""
         return SOURCES.keys(), EXECUTORS.keys()
+
+
+def _refers(fixed: object) -> bool:
+    """Whether a reference is among the settings."""
+    return isinstance(fixed, Reference) or (isinstance(fixed, Mapping) and any(map(_refers, fixed.values())))
 
 
 def _cleared(settled: Settled, work: Callable[[], T]) -> T:

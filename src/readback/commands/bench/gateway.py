@@ -2,7 +2,8 @@
 
 Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, the
 client is the SDK's. What a reading costs by itself is measured too, since it is not the gateway's: a governed call is
-told both less its readings, as the mark counts it, and whole.
+told both less its readings, as the mark counts it, and whole. Readings by themselves take turns with plain calls, as
+whoever calls a plain tool and looks by hand would make them: in a row they would take half as long.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ async def _one_by_one(folder: Path, ways: Ways) -> dict[str, Json]:
             ("passed", ways.passing, "answer"),
         ):
             times[name].append([await _timed(client, tool, f"{name}-{part}-{n}") for n in range(CALLS)])
-    reading_ms = _reading_ms(folder)
+    reading_ms = await _reading_ms(folder, ways.plain)
     all_of = {name: [each for part in parts[1:] for each in part] for name, parts in times.items()}
     found: dict[str, Json] = {f"{name}_ms": _spread(each) for name, each in all_of.items()}
     found["readings_ms"] = round(READINGS * reading_ms, 3)
@@ -234,13 +235,14 @@ def _at(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
-def _reading_ms(folder: Path) -> float:
-    """One reading by itself, in this process: the very source of the contract."""
+async def _reading_ms(folder: Path, plain: Any) -> float:
+    """One reading by itself, in this process, after a plain call: the very source of the contract."""
     written = contract_files(folder / "contracts.yaml")["put"].written
     [reader] = written.readers
     names = [f"governed-{SLICES}-{n}" for n in range(CALLS)]
     times = []
     for name in names:
+        await _called(plain, "put", name)
         context = Context("bench", "default", "agent:local", "bench", f"entry/{name}", name, name, strong=True)
         began = time.perf_counter()
         reader.reader.look(context, {"name": name, "text": "hello"})

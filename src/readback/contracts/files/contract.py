@@ -22,7 +22,7 @@ from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, TemplateError
 from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
-from readback.ports.acting import Hand
+from readback.ports.acting import Glance, Hand
 from readback.ports.fittings import ExecutorFitting, ServerTerms, SourceFitting
 from readback.ports.predicates import PredicateEngine
 
@@ -207,3 +207,12 @@ def looking(spec: Spec, fitting: SourceFitting, engine: PredicateEngine, use: st
         return ask[use](ctx, spec.given(values_of(engine, ctx, arguments)))
 
     return look
+
+
+def glancing(spec: Spec, fitting: SourceFitting, engine: PredicateEngine) -> Glance:
+    """What `looking` reads, for an event loop."""
+
+    def glance(ctx: Context, arguments: Mapping[str, object]) -> Reading | None:
+        return fitting.glance(ctx, lambda: spec.given(values_of(engine, ctx, arguments)))
+
+    return glance

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from readback.canon.frozen import dataclass
 from readback.contracts.compile import READER_TIMEOUT_US
 from readback.contracts.durations import microseconds
-from readback.contracts.files.contract import Entry, FittedReader, looking
+from readback.contracts.files.contract import Entry, FittedReader, glancing, looking
 from readback.contracts.files.document import Written
 from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
 from readback.contracts.files.tool_hands import ToolSource, tool_look
@@ -137,6 +137,8 @@ class ReaderMaker:
             assert fitting is not None
             look = looking(spec, fitting, self.engine, "read")
         reader = self._declared(str(terms.get("name", kind)), look, asked is not None, source, spec, terms)
+        if fitting is not None:
+            reader = replace(reader, glance=glancing(spec, fitting, self.engine))
         return FittedReader(reader, spec, fitting, node.place, asked)
 
     def _terms_sound(self, said: Mapping[str, Written], path: str) -> bool:
