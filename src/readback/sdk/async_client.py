@@ -461,22 +461,23 @@ class AsyncReadback:
         return [await self.get(stored.projection.action_id) for stored in page]
 
     async def _told(self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None) -> Outcome:
-        told = await self._driven(work, until_us)
+        try:
+            told = await self._driver.drive(work, until_us)
+        except UnknownOutcomeError as error:
+            self._session.raise_alarm(error)
+            raise
         if not isinstance(told, Parked):
             return told
         return await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
 
     async def _drive(self, work: Generator[Step, Answer, T]) -> T:
-        done = await self._driven(work)
-        assert not isinstance(done, Parked)
-        return done
-
-    async def _driven(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         try:
-            return await self._driver.drive(work, give_up_us)
+            done = await self._driver.drive(work)
         except UnknownOutcomeError as error:
             self._session.raise_alarm(error)
             raise
+        assert not isinstance(done, Parked)
+        return done
 
     async def close(self) -> None:
         """Gives back files and threads. Actions that are not settled stay in the ledger, for whoever resumes them."""

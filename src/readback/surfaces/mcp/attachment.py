@@ -225,7 +225,7 @@ class Attachment:
 
         Raises NotDispatchedError, MCPError.
         """
-        asked = dict(params or {})
+        asked = params or {}
         for _ in range(ROUNDS_MAX):
             result = await self._once(method, asked, timeout_s, exchange)
             if not drive or result.get("resultType") != "input_required":
@@ -244,8 +244,11 @@ class Attachment:
         name = params.get("name")
         headers = self._server.header_maps.get(name) if method == "tools/call" and isinstance(name, str) else None
         for last in (False, True):
-            connection = await self.connection()
-            await connection.introduced()
+            connection = self._current
+            if connection is None or connection.closed:
+                connection = await self.connection()
+            if connection.unintroduced:
+                await connection.introduced()
             try:
                 result = await connection.request(
                     method, params, timeout_s=waits_s, on_progress=on_progress, header_map=headers
@@ -260,7 +263,7 @@ class Attachment:
                 if method == "tools/list":
                     self._server.learn(result.get("tools"))
                 if not connection.greeting.modern:  # no word of its era: as one of the other it would be called again
-                    result = {key: value for key, value in result.items() if key != "resultType"}
+                    result.pop("resultType", None)
                 return result
         raise AssertionError  # the second round returns or raises
 

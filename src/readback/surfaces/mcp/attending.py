@@ -5,7 +5,8 @@ Used by the gate, which answers a caller whose patience is over, and by `tending
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
@@ -20,12 +21,14 @@ Ticket = attend.Ticket
 class Attending(AsyncReadback):
     """One tenant's ledger, for as long as the gateway runs."""
 
-    async def attended(self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float) -> Outcome:
+    def attended(
+        self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float
+    ) -> Coroutine[Any, Any, Outcome]:
         """As `run`; the ticket bears the action's id as soon as there is one."""
         s = self._session
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, None, "")
-        return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     @property
     def runtime(self) -> Runtime:

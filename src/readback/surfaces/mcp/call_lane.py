@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from mcp.server.runner import modern_error_data
@@ -35,6 +36,8 @@ class Admitted:
 
     def covers(self, meta: object) -> bool:
         """Whether a call says the same of itself, word for word."""
+        if meta == self.envelope:  # and nothing else, as most do
+            return True
         given = meta if isinstance(meta, dict) else {}
         return envelope_of(given) == self.envelope
 
@@ -44,21 +47,63 @@ def envelope_of(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: meta[key] for key in ENVELOPE if key in meta}
 
 
-@dataclass(frozen=True, slots=True)
-class LaneContext:
-    """What a session has to know of a call: as the SDK's `ServerRequestContext` says it."""
+class LaneCall:
+    """One call that goes this way, as a session has to know it: what the SDK's `ServerRequestContext` says of it, and,
+    as its `session`, the way back to the client.
+    """
 
-    method: str
-    params: dict[str, Any]
-    request_id: int | str
-    session: LaneSession
+    __slots__ = ("_admitted", "_lane", "_token", "cancelled", "key", "params", "request_id", "task", "told")
 
+    method: Final = CALL
 
-class LaneSession:
-    """The way back to the client of one call: as the SDK's `ServerSession` is."""
+    def __init__(
+        self, lane: CallLane, admitted: Admitted, key: int | str, request_id: int | str, params: dict[str, Any]
+    ) -> None:
+        self._lane, self._admitted = lane, admitted
+        self.key, self.request_id, self.params = key, request_id, params
+        meta = params.get("_meta")
+        self._token = meta.get("progressToken") if isinstance(meta, dict) else None
+        self.cancelled = self.told = False
+        self.task = asyncio.create_task(self._answer())
+        self.task.add_done_callback(self._over)
 
-    def __init__(self, lane: CallLane, admitted: Admitted, token: object) -> None:
-        self._lane, self._session, self._token = lane, admitted.session, token
+    @property
+    def session(self) -> LaneCall:
+        """The way back to the client: as the SDK's `ServerSession` is."""
+        return self
+
+    async def _answer(self) -> dict[str, Any] | None:
+        """A call that its client has cancelled is not answered; one that is ended with us is. The result is of this
+        task where its request has been answered for now, with what a server asks first.
+        """
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": self.request_id}
+        context: Any = self
+        try:
+            result = await self._admitted.relay.answer(context, self._put_off)
+            if self.told:
+                return result
+            message["result"] = result
+        except asyncio.CancelledError:
+            if self.told:
+                raise
+            if self.cancelled:
+                return None
+            message["error"] = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
+        except Exception as error:  # told to the client as the SDK tells it, and logged there
+            if self.told:
+                raise
+            message["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
+        await self._lane.write(message)
+        return None
+
+    def _put_off(self, asked: dict[str, Any]) -> None:
+        """The request is answered; what its client sends next is another one."""
+        self.told = True
+        self._lane.forget(self)
+        self._lane.tell({"jsonrpc": "2.0", "id": self.request_id, "result": asked})
+
+    def _over(self, _: object) -> None:
+        self._lane.forget(self)
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tells a client that wants to know."""
@@ -78,7 +123,8 @@ class LaneSession:
         self, request: Any, result_type: Any, metadata: object = None, progress_callback: Any = None
     ) -> Any:
         """Asks the client, by the SDK, which matches its answer."""
-        return await self._session.send_request(request, result_type, progress_callback=progress_callback)
+        session = self._admitted.session
+        return await session.send_request(request, result_type, progress_callback=progress_callback)
 
 
 class CallLane:
@@ -87,8 +133,7 @@ class CallLane:
     def __init__(self) -> None:
         self.admitted: Admitted | None = None
         self.writer: Outgoing | None = None
-        self._running: dict[int | str, asyncio.Task[None]] = {}
-        self._cancelled: set[int | str] = set()
+        self._running: dict[int | str, LaneCall] = {}
 
     def take(self, line: bytes) -> bool:
         """Whether the line is a call that goes this way, or the cancellation of one; else the SDK has to read it."""
@@ -108,51 +153,39 @@ class CallLane:
         key = coerce_request_id(request_id)
         if key in self._running:
             return False
-        task = self._running[key] = asyncio.create_task(self._answer(self.admitted, request_id, params))
-        task.add_done_callback(lambda _: self._running.pop(key, None))
+        self._running[key] = LaneCall(self, self.admitted, key, request_id, params)
         return True
 
     def _cancel(self, request_id: object) -> bool:
         key = coerce_request_id(request_id) if isinstance(request_id, int | str) else None
-        task = None if key is None else self._running.get(key)
-        if key is None or task is None:
+        call = None if key is None else self._running.get(key)
+        if call is None:
             return False
-        self._cancelled.add(key)
-        task.cancel()
+        call.cancelled = True
+        call.task.cancel()
         return True
 
-    async def _answer(self, admitted: Admitted, request_id: int | str, params: dict[str, Any]) -> None:
-        """A call that its client has cancelled is not answered; one that is ended with us is."""
-        meta = params.get("_meta")
-        session = LaneSession(self, admitted, meta.get("progressToken") if isinstance(meta, dict) else None)
-        context: Any = LaneContext(CALL, params, request_id, session)
-        message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
-        try:
-            message["result"] = await admitted.relay.answer(context)
-        except asyncio.CancelledError:
-            if coerce_request_id(request_id) in self._cancelled:
-                self._cancelled.discard(coerce_request_id(request_id))
-                return
-            message["error"] = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
-        except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
-            message["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
-        await self.write(message)
+    def forget(self, call: LaneCall) -> None:
+        """It is answered: its id is free."""
+        if self._running.get(call.key) is call:
+            del self._running[call.key]
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """One line; lost where the client reads no more."""
+        if self.writer is not None:
+            self.writer.write(answer_line(message))
 
     async def write(self, message: Mapping[str, Any]) -> None:
-        """One line; lost where the client reads no more."""
-        writer = self.writer
-        if writer is None or writer.is_closing:
-            return
-        writer.write(answer_line(message))
-        try:
-            await writer.drain()
-        except OSError:
-            return
+        """The same; then waits for the client to read."""
+        self.tell(message)
+        if self.writer is not None and self.writer.is_full:
+            with suppress(OSError):
+                await self.writer.drain()
 
     async def close(self) -> None:
         """Takes nothing more; what is under way is ended."""
         self.admitted = None
-        running = [*self._running.values()]
+        running = [call.task for call in self._running.values()]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -91,6 +91,7 @@ class Connection:
         self.idle.set()
         self.ended = asyncio.Event()
         self._dispatcher: Dispatching | None = None
+        self._by_lines = False
         self.posts: Posts | None = None
         """Takes the calls of tools to a stateless server over HTTP, where it can."""
         self._tokens = itertools.count(1)
@@ -130,9 +131,14 @@ class Connection:
         """Whether it has ended, by whomever."""
         return self.ended.is_set() or self._dispatcher is None
 
+    @property
+    def unintroduced(self) -> bool:
+        """Whether the server, of the handshake era, has still to be told that the client is ready."""
+        return not self._introduced and not self.greeting.modern
+
     async def introduced(self) -> None:
         """Tells a server of the handshake era, once, that the client is ready."""
-        if not self._introduced and not self.greeting.modern:
+        if self.unintroduced:
             self._introduced = True
             await self.notify("notifications/initialized", None)
 
@@ -148,20 +154,20 @@ class Connection:
     ) -> dict[str, Any]:
         """The raw result. Raises UnsentError, MCPError."""
         outgoing = dict(params or {})
-        meta = dict(outgoing.get("_meta") or {})
-        token = None
+        meta = enveloped(outgoing.get("_meta") or {}, self.hello, self.greeting, self.log_level)
         meta.pop("progressToken", None)
+        token = None
         if on_progress is not None:
             token = f"rb-{next(self._tokens)}"
             meta["progressToken"] = token
             self._progress[token] = on_progress
-        meta = enveloped(meta, self.hello, self.greeting, self.log_level)
         if meta:
             outgoing["_meta"] = meta
         else:
             outgoing.pop("_meta", None)
-        headers = _headers(self.greeting, method, outgoing, header_map)
-        options: CallOptions = {"timeout": timeout_s, "headers": headers}
+        options: CallOptions = {"timeout": timeout_s}
+        if not self._by_lines:
+            options["headers"] = _headers(self.greeting, method, outgoing, header_map)
         if request_id is not None:
             options["request_id"] = request_id
         try:
@@ -198,14 +204,16 @@ class Connection:
                 with suppress(NotOursError):
                     headers, timeout_s = options.get("headers") or {}, options.get("timeout")
                     return await self.posts.call(params, headers, timeout_s, self._on_notice)
-            if isinstance(dispatcher, LineDispatcher):
+            if self._by_lines:
                 return await dispatcher.send_raw_request(method, params, options)
+            assert not isinstance(dispatcher, LineDispatcher)
             return await _exactly(dispatcher, method, params, options)
         finally:
             self.in_flight -= 1
             if not self.in_flight:
                 self.idle.set()
-            await self._settle()
+            if self._delivered < self._noticed:
+                await self._settle()
 
     async def _handshake(
         self, method: str, params: Mapping[str, Any], *, timeout_s: float, version: str | None
@@ -237,6 +245,7 @@ class Connection:
             self.ended.set()
 
     def _over(self, wire: Any) -> Dispatching:
+        self._by_lines = isinstance(wire, LineDispatcher)
         if isinstance(wire, LineDispatcher):
             wire.on_end = self.ended.set
             return wire
@@ -308,8 +317,6 @@ class Connection:
     async def _settle(self) -> None:
         """Waits until all has been handed on that came before now."""
         known = self._noticed
-        if self._delivered >= known:
-            return
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_S), self._delivery:
                 await self._delivery.wait_for(lambda: self._delivered >= known or self.closed)

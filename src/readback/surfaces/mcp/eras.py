@@ -29,8 +29,10 @@ def stateless(method: str, result: Mapping[str, Any], info: Mapping[str, Any]) -
     if method in CACHEABLE and shaped["resultType"] == "complete":
         shaped = {"ttlMs": 0, "cacheScope": "private", **shaped}
     meta = shaped.get("_meta")
-    if meta is None or (isinstance(meta, Mapping) and meta.get(SERVER_INFO_META_KEY) is None):
-        shaped["_meta"] = {**(meta or {}), SERVER_INFO_META_KEY: dict(info)}
+    if meta is None:
+        shaped["_meta"] = {SERVER_INFO_META_KEY: dict(info)}
+    elif isinstance(meta, Mapping) and meta.get(SERVER_INFO_META_KEY) is None:
+        shaped["_meta"] = {**meta, SERVER_INFO_META_KEY: dict(info)}
     return shaped
 
 

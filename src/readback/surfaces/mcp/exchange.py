@@ -7,8 +7,7 @@ asked (`input_required`), and goes on waiting here until the client comes again 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -62,21 +61,21 @@ class RawResult(Result):
 class Exchange:
     """A client's request, and a `ClientLink`."""
 
-    def __init__(self, context: Context, *, modern: bool) -> None:
+    def __init__(self, context: Context, *, modern: bool, put_off: Callable[[Exchange], None] | None = None) -> None:
         self.context = context
+        self.meta = _meta_of(context)
+        """The `_meta` of the client's request; empty where there is none."""
         self.modern = modern
-        self.task: asyncio.Task[dict[str, Any]] | None = None
+        self.put_off = put_off
+        """Answers for now where a server asks first: the request is answered in its own task, which goes on."""
+        self.task: asyncio.Task[Any] | None = None
+        """What gives the result, where that is not whoever asked for it."""
         self._asked: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
         self._given: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._turn: asyncio.Future[None] | None = None
         """Done when there is something to go on with: the result, or a question."""
-        self._numbers = itertools.count(1)
+        self._numbered = 0
         self.suspended = False
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        found = (self.context.params or {}).get("_meta")
-        return found if isinstance(found, Mapping) else {}
 
     @property
     def wants_progress(self) -> bool:
@@ -106,10 +105,15 @@ class Exchange:
         declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
         if capability is None or not isinstance(declared, Mapping) or declared.get(capability) is None:
             raise MCPError(code=INVALID_REQUEST, message=f"The client takes no {method}.")
-        number = key if key and key not in self._asked and key not in self._given else f"{key}#{next(self._numbers)}"
+        number = key
+        if not key or key in self._asked or key in self._given:
+            self._numbered += 1
+            number = f"{key}#{self._numbered}"
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         request = {"method": method} if params is None else {"method": method, "params": dict(params)}
         self._asked[number] = (request, answer)
+        if self.put_off is not None:
+            asyncio.get_running_loop().call_soon(self._put_off)  # behind whoever asks beside it
         self._go_on()
         try:
             return await answer
@@ -133,6 +137,12 @@ class Exchange:
                 task.remove_done_callback(self._go_on)
         return task.result() if task.done() else None
 
+    def _put_off(self) -> None:
+        put_off, task = self.put_off, self.task
+        if put_off is not None and self._asked and not (task is not None and task.cancelling()):
+            self.put_off = None
+            put_off(self)
+
     def _go_on(self, _: object = None) -> None:
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(None)
@@ -151,7 +161,7 @@ class Exchange:
             raise MCPError(code=INVALID_PARAMS, message="The retry is of another request than the one that waits.")
         if not isinstance(answers, Mapping) or not set(self._given) <= set(answers):
             raise MCPError(code=INVALID_PARAMS, message="inputResponses does not answer what was asked.")
-        self.context = context
+        self.context, self.meta = context, _meta_of(context)
         self.suspended = False
         for key, answer in list(self._given.items()):
             if not answer.done():
@@ -162,6 +172,11 @@ class Exchange:
         for answer in (*self._given.values(), *(answer for _, answer in self._asked.values())):
             if not answer.done():
                 answer.set_exception(MCPError(code=INVALID_REQUEST, message="The client did not answer."))
+
+
+def _meta_of(context: Context) -> Mapping[str, Any]:
+    found = context.params.get("_meta") if context.params else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _hears(context: Context) -> bool:

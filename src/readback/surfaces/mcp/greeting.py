@@ -68,8 +68,8 @@ class Hello:
         """What each request of the stateless era carries in `_meta`."""
         return {
             PROTOCOL_VERSION_META_KEY: version,
-            CLIENT_INFO_META_KEY: dict(self.info),
-            CLIENT_CAPABILITIES_META_KEY: dict(self.capabilities),
+            CLIENT_INFO_META_KEY: self.info,
+            CLIENT_CAPABILITIES_META_KEY: self.capabilities,
         }
 
 
@@ -104,8 +104,12 @@ def enveloped(meta: Mapping[str, Any], hello: Hello, greeting: Greeting, log_lev
     """A request's `_meta` as the server's era wants it: with the envelope, or without."""
     if not greeting.modern:
         return {key: value for key, value in meta.items() if key not in ENVELOPE}
-    logging = {} if log_level is None else {LOG_LEVEL_META_KEY: log_level}
-    return {**hello.envelope(greeting.version), **logging, **meta, PROTOCOL_VERSION_META_KEY: greeting.version}
+    envelope = hello.envelope(greeting.version)
+    if log_level is not None:
+        envelope[LOG_LEVEL_META_KEY] = log_level
+    envelope.update(meta)
+    envelope[PROTOCOL_VERSION_META_KEY] = greeting.version
+    return envelope
 
 
 class Send(Protocol):

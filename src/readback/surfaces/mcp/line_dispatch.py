@@ -7,7 +7,6 @@ Used by connections to servers that speak over pipes, where it is most of what t
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -62,7 +61,7 @@ class LineDispatcher:
 
     def __init__(self, writer: Outgoing) -> None:
         self._writer = writer
-        self._ids = itertools.count(1)
+        self._next_id = 1
         self._pending: dict[RequestId, asyncio.Future[dict[str, Any]]] = {}
         self._answering: dict[RequestId, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
@@ -79,7 +78,8 @@ class LineDispatcher:
     ) -> dict[str, Any]:
         """The raw result. Raises MCPError: the server's own, or that the time is over or the connection closed."""
         options = opts or {}
-        request_id = self._identity(options.get("request_id"))
+        wanted = options.get("request_id")
+        request_id = self._fresh() if wanted is None else self._unused(wanted)
         key = coerce_request_id(request_id)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[dict[str, Any]] = loop.create_future()
@@ -91,7 +91,8 @@ class LineDispatcher:
         timer: asyncio.TimerHandle | None = None
         try:
             try:
-                await self._written(message, timeout_s)
+                if not self._in_the_pipe(message):
+                    await self._taken(method, timeout_s)
             except NotJsonError as error:
                 raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
             timer = None if timeout_s is None else loop.call_later(timeout_s, self._late, key, method)
@@ -118,9 +119,13 @@ class LineDispatcher:
         except (MCPError, NotJsonError) as error:
             log.debug("dropped %s: %s", method, error)
 
-    def _identity(self, wanted: RequestId | None) -> RequestId:
-        if wanted is None:
-            return next(each for each in self._ids if each not in self._pending)
+    def _fresh(self) -> int:
+        while self._next_id in self._pending:
+            self._next_id += 1
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _unused(self, wanted: RequestId) -> RequestId:
         if coerce_request_id(wanted) in self._pending:
             raise ValueError(f"request id {wanted!r} is already in flight")
         return wanted
@@ -134,8 +139,7 @@ class LineDispatcher:
         """Writes what the pipe takes at once: whether that is all of it. Raises MCPError where the server has gone."""
         if self._over.is_set() or self._writer.is_closing:
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed")
-        self._writer.write(json_line(message))
-        return not self._writer.is_behind
+        return self._writer.write(json_line(message))
 
     async def _drained(self) -> None:
         try:
@@ -144,15 +148,13 @@ class LineDispatcher:
             self.end()
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed") from None
 
-    async def _written(self, message: Mapping[str, Any], timeout_s: float | None) -> None:
-        """A server that reads no more leaves it in its pipe: that is waited for as an answer is."""
-        if self._in_the_pipe(message):
-            return
+    async def _taken(self, method: str, timeout_s: float | None) -> None:
+        """A server that reads no more leaves a request in its pipe: that is waited for as an answer is."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._drained()
         except TimeoutError:
-            said = f"Request {message['method']!r} timed out"
+            said = f"Request {method!r} timed out"
             raise _TimedOutError(code=REQUEST_TIMEOUT, message=said) from None
 
     def _late(self, key: RequestId, method: str) -> None:

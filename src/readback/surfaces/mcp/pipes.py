@@ -112,10 +112,18 @@ class Outgoing(asyncio.BaseProtocol):
         """Whether the pipe has not taken everything yet, or never will."""
         return self.is_closing or self._left() > 0
 
-    def write(self, data: bytes) -> None:
-        """In the order of the calls; lost where nobody reads any more."""
-        if self._transport is not None and not self.is_closing:
-            self._transport.write(data)
+    @property
+    def is_full(self) -> bool:
+        """Whether more than `high` waits for the pipe."""
+        return self._is_full
+
+    def write(self, data: bytes) -> bool:
+        """In the order of the calls; lost where nobody reads any more. Whether the pipe has taken everything."""
+        transport = self._transport
+        if transport is None or self._is_lost or transport.is_closing():
+            return False
+        transport.write(data)
+        return not transport.get_write_buffer_size() and not transport.is_closing()
 
     async def drain(self) -> None:
         """Until no more than `high` waits for the pipe. Raises ConnectionError where nobody reads any more."""

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY, METHOD_NOT_FOUND
 
 from readback.canon.fault import ReadbackError
 from readback.surfaces.mcp import eras, lists
@@ -27,6 +26,7 @@ from readback.surfaces.mcp.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
+PutOff = Callable[[dict[str, Any]], None]
 FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
 """What a client tells that every server wants to know."""
 
@@ -50,6 +50,8 @@ class Relay:
         self._waiting = Waiting()
         self._level: str | None = None
         self._introduced = False
+        self._told: tuple[Greeting | None, Mapping[str, Any]] = (None, {})
+        """Who answers, and by which greeting."""
         self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -70,18 +72,23 @@ class Relay:
 
     # --- from the client --------------------------------------------------------------------------------
 
-    async def answer(self, context: Context) -> dict[str, Any]:
-        """The raw result of a client's request. Raises MCPError."""
+    async def answer(self, context: Context, put_off: PutOff | None = None) -> dict[str, Any]:
+        """The raw result of a client's request. Raises MCPError.
+
+        `put_off`: for whoever asks in a task that may go on when the request has been answered. It is given the answer
+        for now where a server asks first, and the result then is of that task, for the client's next request.
+        """
         if self._context is None or not self._modern:
             self._context = context
-        try:
-            if self._modern and context.method in eras.INPUT_METHODS:
-                return await self._interruptible(context)
-            exchange = Exchange(context, modern=self._modern)
-            with _among(self._exchanges, exchange):
-                return await self._shaped(exchange)
-        except ReadbackError as error:
-            raise _refused(error) from error
+        if not self._modern or context.method not in eras.INPUT_METHODS:
+            return await self._shaped(Exchange(context, modern=self._modern))
+        state = context.params.get("requestState") if context.params else None
+        waiting = None if state is None else self._waiting.claimed(state)
+        if waiting is not None or put_off is None:
+            return await self._interruptible(context, waiting)
+        exchange = Exchange(context, modern=True, put_off=lambda asked: put_off(self._asked_first(asked)))
+        exchange.task = asyncio.current_task()
+        return await self._shaped(exchange)
 
     async def hear(self, context: Context) -> None:
         """Takes a client's notification."""
@@ -93,42 +100,50 @@ class Relay:
                 if not attachment.modern:
                     await attachment.notify(context.method, context.params)
 
-    async def _interruptible(self, context: Context) -> dict[str, Any]:
-        """A request of the stateless era, which may be answered with what a server asks first."""
-        params = dict(context.params or {})
-        exchange = self._waiting.claimed(params.get("requestState"))
+    async def _interruptible(self, context: Context, exchange: Exchange | None) -> dict[str, Any]:
+        """A request of the stateless era, which may be answered with what a server asks first. `exchange`: what its
+        client goes on with.
+        """
         if exchange is not None:
             try:
-                exchange.resume(context, params.get("inputResponses"))
+                exchange.resume(context, (context.params or {}).get("inputResponses"))
             except MCPError:
                 exchange.abandon()  # its state is used up: nobody could answer any more
                 raise
         else:
             exchange = Exchange(context, modern=True)
             exchange.task = asyncio.create_task(self._shaped(exchange))
-        with _among(self._exchanges, exchange):
+        self._exchanges[id(exchange)] = exchange
+        try:
             result = await exchange.outcome()
-            if result is not None:
-                return result
-            asked = self._waiting.suspended(exchange)
-            return eras.stateless(context.method, asked, eras.info(self._greetings))
+            return self._asked_first(exchange) if result is None else result
+        finally:
+            self._exchanges.pop(id(exchange), None)
+
+    def _asked_first(self, exchange: Exchange) -> dict[str, Any]:
+        """The answer for now: what a server asks. From here on it waits until its client comes again."""
+        self._exchanges.pop(id(exchange), None)
+        asked = self._waiting.suspended(exchange)
+        return eras.stateless(exchange.context.method, asked, self._info())
 
     async def _shaped(self, exchange: Exchange) -> dict[str, Any]:
         context = exchange.context
-        self._introduce(exchange)
+        if not self._introduced:
+            self._introduce(exchange)
         route = self._routes.get(context.method, self._other)
+        self._exchanges[id(exchange)] = exchange
         try:
             result = await route(exchange, dict(context.params or {}))
         except ReadbackError as error:
             raise _refused(error) from error
+        finally:
+            self._exchanges.pop(id(exchange), None)
         if self._modern:
-            return eras.stateless(context.method, result, eras.info(self._greetings))
+            return eras.stateless(context.method, result, self._info())
         return eras.handshake(result) if any(each.modern for each in self._attachments) else result
 
     def _introduce(self, exchange: Exchange) -> None:
         """The first request says who the client is."""
-        if self._introduced:
-            return
         self._introduced = True
         hello = Hello()
         if self._modern:
@@ -146,6 +161,17 @@ class Relay:
     def _greetings(self) -> list[tuple[str, Greeting]]:
         found = [(each.key, each.greeting) for each in self._attachments]
         return [(key, greeting) for key, greeting in found if greeting is not None] or [("", Greeting(False, "", {}))]
+
+    def _info(self) -> Mapping[str, Any]:
+        """Who answers."""
+        attachments, (of, info) = self._attachments, self._told
+        greeting = attachments[0].greeting if len(attachments) == 1 else None
+        if greeting is None:
+            return eras.info(self._greetings)
+        if greeting is not of:
+            info = greeting.info
+            self._told = greeting, info
+        return info
 
     async def _reached(self) -> list[tuple[str, Greeting]]:
         """What all servers say that can be reached. Raises NotDispatchedError where none can."""
@@ -192,7 +218,8 @@ class Relay:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {tool}")
         index, name = found
         attachment = self._attachments[index]
-        await self._wants_logs(attachment, exchange)
+        if self._modern and LOG_LEVEL_META_KEY in exchange.meta:
+            await self._wants_logs(attachment, exchange)
         call = Call(tool, attachment.key, name, arguments or {}, {**params, "name": name}, exchange)
         return await self._gate.call(call, attachment)
 
@@ -242,7 +269,7 @@ class Relay:
 
     async def _wants_logs(self, attachment: Attachment, exchange: Exchange) -> None:
         """A client of the stateless era says with each request what it wants to be told; older servers, once."""
-        level = exchange.meta.get("io.modelcontextprotocol/logLevel") if self._modern else None
+        level = exchange.meta.get(LOG_LEVEL_META_KEY)
         if level is None or level == self._level:
             return
         connection = await attachment.connection()
@@ -336,16 +363,6 @@ class Relay:
         """The client has gone. What it began goes on where it is."""
         self._listening.close()
         self._waiting.close()
-
-
-@contextmanager
-def _among(exchanges: dict[int, Exchange], exchange: Exchange) -> Iterator[None]:
-    """An exchange among those that are open."""
-    exchanges[id(exchange)] = exchange
-    try:
-        yield
-    finally:
-        exchanges.pop(id(exchange), None)
 
 
 def _is_ours(method: str) -> bool:

@@ -6,8 +6,9 @@ What they asked and were answered is kept where it is small; of more its size an
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ SHARES_S: Final = 0.01
 """So long the record of an answer waits for another commit to go along with: its client has been answered."""
 TURNS: Final = 6
 """Of the event loop, which an answer takes to its client over HTTP; its record is made up behind it, not before."""
+NAME_PLAIN_MAX: Final = 256
+"""Of a tool's name in ASCII, whose call needs no second look."""
 WHY: Final = "no contract governs this tool"
 
 
@@ -49,8 +52,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
             raise NotDispatchedError("Nobody waits for it any more, and nothing allows that it is called again.")
         answer = await (flight.sent or flight.send(flight.call.arguments, servers.runtime))
         flight.land()
-        for _ in range(TURNS):
-            await _Turn()
+        await _behind(asyncio.get_running_loop(), TURNS)
         MAY_WAIT_S.set(SHARES_S)
         return kept(answer)
 
@@ -69,16 +71,28 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
     )
 
 
-class _Turn:
-    """Lets everything go first that is ready."""
+def _behind(loop: asyncio.AbstractEventLoop, turns: int) -> asyncio.Future[None]:
+    """Done when everything has gone first that is ready in so many turns; a task is not woken for each of them."""
+    over: asyncio.Future[None] = loop.create_future()
 
-    def __await__(self) -> Generator[None, None, None]:
-        yield
+    def turn(left: int) -> None:
+        if left:
+            loop.call_soon(turn, left - 1)
+        elif not over.done():
+            over.set_result(None)
+
+    turn(turns - 1)
+    return over
 
 
 def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
     """A call as an action of that contract."""
-    return contract(call.server or "-", call.name or "-", kept(call.arguments))
+    server, name = call.server or "-", call.name or "-"
+    small = short_copy(call.arguments)  # they came over a wire
+    if small is not None and len(name) <= NAME_PLAIN_MAX and name.isascii() and server.isascii():
+        given: dict[str, Json] = {"server": server, "tool": name, "arguments": small}
+        return Proposal(contract, given, given)  # nothing is left to be refused: these are two texts and an object
+    return contract(server, name, kept(call.arguments) if small is None else small)
 
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
