@@ -101,6 +101,7 @@ ERROR_TEXT_CODE: Final = "malformed.error-text"
 _OK_FLAGS: Final = ("success", "ok", "succeeded", "successful", "acknowledged")
 _FAIL_FLAGS: Final = ("iserror", "haserror", "haserrors", "failed", "failure")
 _ERROR_FIELDS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "fault")
+_OKS: Final = frozenset(_OK_FLAGS)
 _FLAGS: Final = frozenset({*_OK_FLAGS, *_FAIL_FLAGS})
 _ERRORS: Final = frozenset(_ERROR_FIELDS)
 _CANCELLED: Final = ("cancelled", "canceled")
@@ -209,10 +210,12 @@ def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
 
 
 def _flag_signs(fields: dict[str, Json]) -> Iterator[Sign]:
-    for name in _OK_FLAGS:
-        if name in fields and _is_no(fields[name]):
-            yield Sign(_O.ERROR, f"flag.{name}-false", f"The answer says {name}: false.")
-    counted = any(type(fields.get(name)) is int for name in _OK_FLAGS)
+    counted = False
+    if not _OKS.isdisjoint(fields):
+        for name in _OK_FLAGS:
+            if name in fields and _is_no(fields[name]):
+                yield Sign(_O.ERROR, f"flag.{name}-false", f"The answer says {name}: false.")
+        counted = any(type(fields.get(name)) is int for name in _OK_FLAGS)
     for name in _FAIL_FLAGS:
         if name in fields and _is_yes(fields[name]):
             some = counted and type(fields[name]) is int
@@ -249,9 +252,7 @@ def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
         if type(code) is int and 100 <= code <= 599:
             yield http_sign(code)
     for name in () if _STATUSES.isdisjoint(fields) else _STATUS_FIELDS:
-        if name not in fields:
-            continue
-        said = fields[name]
+        said = fields.get(name)
         if not isinstance(said, str) or len(said) > 64:
             continue
         word = said.strip().lower().replace(" ", "_").replace("-", "_")
@@ -288,11 +289,19 @@ def _content_signs(content: list[Json], level: int) -> Iterator[Sign]:
         text = block.get("text") if isinstance(block, dict) else None
         if not isinstance(text, str):
             continue
-        try:
-            value = parse_json(text, bytes_max=EVIDENCE_MAX_BYTES)
-        except CanonError:
-            value = None
-        if isinstance(value, dict):
+        value = _object_in(text)
+        if value is not None:
             yield from _value_signs(value, level + 1)
         elif (said := text_sign(text)) is not None:
             yield said
+
+
+def _object_in(text: str) -> dict[str, Json] | None:
+    """The object that a text is; None for any other text, which most can be told from by how they begin."""
+    if not text.lstrip(" \t\r\n").startswith("{"):
+        return None
+    try:
+        value = parse_json(text, bytes_max=EVIDENCE_MAX_BYTES)
+    except CanonError:
+        return None
+    return value if isinstance(value, dict) else None
