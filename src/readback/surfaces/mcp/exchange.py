@@ -31,6 +31,7 @@ CAPABILITY: Final = {
     "elicitation/create": "elicitation",
     "roots/list": "roots",
 }
+ASKED_BY: Final = frozenset(CAPABILITY.values())
 WHAT: Final = ("name", "arguments", "uri")
 """What a request is about: a retry that says otherwise would be told another request's outcome."""
 GONE: Final = (NoBackChannelError, anyio.BrokenResourceError, anyio.ClosedResourceError)
@@ -61,13 +62,14 @@ class RawResult(Result):
 class Exchange:
     """A client's request, and a `ClientLink`."""
 
-    def __init__(self, context: Context, *, modern: bool, put_off: Callable[[Exchange], None] | None = None) -> None:
+    put_off: Callable[[Exchange], None] | None = None
+    """Answers for now where a server asks first: the request is answered in its own task, which goes on."""
+
+    def __init__(self, context: Context, *, modern: bool) -> None:
         self.context = context
         self.meta = _meta_of(context)
         """The `_meta` of the client's request; empty where there is none."""
         self.modern = modern
-        self.put_off = put_off
-        """Answers for now where a server asks first: the request is answered in its own task, which goes on."""
         self.task: asyncio.Task[Any] | None = None
         """What gives the result, where that is not whoever asked for it."""
         self._asked: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
@@ -81,6 +83,12 @@ class Exchange:
     def wants_progress(self) -> bool:
         """Whether the client listens for progress: by a token, or, in the same program, by a function of its own."""
         return self.meta.get("progressToken") is not None or _hears(self.context)
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether a client of the stateless era takes anything of what a server may ask first."""
+        declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
+        return isinstance(declared, Mapping) and not ASKED_BY.isdisjoint(declared)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Hands a server's report on, where the client wants it and still listens."""

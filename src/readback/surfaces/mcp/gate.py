@@ -44,6 +44,7 @@ NAMING: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "d
 """What of an output schema refuses no outcome."""
 WIDENED: Final = NAMING | {"required", "additionalProperties"}
 """The same once `properties` and `required` name it."""
+_UNVERIFIED: Final = Policy.UNVERIFIED
 VERIFIED_NOTE: Final = (
     "Results are verified: the state that the call was meant to produce is read back before it counts. "
     "Unless the result says verified, the call has not succeeded."
@@ -128,7 +129,9 @@ class Gate:
             if like:
                 said = f"There is no tool {call.tool!r:.200}; {like!r:.200} is governed by a contract."
                 return verdict.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
-            return await self._ungoverned(call, server)
+            if self._policy is _UNVERIFIED:
+                return await self._recorded(Flight(call, server))
+            return await self._unrecorded(call, server)
         try:
             operation = _operation(call)
             if self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
@@ -247,20 +250,16 @@ class Gate:
 
     # --- ungoverned ---
 
-    async def _ungoverned(self, call: Call, server: Toolserver) -> dict[str, Json]:
-        match self._policy:
-            case Policy.DENY:
-                said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
-                return verdict.refused(ToolDeniedError(said))
-            case Policy.PASS:
-                flight = Flight(call, server)
-                await flight.enter()
-                try:
-                    return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
-                finally:
-                    flight.leave()
-            case Policy.UNVERIFIED:
-                return await self._recorded(Flight(call, server))
+    async def _unrecorded(self, call: Call, server: Toolserver) -> dict[str, Json]:
+        if self._policy is not Policy.PASS:
+            said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
+            return verdict.refused(ToolDeniedError(said))
+        flight = Flight(call, server)
+        await flight.enter()
+        try:
+            return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+        finally:
+            flight.leave()
 
     async def _recorded(self, flight: Flight) -> dict[str, Json]:
         try:

@@ -84,10 +84,14 @@ class Relay:
             return await self._shaped(Exchange(context, modern=self._modern))
         state = context.params.get("requestState") if context.params else None
         waiting = None if state is None else self._waiting.claimed(state)
-        if waiting is not None or put_off is None:
+        if waiting is not None:
             return await self._interruptible(context, waiting)
-        exchange = Exchange(context, modern=True, put_off=lambda asked: put_off(self._asked_first(asked)))
-        exchange.task = asyncio.current_task()
+        exchange = Exchange(context, modern=True)
+        if exchange.may_be_asked:
+            if put_off is None:
+                return await self._interruptible(context, exchange)
+            exchange.put_off = lambda asked: put_off(self._asked_first(asked))
+            exchange.task = asyncio.current_task()
         return await self._shaped(exchange)
 
     async def hear(self, context: Context) -> None:
@@ -100,18 +104,17 @@ class Relay:
                 if not attachment.modern:
                     await attachment.notify(context.method, context.params)
 
-    async def _interruptible(self, context: Context, exchange: Exchange | None) -> dict[str, Any]:
-        """A request of the stateless era, which may be answered with what a server asks first. `exchange`: what its
-        client goes on with.
+    async def _interruptible(self, context: Context, exchange: Exchange) -> dict[str, Any]:
+        """A request that may be answered with what a server asks first. `exchange`: a new one, or what its client goes
+        on with.
         """
-        if exchange is not None:
+        if exchange.task is not None:
             try:
                 exchange.resume(context, (context.params or {}).get("inputResponses"))
             except MCPError:
                 exchange.abandon()  # its state is used up: nobody could answer any more
                 raise
         else:
-            exchange = Exchange(context, modern=True)
             exchange.task = asyncio.create_task(self._shaped(exchange))
         self._exchanges[id(exchange)] = exchange
         try:

@@ -39,6 +39,7 @@ class Flight:
     """Done when the tool has answered, for whoever does not wait for the record of that."""
     sent: asyncio.Task[dict[str, Json]] | None = None
     """The call, where it was made ahead."""
+    made_ahead: Ahead | None = None
     admitted: bool = False
     """Whether it has begun, or may; until then it waits for its server to have room."""
     in_room: bool = False
@@ -63,6 +64,8 @@ class Flight:
                 raise
             finally:
                 self.leave()
+        if self.made_ahead is not None and self.made_ahead.recorded:
+            self.land()  # at once: whoever drives it has its record to write first
         return self.raw
 
     async def enter(self) -> None:
@@ -89,7 +92,8 @@ class Flight:
             if self.sent is not None:
                 self.sent.cancel()
 
-        return Ahead(make, drop)
+        self.made_ahead = Ahead(make, drop)
+        return self.made_ahead
 
     def land(self, _: object = None) -> None:
         """The tool has answered, or never will."""
