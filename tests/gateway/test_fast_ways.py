@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from anyio.lowlevel import checkpoint
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 
 from readback.surfaces.mcp import http_lane
 from readback.surfaces.mcp.call_lane import Admitted, CallLane
 from readback.surfaces.mcp.lines import json_line, plain_json
+from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.posts import NotOursError, Posts
 
 RESULT = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":1}}'
@@ -196,6 +199,57 @@ def test_only_a_call_like_one_that_was_let_through_goes_past_the_sdk() -> None:
         assert lane.take(json_line(enveloped))
         await lane.close()
         assert not lane.take(json_line(enveloped))
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("WIRE-eras")
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_call_that_is_answered_for_now_goes_on_and_its_id_is_free(cancelled: bool) -> None:
+    class Client(Outgoing):
+        def __init__(self) -> None:
+            super().__init__()
+            self.told: list[Any] = []
+
+        def write(self, data: bytes) -> bool:
+            self.told.append(json.loads(data))
+            return True
+
+    class Session:
+        def __init__(self) -> None:
+            self.calls: list[Any] = []
+            self.go_on = asyncio.Event()
+
+        async def answer(self, context: Any, put_off: Any) -> dict[str, Any]:
+            self.calls.append(context)
+            if len(self.calls) == 1:
+                put_off({"resultType": "input_required"})
+                await self.go_on.wait()
+            return {"call": len(self.calls)}
+
+    async def main() -> None:
+        lane, session, client = CallLane(), Session(), Client()
+        relay: Any = session
+        lane.admitted, lane.writer = Admitted(relay, None, {}), client
+        line = json_line({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "put"}})
+        assert lane.take(line)
+        await checkpoint()
+        asked = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "input_required"}}
+        assert client.told == [asked]
+        gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        assert not lane.take(json_line(gone))  # nothing of this id is under way
+        first = session.calls[0].task
+        if cancelled:
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            assert client.told == [asked]  # who asked for it has been answered
+            return
+        assert lane.take(line)
+        await checkpoint()
+        session.go_on.set()
+        assert await first == {"call": 2}  # for the client's next request, and told to nobody by itself
+        assert client.told == [asked, {"jsonrpc": "2.0", "id": 1, "result": {"call": 2}}]
 
     asyncio.run(main())
 

@@ -157,6 +157,8 @@ def test_the_sync_client_reverses_and_says_so() -> None:
             rb.resume()
         told = rb.get_saga(told.id)
         assert told.state is State.COMPENSATED, told.message
+        words = told.wording()
+        assert (words.user, words.model, words.may_repeat) == (told.message, told.for_model(), told.repeat_allowed)
         assert ROWS == {}
         again = rb.saga(steps(), name="trip", operation="op")
         assert (again.id, again.replayed, again.state) == (told.id, True, State.COMPENSATED)

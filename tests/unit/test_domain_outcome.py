@@ -14,7 +14,7 @@ from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth
-from readback.domain.reporting import ReportInput, model_text, user_text
+from readback.domain.reporting import ReportInput, Wording, model_text, repeat_allowed, user_text
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
@@ -130,6 +130,7 @@ def told(outcome: Outcome, **changed: object) -> None:
     assert outcome._report() == report
     assert outcome.message == user_text(report)
     assert outcome.for_model() == model_text(report)
+    assert outcome.wording() == Wording(user_text(report), model_text(report), repeat_allowed(report))
 
 
 def test_what_is_told_depends_on_everything_that_is_known() -> None:
