@@ -36,6 +36,7 @@ from readback.canon import (
     sha256_bytes,
     sha256_hex,
 )
+from readback.canon.values import short_copied
 
 pytestmark = pytest.mark.slow
 
@@ -316,6 +317,22 @@ def test_a_python_value_has_one_exact_json_form(value: object, plain: Json) -> N
     assert taken == plain
     assert type(taken) is type(plain)
     assert json_value({"v": [value]}) == {"v": [plain]}
+
+
+@given(st.dictionaries(st.text(max_size=8), PAYLOADS, max_size=4))
+def test_a_short_copy_is_what_the_long_way_makes_of_an_object(value: dict[str, Json]) -> None:
+    copied = short_copied(value)
+    if copied is not None:
+        taken, plain = json_value(copied), json_value(value)
+        assert type(taken) is dict
+        assert (taken, payload_bytes(taken)) == (plain, payload_bytes(plain))
+
+
+@pytest.mark.parametrize(
+    "value", [{"n": math.nan}, {"n": [math.inf]}, {"n": 2**60}, {"t": "\ud800"}, {"t": "x" * limits.KEY_MAX_BYTES}]
+)
+def test_no_short_copy_is_made_of_what_only_the_long_way_can_judge(value: dict[str, Any]) -> None:
+    assert short_copied(value) is None
 
 
 def test_a_row_of_a_database_is_an_object() -> None:

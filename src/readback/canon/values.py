@@ -38,6 +38,12 @@ FLAT_MAX: Final = 64
 """Parts of an object that is copied in one."""
 
 
+class Copied(dict[str, "Json"]):
+    """A plain copy that whoever is given it keeps for himself: `json_value` takes it as it is. Made by `short_copy`."""
+
+    __slots__ = ()
+
+
 def json_value(obj: object) -> Json:
     """A plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both naming the path."""
     if obj is None or obj is True or obj is False:
@@ -49,6 +55,8 @@ def json_value(obj: object) -> Json:
         plain = _in_one(obj)  # type: ignore[arg-type]
         if plain is not None:
             return plain
+    elif kind is Copied:
+        return {**obj}  # type: ignore[dict-item]
     return _Snapshot().take(obj, "$", 0)
 
 
@@ -68,6 +76,12 @@ def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
         elif not (part is None or part is True or part is False):
             return None
     return {**flat}
+
+
+def short_copied(value: Mapping[str, Any]) -> Copied | None:
+    """The same as `short_copy`, for `json_value` to take as it is."""
+    plain = short_copy(value)
+    return None if plain is None else Copied(plain)
 
 
 def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:

@@ -165,7 +165,7 @@ def _malformed(code: str, detail: str) -> Observation:
 
 
 def _returned(raw: object) -> Observation:
-    if type(raw) is dict:
+    if isinstance(raw, dict):
         return _structured(raw)  # as most are
     if isinstance(raw, Observation):
         return _plain(raw)

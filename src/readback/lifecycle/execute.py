@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from readback.canon import Json
 from readback.canon.limits import ID_MAX_BYTES
+from readback.canon.values import Copied
 from readback.domain.action import Action
 from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
@@ -50,7 +51,7 @@ STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
 """How long after its commit an attempt may still be dispatched. A process that slept longer must not act."""
 WRAPPER_VERSION = "1"
-_PLAIN_ANSWERS = frozenset({dict, list, tuple, str, bytes, int, float, bool, type(None)})
+_PLAIN_ANSWERS = frozenset({dict, Copied, list, tuple, str, bytes, int, float, bool, type(None)})
 """Types of answers that are no transaction, as most are."""
 
 

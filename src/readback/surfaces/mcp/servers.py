@@ -13,6 +13,7 @@ from dataclasses import field
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.canon.values import short_copied
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import NoSuchToolError
@@ -191,7 +192,8 @@ class CalledTool:
             raise NotDispatchedError(f"{self.name!r:.200} was not called: {error.message}") from error
         flight = IN_HAND.get()
         if flight is not None and flight.key == key and flight.ticket.action_id == ctx.action_id:
-            return await flight.send(arguments, self.servers.runtime, to_end=True)
+            answer = await flight.send(arguments, self.servers.runtime, to_end=True)
+            return short_copied(answer) or answer  # it came over a wire, and is told as it came
         return await self.servers.call(key, arguments, self.timeout_us / 1_000_000)
 
 

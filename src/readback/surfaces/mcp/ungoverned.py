@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from readback.canon import CanonError, Json, json_value, sha256_hex, stored_bytes
-from readback.canon.values import short_copy
+from readback.canon.values import short_copied, short_copy
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.sdk.action import ActionDefinition
@@ -54,7 +54,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
         flight.land()
         await _behind(asyncio.get_running_loop(), TURNS)
         MAY_WAIT_S.set(SHARES_S)
-        return kept(answer)
+        return short_copied(answer) or kept(answer)
 
     return ActionDefinition(
         call,
