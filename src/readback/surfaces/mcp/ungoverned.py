@@ -54,7 +54,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
         flight.land()
         await _behind(asyncio.get_running_loop(), TURNS)
         MAY_WAIT_S.set(SHARES_S)
-        return short_copied(answer) or kept(answer)
+        return kept(answer)
 
     return ActionDefinition(
         call,
@@ -97,7 +97,7 @@ def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposa
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     """A value as the ledger keeps it: whole, or its size and hash."""
-    small = short_copy(value)  # it came over a wire
+    small = short_copied(value)  # it came over a wire
     if small is not None:
         return small
     try:
