@@ -125,6 +125,7 @@ class _Forked(subprocess.Popen[Any]):
     def __init__(self, command: Sequence[str], *, terminal: str = "", **options: Any) -> None:
         self._terminal = terminal
         self._client = socket.socket(socket.AF_UNIX)
+        self._told = b""
         self._telling = threading.Lock()
         super().__init__([*command], **options)
 
@@ -153,12 +154,12 @@ class _Forked(subprocess.Popen[Any]):
         self._close_pipe_fds(*streams)  # type: ignore[attr-defined]
 
     def _line(self) -> bytes:
-        found = b""
-        while not found.endswith(b"\n"):
+        while b"\n" not in self._told:  # one that ends at once says both of its lines together
             part = self._client.recv(64)
             assert part, "the Python that has everything loaded has ended"
-            found += part
-        return found
+            self._told += part
+        line, _, self._told = self._told.partition(b"\n")
+        return line
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None and self._telling.acquire(blocking=False):
