@@ -96,7 +96,8 @@ def test_who_starts_its_launcher_ends_it_with_that(number: signal.Signals) -> No
         assert process.wait(60) == -number
         assert process.stdout is not None
         assert process.stdout.read() == b"", "the stream ends when the process does"
-    assert pid not in descendants(os.getpid())
+    while pid in descendants(os.getpid()):  # what is told of a killed launcher comes before the process is reaped
+        os.sched_yield()
 
 
 def test_a_shell_finds_the_programs() -> None:
