@@ -60,6 +60,7 @@ def test_nothing_judged_is_no_success() -> None:
         ("order.tags.red", None),
         ("order.note.red", None),
         ("order.tags[0].red", None),
+        ("order.note[0]", None),
         ("nothing", None),
         ("names['0']", "zero"),
         ("names[0]", None),

@@ -15,7 +15,7 @@ from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.discrepancy import most_severe as most_severe_class
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import FINDING_OF, Finding, most_severe
-from readback.domain.recovery.rule import DOMAINS
+from readback.domain.recovery.rule import DOMAINS, table_of
 from readback.domain.recovery.table import (
     DEFAULT_TABLE,
     EFFECTS,
@@ -390,6 +390,13 @@ def test_looking_again_comes_before_anything_that_acts(finding: Finding) -> None
         seen = when(dead=dead, key_honoured=key, effect_shown=shown, late_open=late)
         assert decide(finding, replace(seen, within_window=True)).action is A.RETRY_VERIFICATION
         assert decide(finding, replace(seen, maybe_stale=True)).action is A.FORCE_STRONG_READ
+
+
+@pytest.mark.requirement("REC-RULE-version")
+def test_a_table_that_is_made_of_its_content_decides_the_same_and_gives_no_reasons() -> None:
+    made = table_of(DEFAULT_TABLE.content)
+    assert made.version == DEFAULT_TABLE.version
+    assert made.rows == tuple(replace(row, label="", rationale="", ours=False) for row in DEFAULT_TABLE.rows)
 
 
 @pytest.mark.requirement("REC-RULE-version")

@@ -344,8 +344,7 @@ def worded(report: ReportInput) -> Wording:
     if report.parts_done or report.parts_open:
         done, open_ = _list(report.parts_done), _list(report.parts_open)
         lines.append(f"Parts: completed {done}; unresolved {open_}.")
-    if report.said:
-        lines += [claim_words.model_line(each) for each in report.said]
+    lines += [claim_words.model_line(each) for each in report.said]
     if report.fallen:
         lines.append(f"Planned upon, and standing no more: {_list(report.fallen)}.")
     if report.told:
