@@ -55,6 +55,8 @@ class Proxy:
         """What is lied about, by the id of the request that the server gets."""
         self.first: dict[str, Any] = {}
         """The ids of the requests that are made twice, by those of their first making."""
+        self.once: dict[Any, Any] = {}
+        """The answer to the first of two, by the request's id, until both are made; None where only the other is."""
         self.timers: list[threading.Timer] = []
 
     def run(self) -> None:
@@ -106,9 +108,14 @@ class Proxy:
             message = json.loads(line)
             lie = self.lies.pop(str(message.get("id")), "") if "method" not in message else ""
             own = str(message.get("id", ""))
-            if own.startswith(OURS):
-                message["id"] = self.first.pop(own)  # the first of two is the one that is told
-            elif lie in ("hang", "twice"):
+            if own.startswith(OURS) or lie == "twice":  # the first of two is the one that is told, once both are made
+                asked, told = (self.first.pop(own), message) if own.startswith(OURS) else (message["id"], None)
+                if asked not in self.once:
+                    self.once[asked] = told
+                    continue
+                message = {**(told or self.once[asked]), "id": asked}
+                del self.once[asked]
+            if lie == "hang":
                 continue
             if lie == "close":
                 self.end(1)
