@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from readback import Context, Reading
+from readback.contracts.hands import Reader
+from readback.contracts.verifiers import invariant_check, with_probes
 from readback.domain.reading import Presence
 from readback.domain.verdict import Verdict
+from readback.ports.acting import Hand
 from readback.ports.fittings import Given, Pieces, Reference
 from readback.sdk.files import contract_files
 from readback.sdk.fitted_sources import NEAR_MAX_BYTES
@@ -68,9 +71,13 @@ def query(text: str, value: object) -> dict[str, object]:
 
 def known(source: FittedSource, given: Given) -> FittedSource:
     """One of which a thread has found out where its file lies, since it was asked for a glance in vain."""
-    assert source.glance(context(), lambda: given) is None
+    assert source.glance(context(), asked(given)) is None
     source.read(context(), given)
     return source
+
+
+def asked(given: Given) -> Callable[[], Given]:
+    return lambda: given
 
 
 def unasked() -> Given:
@@ -80,7 +87,7 @@ def unasked() -> Given:
 def test_a_glance_shows_what_a_look_shows(book: Path) -> None:
     source = known(source_of(book.parent, database="book.db"), query(ONE, "a"))
     for value, presence in (("a", Presence.PRESENT), ("b", Presence.ABSENT)):
-        seen = source.glance(context(), lambda value=value: query(ONE, value))  # type: ignore[misc]
+        seen = source.glance(context(), asked(query(ONE, value)))
         assert seen == source.read(context(), query(ONE, value))
         assert seen is not None
         assert seen.presence is presence
@@ -91,7 +98,7 @@ def test_a_glance_at_a_file_shows_what_a_look_shows(show: str, tmp_path: Path) -
     (tmp_path / "a.txt").write_text("hello", encoding="utf-8")
     source = known(source_of(tmp_path, "file", root=".", show=show), {"path": "a.txt"})
     for path, presence in (("a.txt", Presence.PRESENT), ("b.txt", Presence.ABSENT)):
-        seen = source.glance(context(), lambda path=path: {"path": path})  # type: ignore[misc]
+        seen = source.glance(context(), asked({"path": path}))
         assert seen == source.read(context(), {"path": path})
         assert seen is not None
         assert seen.presence is presence
@@ -102,30 +109,30 @@ def test_what_may_take_longer_at_a_file_is_left_to_a_thread(tmp_path: Path) -> N
     (tmp_path / "large.txt").write_bytes(b"x" * (NEAR_MAX_BYTES + 1))
     (tmp_path / "folder").mkdir()
     source = known(source_of(tmp_path, "file", root="."), {"path": "a.txt"})
-    assert source.glance(context(), lambda: {"path": "a.txt"}) is not None
+    assert source.glance(context(), asked({"path": "a.txt"})) is not None
     for given in (
         {"path": "large.txt"},
         {"path": "folder"},
         {"path": "../a.txt"},
         {"path": "a.txt", "also": {"b": "b"}},
     ):
-        assert source.glance(context(), lambda given=given: given) is None  # type: ignore[misc]
+        assert source.glance(context(), asked(given)) is None
 
 
 def test_a_lock_is_not_waited_for(book: Path) -> None:
     source = known(source_of(book.parent, database="book.db"), query(ONE, "a"))
     with closing(sqlite3.connect(book, isolation_level=None)) as writer:
         writer.execute("begin exclusive")
-        assert source.glance(context(), lambda: query(ONE, "a")) is None
+        assert source.glance(context(), asked(query(ONE, "a"))) is None
         writer.execute("rollback")
-    assert source.glance(context(), lambda: query(ONE, "a")) is not None
+    assert source.glance(context(), asked(query(ONE, "a"))) is not None
 
 
 def test_a_statement_that_goes_on_is_interrupted_and_left_to_a_thread(book: Path) -> None:
     source = known(source_of(book.parent, database="book.db"), query(LONG, 0))
-    assert source.glance(context(), lambda: query(LONG, 0)) is None
+    assert source.glance(context(), asked(query(LONG, 0))) is None
     assert source.read(context(), query(LONG, 0)).value == {"n": 9999}
-    assert source.glance(context(), lambda: query(ONE, "a")) is not None
+    assert source.glance(context(), asked(query(ONE, "a"))) is not None
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "no table", "no database"])
@@ -134,12 +141,12 @@ def test_what_fails_is_left_to_a_thread_which_tells_it(wrong: str, book: Path) -
     text = "select nothing where 1 = " if wrong == "nothing" else "select * from missing where id = "
     if wrong == "no database":
         book.write_bytes(b"no database" * 100)
-    assert source.glance(context(), lambda: query(text, 1)) is None
+    assert source.glance(context(), asked(query(text, 1))) is None
 
 
 def test_a_server_s_database_and_a_system_that_is_no_file_are_never_glanced_at(tmp_path: Path) -> None:
     server = source_of(tmp_path, url="postgresql://localhost:1/x")
-    assert server.glance(context(), lambda: query(ONE, 1)) is None
+    assert server.glance(context(), asked(query(ONE, 1))) is None
     program = source_of(tmp_path, "command", argv=["true"])
     assert program.glance(context(), unasked) is None
 
@@ -210,3 +217,17 @@ def test_a_lie_is_caught_at_a_glance(book: Path, monkeypatch: pytest.MonkeyPatch
 
     asyncio.run(main())
     assert threads.glanced
+
+
+def test_whoever_looks_in_another_way_is_not_asked_for_the_old_ones_glance() -> None:
+    seen = Reading.of({"id": "a"})
+    glancing = Reader("eye", lambda ctx, given: seen, False, "book", "strong", "other_client", glance=lambda *_: seen)
+    probed = with_probes(glancing, tuple(invariant_check("none", lambda ctx: True, source="book").values()))
+    assert glancing.glance is not None
+    assert probed.glance is None, "a glance would pass by the probes"
+
+    async def after_async(*_: object) -> object:
+        return None
+
+    hand = Hand("eye", glancing.look, glance=glancing.glance)
+    assert hand.then(lambda *_: None, after_async).glance is None

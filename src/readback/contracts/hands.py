@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Concatenate, TypeVar, get_type_hints
 
 from readback.canon.frozen import dataclass
@@ -43,6 +44,10 @@ class Reader:
     function: Callable[..., object] | None = None
     glance: Glance | None = None
     """The very same look for an event loop; see `Hand`."""
+
+    def seeing(self, look: Look) -> Reader:
+        """A reader that looks in another way. A glance sees what the old one saw, and is not asked any more."""
+        return replace(self, look=look, glance=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
             found = {p.name: await cast("Awaitable[object]", _probe(p)(ctx)) for p in probes}
             return _beside(seen, found, probes)
 
-        return replace(reader, look=look_async)
+        return reader.seeing(look_async)
 
     def look_both(ctx: Context, arguments: Mapping[str, object]) -> object:
         seen = look(ctx, arguments)
@@ -122,7 +122,7 @@ def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
             return seen
         return _beside(seen, {p.name: _probe(p)(ctx) for p in probes}, probes)
 
-    return replace(reader, look=look_both, glance=None)
+    return reader.seeing(look_both)
 
 
 def probes_alone(probes: tuple[Invariant, ...]) -> Reader:

@@ -177,8 +177,8 @@ def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepare
             seen = await cast("Any", look(ctx, arguments))
             return await asyncio.to_thread(word, seen, ctx, arguments)
 
-        return replace(reader, look=look_async)
-    return replace(reader, look=lambda ctx, arguments: word(look(ctx, arguments), ctx, arguments), glance=None)
+        return reader.seeing(look_async)
+    return reader.seeing(lambda ctx, arguments: word(look(ctx, arguments), ctx, arguments))
 
 
 def _args(arguments: Mapping[str, object]) -> Mapping[str, Json]:
