@@ -13,11 +13,19 @@ from anyio.lowlevel import checkpoint
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 
+from readback.canon import ReadbackError
+from readback.canon.limits import DEPTH_MAX_LEVELS
+from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp import http_lane
+from readback.surfaces.mcp.call import Call
 from readback.surfaces.mcp.call_lane import Admitted, CallLane
+from readback.surfaces.mcp.catalogue import Catalogue
 from readback.surfaces.mcp.lines import json_line, plain_json
 from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.posts import NotOursError, Posts
+from readback.surfaces.mcp.servers import Servers
+from readback.surfaces.mcp.ungoverned import contract_for_all, kept, proposed
+from readback.testing.runtime_virtual import VirtualRuntime
 
 RESULT = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":1}}'
 REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such name"}}'
@@ -306,3 +314,26 @@ def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
     assert ended == (["cancelled"] if leaves else [])
     assert said[-1].get("more_body") is leaves
     assert leaves or b'"content":[]' in said[-1]["body"]
+
+
+def deep(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        made = {"a": made}
+    return made
+
+
+@pytest.mark.parametrize("levels", [1, 2, DEPTH_MAX_LEVELS - 1, DEPTH_MAX_LEVELS, DEPTH_MAX_LEVELS + 1])
+def test_a_call_without_a_contract_is_proposed_as_its_contract_would_have_it_to_the_last_level(levels: int) -> None:
+    contract = contract_for_all(Servers(Catalogue(), VirtualRuntime()))
+    call = Call("tool", "", "tool", deep(levels), {})
+
+    def made(propose: Callable[[], Proposal]) -> object:
+        try:
+            proposal = propose()
+            proposal.mark_run()
+            return proposal.requested
+        except ReadbackError as error:
+            return error.code
+
+    assert made(lambda: proposed(contract, call)) == made(lambda: contract("-", "tool", kept(call.arguments)))

@@ -88,11 +88,10 @@ def _behind(loop: asyncio.AbstractEventLoop, turns: int) -> asyncio.Future[None]
 def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
     """A call as an action of that contract."""
     server, name = call.server or "-", call.name or "-"
-    small = short_copy(call.arguments)  # they came over a wire
-    if small is not None and len(name) <= NAME_PLAIN_MAX and name.isascii() and server.isascii():
-        given: dict[str, Json] = {"server": server, "tool": name, "arguments": small}
+    given = short_copy({"server": server, "tool": name, "arguments": call.arguments})  # they came over a wire
+    if given is not None and len(name) <= NAME_PLAIN_MAX and name.isascii() and server.isascii():
         return Proposal(contract, given, given)  # nothing is left to be refused: these are two texts and an object
-    return contract(server, name, kept(call.arguments) if small is None else small)
+    return contract(server, name, kept(call.arguments))
 
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
