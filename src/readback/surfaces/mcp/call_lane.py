@@ -89,7 +89,7 @@ class LaneCall:
             if self.cancelled:
                 return None
             message["error"] = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
-        except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
+        except Exception as error:  # told to the client as the SDK tells it, and logged there
             if self.told:
                 raise
             message["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
