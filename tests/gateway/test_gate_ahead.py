@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from readback.ports.store import Append, AppendResult, Freeze, Frozen
 from readback.surfaces.mcp import ungoverned
 from readback.surfaces.mcp.call import Call
 from readback.testing.store_memory import MemoryStore
+from readback.testing.store_samples import sample_creation
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
 pytestmark = pytest.mark.requirement("GATEWAY-ungoverned")
@@ -133,6 +135,26 @@ def test_what_was_sent_and_cannot_be_recorded_is_told_as_unknown_and_nothing_mor
         assert called == ["rent"]
         store.fails = False
         assert (await desk.call("count", name="food")).text == "food"
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_nothing_is_sent_while_what_it_would_touch_is_frozen(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        stopped = sample_creation("a1")
+        assert stopped.tenant == "acme"
+        store.append([replace(stopped, freezes=(Freeze("acme", "tenant:acme", "a1", "stop", 1),))])
+        told = await desk.call("count", name="rent")
+        await until_asleep()
+        assert called == []
+        assert told.failed
+        assert (told.outcome["state"], told.outcome["verdict"]) == ("failed", "not_checked")
+        kept = store.projection(told.outcome["action"])
+        assert kept is not None
+        assert kept.projection.state == "failed"
 
     at_a_desk(tmp_path, work, store=store)
 

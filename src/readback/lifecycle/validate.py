@@ -84,10 +84,12 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Ref
     contract = run.contract
     if "upon" in run.action.context and (refused := (yield from relying(run))) is not None:
         return refused
-    if contract.needs_before or _failing_source(run):
-        freeze = opened.freeze if opened is not None else (yield from _frozen(run))
-        if freeze is not None:
-            return by_freeze(freeze)  # so that no reader is asked for nothing; the append looks again
+    reads = contract.needs_before or _failing_source(run)
+    # The append looks again. Before it, so that no reader is asked for nothing, and no call is made ahead of it.
+    freeze = opened.freeze if opened is not None else ((yield from _frozen(run)) if reads else None)
+    if freeze is not None:
+        return by_freeze(freeze)
+    if reads:
         run.before = yield from take_before(run)
         record_reading(run, run.before)
     return barred(run)
