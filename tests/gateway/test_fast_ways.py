@@ -26,6 +26,7 @@ from readback.surfaces.mcp.posts import NotOursError, Posts
 from readback.surfaces.mcp.servers import Servers
 from readback.surfaces.mcp.ungoverned import contract_for_all, kept, proposed
 from readback.testing.runtime_virtual import VirtualRuntime
+from tests.gateway.desk import until_asleep
 
 RESULT = b'{"jsonrpc":"2.0","id":"c1","result":{"content":[],"big":1}}'
 REFUSED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such name"}}'
@@ -37,16 +38,21 @@ def answer(body: bytes, status: str = "200 OK", kind: str = "application/json", 
 
 
 @asynccontextmanager
-async def a_server(said: bytes, *, hangs: bool = False) -> Any:
-    """Answers every POST with these bytes; says how many connections it had."""
+async def a_server(said: bytes, *, hangs: bool = False, later: bytes = b"") -> Any:
+    """Answers every POST with these bytes, in which "c1" is the id of the request; says how many connections it had.
+    `later`: what it says unasked, when the answer has been read.
+    """
     opened: list[asyncio.StreamWriter] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         opened.append(writer)
         while head := await reader.readuntil(b"\r\n\r\n"):
             length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            await reader.readexactly(length)
-            writer.write(said)
+            asked = json.dumps(json.loads(await reader.readexactly(length))["id"]).encode()
+            writer.write(said.replace(b'"c1"', asked))
+            if later:
+                await until_asleep()
+                writer.write(later)
             if b"content-length" not in said and not hangs:
                 writer.close()
                 return
@@ -123,6 +129,42 @@ def test_an_answer_is_read_to_its_end_and_no_further(said: bytes, big: Any, conn
 
 
 @pytest.mark.requirement("GATEWAY-unknown")
+def test_an_answer_that_comes_twice_is_none_to_the_next_call() -> None:
+    async def main() -> None:
+        async with a_server(answer(RESULT), later=answer(RESULT.replace(b"1}", b"2}"))) as (url, opened):
+            posts = Posts.to(url, {})
+            assert posts is not None
+            for _ in range(3):
+                found = await posts.call({"name": "put"}, {}, 5.0, lambda method, params: True)
+                assert found == {"content": [], "big": 1}
+                await until_asleep()
+                await until_asleep()
+            assert len(opened) == 3  # no call goes where something was said that nobody asked for
+            posts.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("body", [RESULT, REFUSED.replace(b"null", b'"c1"')], ids=["a result", "an error"])
+def test_an_answer_to_another_request_is_none(body: bytes, kind: str) -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        for _ in range(2):
+            with pytest.raises(MCPError) as caught:
+                await call()
+            assert caught.value.code == CONNECTION_CLOSED
+        assert len(opened) == 2
+
+    posted(
+        answer(
+            b"data: %b\n\n" % body.replace(b"c1", b"c9") if "stream" in kind else body.replace(b"c1", b"c9"), kind=kind
+        ),
+        work,
+    )
+
+
+@pytest.mark.requirement("GATEWAY-unknown")
 def test_a_value_adds_no_line_to_the_head_of_a_request() -> None:
     async def main() -> None:
         async with a_server(answer(RESULT)) as (url, _):
@@ -159,6 +201,7 @@ def test_what_is_told_on_a_stream_is_handed_on_before_its_answer() -> None:
         (answer(RESULT).replace(b"content-length", b"Content-Length")[:-9], CONNECTION_CLOSED),  # it has gone
         (answer(RESULT, more="content-length: 3\r\n"), CONNECTION_CLOSED),  # nobody knows where it ends
         (answer(RESULT, more="x: \x00\r\n"), CONNECTION_CLOSED),
+        (answer(b"", "303 See Other", more="location: /done\r\n"), CONNECTION_CLOSED),  # it may have been done
         (b"", REQUEST_TIMEOUT),
     ],
 )

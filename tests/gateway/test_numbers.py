@@ -75,8 +75,7 @@ def test_no_line_holds_what_is_no_json() -> None:
 
 
 def test_an_answer_over_http_with_such_a_number_is_none_either() -> None:
-    found = _message(b'{"jsonrpc": "2.0", "id": 1, "result": {"n": NaN}}', lambda method, params: True)
+    found = _message(b'{"jsonrpc": "2.0", "id": "c1", "result": {"n": NaN}}', "c1", lambda method, params: True)
     assert isinstance(found, MCPError)
-    assert _message(f'{{"jsonrpc": "2.0", "id": 1, "result": {{"n": {LARGE}}}}}'.encode(), lambda *_: True) == {
-        "n": int(LARGE)
-    }
+    large = f'{{"jsonrpc": "2.0", "id": "c1", "result": {{"n": {LARGE}}}}}'.encode()
+    assert _message(large, "c1", lambda *_: True) == {"n": int(LARGE)}

@@ -36,6 +36,8 @@ CONNECT_S: Final = 30.0
 CHUNK_BYTES: Final = 1 << 16
 HEADS_MAX: Final = 256
 """So many heads of requests are kept as they are written: the same few, call for call."""
+UNTAKEN: Final = (307, 308)
+"""By these a server says that the call is to be made elsewhere as it is; by another redirect, that it may have been."""
 
 _HEAD: Final = re.compile(rb"HTTP/1\.1 200 [ -~]*\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r\n)*)\r\n")
 """The head of an answer without anything that a reader of HTTP would have to think about."""
@@ -78,15 +80,17 @@ class Posts:
         self, params: Mapping[str, Any], headers: Mapping[str, str], timeout_s: float | None, on_notice: OnNotice
     ) -> dict[str, Any]:
         """The raw result of a `tools/call`. Raises MCPError, and NotOursError where nothing has been done yet."""
-        message = {"jsonrpc": "2.0", "id": f"c{next(self._ids)}", "method": "tools/call", "params": params}
+        asked = f"c{next(self._ids)}"
+        message = {"jsonrpc": "2.0", "id": asked, "method": "tools/call", "params": params}
         async with self._room:
             wire = await self._wire()
             try:
                 async with asyncio.timeout(timeout_s):
-                    result = await wire.exchange(*self._request(headers, message), on_notice)
+                    result = await wire.exchange(*self._request(headers, message), asked, on_notice)
             except TimeoutError:
                 raise MCPError(code=REQUEST_TIMEOUT, message="Request 'tools/call' timed out") from None
             except (OSError, h11.ProtocolError) as error:
+                wire.close()  # what it says next answers nobody
                 raise MCPError(code=CONNECTION_CLOSED, message=f"Connection closed: {error}") from error
             finally:
                 if wire.reusable():
@@ -119,7 +123,7 @@ class Posts:
             self._drop(wire)
         try:
             async with asyncio.timeout(CONNECT_S):
-                wire = _Wire(*await asyncio.open_connection(self._host, self._port))
+                wire = await _Wire.to(self._host, self._port)
         except OSError as error:  # TimeoutError is one
             raise NotOursError from error
         self._open.add(wire)
@@ -145,18 +149,39 @@ def _head(target: str, headers: Mapping[str, str]) -> bytes:
     return written.removesuffix(_NO_BODY)
 
 
+class _Counting(asyncio.StreamReader):
+    """Says how many bytes have come."""
+
+    came = 0
+
+    def feed_data(self, data: Any) -> None:
+        self.came += len(data)
+        super().feed_data(data)
+
+
 class _Wire:
     """One connection, for one exchange at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: _Counting, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self._taken = 0
         self._http: h11.Connection | None = None
         """Reads the answer, where that is not plainly one."""
         self._ended = True
 
+    @classmethod
+    async def to(cls, host: str, port: int) -> _Wire:
+        """As `asyncio.open_connection`. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        reader = _Counting(loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport, _ = await loop.create_connection(lambda: protocol, host, port)
+        return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+
     @property
     def alive(self) -> bool:
-        return not (self._reader.at_eof() or self._writer.is_closing())
+        """Whether it is open, and holds nothing that nobody asked for: the next call would take it for its answer."""
+        return self._reader.came == self._taken and not (self._reader.at_eof() or self._writer.is_closing())
 
     def reusable(self) -> bool:
         """Whether the exchange has ended on both sides, and another may follow."""
@@ -169,45 +194,53 @@ class _Wire:
         """Ends it. A stateless server takes that for a cancellation of what it is still doing."""
         self._writer.close()
 
-    async def exchange(self, head: bytes, body: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError:
-        """The answer to a request. Raises OSError, h11.ProtocolError, NotOursError."""
+    async def exchange(self, head: bytes, body: bytes, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
+        """The answer to a request, whose id is `asked`. Raises OSError, h11.ProtocolError, NotOursError."""
         self._ended, self._http = False, None
         self._writer.write(head + body)
         await self._writer.drain()
-        answer = await self._reader.read(CHUNK_BYTES)
+        answer = await self._read()
         plain = _plain(answer)
         if plain is not None:
-            kind, begins, ends = plain
+            (kind, begins, ends), first = plain, len(answer)
             try:
                 answer += await self._reader.readexactly(max(ends - len(answer), 0))
             except asyncio.IncompleteReadError as cut:
                 answer += cut.partial
+            self._taken += len(answer) - first
             if len(answer) == ends:
                 self._ended = True
-                return _answer(200, kind, answer[begins:])
+                return _answer(200, kind, answer[begins:], asked)
         self._http = _asked(body)
         self._http.receive_data(answer)
-        return await self._by_h11(on_notice)
+        return await self._by_h11(asked, on_notice)
 
-    async def _by_h11(self, on_notice: OnNotice) -> dict[str, Any] | MCPError:
+    async def _read(self) -> bytes:
+        found = await self._reader.read(CHUNK_BYTES)
+        self._taken += len(found)
+        return found
+
+    async def _by_h11(self, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
         head = await self._event()
         while isinstance(head, h11.InformationalResponse):
             head = await self._event()
         if not isinstance(head, h11.Response):
             return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
         kind = next((value for name, value in head.headers if name == b"content-type"), b"").lower()
-        if 300 <= head.status_code < 400:
+        if head.status_code in UNTAKEN:
             raise NotOursError
+        if 300 <= head.status_code < 400:
+            return MCPError(code=CONNECTION_CLOSED, message=f"The server leads elsewhere: status {head.status_code}")
         if head.status_code == 200 and kind.startswith(b"text/event-stream"):
-            return await self._streamed(on_notice)
+            return await self._streamed(asked, on_notice)
         whole = b""
         async for part in self._parts():
             whole += part
             if len(whole) > MESSAGE_MAX_BYTES:
                 return MCPError(code=CONNECTION_CLOSED, message="The answer is too large.")
-        return _answer(head.status_code, kind, whole)
+        return _answer(head.status_code, kind, whole, asked)
 
-    async def _streamed(self, on_notice: OnNotice) -> dict[str, Any] | MCPError:
+    async def _streamed(self, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
         """The answer among the events of a stream; what is told before it is handed on."""
         rest, data = b"", b""
         async for part in self._parts():
@@ -220,7 +253,7 @@ class _Wire:
                     data += line[5:].removeprefix(b" ") + b"\n"
                 elif not line and data:
                     try:
-                        found, data = _message(data, on_notice), b""
+                        found, data = _message(data, asked, on_notice), b""
                     except ValueError as error:
                         return MCPError(code=PARSE_ERROR, message=f"Failed to parse SSE message: {error}")
                     if found is not None:
@@ -235,7 +268,7 @@ class _Wire:
         http = self._http
         assert http is not None
         while (event := http.next_event()) is h11.NEED_DATA:
-            http.receive_data(await self._reader.read(CHUNK_BYTES))
+            http.receive_data(await self._read())
         return event
 
 
@@ -263,15 +296,24 @@ def _plain(answer: bytes) -> tuple[bytes, int, int] | None:
     return kind, found.end(), found.end() + int(length)
 
 
-def _message(data: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError | None:
-    """The answer in an event; None for anything else. Raises ValueError for what is no message."""
+def _message(data: bytes, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError | None:
+    """The answer in an event; None for anything else. Raises ValueError for what is no message, and h11's error for an
+    answer to another request.
+    """
     plain = plain_json(data)
-    if plain is not None and isinstance(plain.get("result"), dict) and "method" not in plain:
+    if (
+        plain is not None
+        and isinstance(plain.get("result"), dict)
+        and "method" not in plain
+        and plain.get("id") == asked
+    ):
         found: dict[str, Any] = plain["result"]
         return found
     message = jsonrpc_message_adapter.validate_json(data, by_name=False)
     if isinstance(message, JSONRPCNotification):
         on_notice(message.method, message.params)
+    if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id not in (asked, None):
+        raise h11.RemoteProtocolError("The answer is to another request.")
     if isinstance(message, JSONRPCError):
         return MCPError(code=message.error.code, message=message.error.message, data=message.error.data)
     if isinstance(message, JSONRPCResponse) and not is_json(message.result):
@@ -279,7 +321,7 @@ def _message(data: bytes, on_notice: OnNotice) -> dict[str, Any] | MCPError | No
     return message.result if isinstance(message, JSONRPCResponse) else None
 
 
-def _answer(status: int, kind: bytes, whole: bytes) -> dict[str, Any] | MCPError:
+def _answer(status: int, kind: bytes, whole: bytes, asked: str) -> dict[str, Any] | MCPError:
     """What a body says that is no stream; what its status says where that is nothing."""
     if status == 202:
         return MCPError(code=INVALID_REQUEST, message="server answered a request with 202 Accepted")
@@ -288,7 +330,7 @@ def _answer(status: int, kind: bytes, whole: bytes) -> dict[str, Any] | MCPError
     if kind.startswith(b"application/json"):
         said = "Failed to parse JSON response"
         with suppress(ValueError):
-            found = _message(whole, lambda method, params: True)
+            found = _message(whole, asked, lambda method, params: True)
     if status < 400:
         code = PARSE_ERROR if kind.startswith(b"application/json") else INVALID_REQUEST
         return found if found is not None else MCPError(code=code, message=said)
