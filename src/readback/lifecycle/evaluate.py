@@ -58,7 +58,8 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     if any(_redacted(variables.get(name)) for name in check.parameters):
         return Truth.UNDETERMINED, ASKS_FOR_REDACTED, False
     try:
-        said = check.check(**{name: variables.get(name) for name in check.parameters})
+        # Each is given its own: one that sorts a list in place would change what the others are judged by.
+        said = check.check(**{name: json_value(variables.get(name)) for name in check.parameters})
     except (Exception, SystemExit) as error:  # tidy: boundary -- a predicate may raise anything
         absent = variables.get("authoritative") is None
         return Truth.UNDETERMINED, one_line(f"{type(error).__name__}: {text_of(error)}", ERROR_TEXT_MAX), not absent

@@ -221,7 +221,7 @@ def dispatch(run: Run) -> Generator[Step, Answer, Called]:
     called = yield Dispatch(
         run.plan,
         run.call_context(),
-        run.arguments,
+        run.given,
         run.contract.execution.timeout_us,
         run.action.executed_us + DISPATCH_GRACE_US,
     )

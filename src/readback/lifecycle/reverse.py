@@ -75,7 +75,7 @@ def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
         run.before = yield from take_before(run)
         record_reading(run, run.before)
     timeout = run.contract.execution.timeout_us
-    called = yield Settle(run.plan, run.call_context(), run.arguments, run.staged, not against, timeout)
+    called = yield Settle(run.plan, run.call_context(), run.given, run.staged, not against, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     worked = called.ending is Ending.RETURNED
@@ -123,7 +123,7 @@ def _both(old: Json, new: Json) -> tuple[Json, Json]:
 
 def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
     timeout = run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.STAGED, 0, run.call_context(), run.arguments, timeout, run.staged)
+    called = yield Take(run.plan, Look.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
     assert isinstance(called, Called)
     judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables())
     return judged
@@ -199,7 +199,7 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
 
 def _put_back(run: Run) -> Generator[Step, Answer, None]:
     timeout = run.contract.execution.timeout_us
-    called = yield Settle(run.plan, run.call_context(), run.arguments, None, False, timeout)
+    called = yield Settle(run.plan, run.call_context(), run.given, None, False, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
 

@@ -26,6 +26,7 @@ from readback.domain.predicate import Evaluation
 from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.control import Control
+from readback.lifecycle.given import may_change, own_arguments
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.secrecy import Secrecy
@@ -74,6 +75,8 @@ class Run:
     """Nobody holds it: the lease was given back with the last append."""
     contract: Contract = field(init=False)
     secrecy: Secrecy = field(init=False)
+    _nested: bool = field(init=False)
+    """Among its arguments is something that a call could change."""
     kept: Mapping[str, Json] | None = None
     """The request as it is kept in the evidence: less what the contract redacts."""
     blind: frozenset[str] = frozenset()
@@ -100,6 +103,7 @@ class Run:
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
         self.secrecy = Secrecy.of(self.contract.redact)
+        self._nested = may_change(self.arguments)
 
     @property
     def outside(self) -> bool:
@@ -146,10 +150,15 @@ class Run:
             },
         }
 
+    @property
+    def given(self) -> Mapping[str, object]:
+        """The arguments for one call, which may do to them what it likes."""
+        return own_arguments(self.arguments) if self._nested else self.arguments
+
     def call_context(self, strong: bool = False) -> Context:
         """What user code is told."""
         a = self.action
-        observed = self.observation.body if self.observation is not None else None
+        observed = json_value(self.observation.body) if self.observation is not None else None
         return Context(
             a.id,
             a.tenant,

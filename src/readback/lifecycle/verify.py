@@ -116,7 +116,7 @@ def strongest(contract: Contract) -> int:
 def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
     terms = run.contract.readers[index]
     strong = terms.consistency is _STRONG or role is _BEFORE
-    take = Take(run.plan, _READER, index, run.call_context(strong), run.arguments, terms.timeout_us)
+    take = Take(run.plan, _READER, index, run.call_context(strong), run.given, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
     run.passed(called.finished_us)
@@ -180,7 +180,7 @@ def search(run: Run) -> Steps:
         return
     terms = run.contract.find_terms or next(iter(run.contract.readers), None)
     budget = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.arguments, budget)
+    called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.given, budget)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     readings = _listed(called)
@@ -243,7 +243,7 @@ def look_up(run: Run) -> Steps:
         return
     terms = run.contract.lookup_terms or next(iter(run.contract.readers), None)
     timeout = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.arguments, timeout)
+    called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.given, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     said = lookup_of(called.value) if called.ending is Ending.RETURNED else None

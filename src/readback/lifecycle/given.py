@@ -1,0 +1,39 @@
+"""What user code is given of an action: its own, so that what it does to it changes nothing for anybody else.
+
+Called by a run before each call. The tool, the readers and the searches share nothing that one of them could change: a
+tool that empties the list that it works through would have its reader look for nothing, and find that nothing is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Final
+
+from readback.domain.observation import guarded
+
+_UNCHANGING: Final = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def may_change(arguments: Mapping[str, object]) -> bool:
+    """Whether anything among them can be changed by who is given it; of most nothing can."""
+    return not _UNCHANGING.issuperset(map(type, arguments.values()))
+
+
+def own_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
+    """The arguments for one call."""
+    return {name: _own(value) for name, value in arguments.items()}
+
+
+def _own(value: object) -> object:
+    """A copy; of what cannot be copied, as a mark for what is withheld, the thing itself."""
+    kind = type(value)
+    if kind in _UNCHANGING:
+        return value
+    if kind is dict:
+        return {key: _own(part) for key, part in value.items()}  # type: ignore[attr-defined]
+    if kind is list:
+        return [_own(part) for part in value]  # type: ignore[attr-defined]
+    copied, made = guarded(deepcopy, value)
+    return made if copied else value

@@ -1,0 +1,105 @@
+"""What a tool, a reader or a check does to what it was given changes nothing for the others, and no verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from readback import Context, Outcome, Reading, action
+from readback.domain.predicate import Truth
+from readback.lifecycle.given import may_change, own_arguments
+from readback.lifecycle.withheld import WITHHELD
+from tests.sdk.given import TENANT, opened
+
+TERMS: dict[str, Any] = {
+    "kind": "set",
+    "side_effect": "low_risk_internal",
+    "target": "table/{requested.table}",
+    "identity": {"target": "authoritative.id", "tenant": "authoritative.tenant"},
+    "within": "4s",
+    "polls": ["0s", "1s"],
+}
+DECLARED: dict[str, Any] = {"source": "db", "consistency": "strong", "independence": "other_client"}
+
+
+def run_on(proposal: Any) -> Outcome:
+    with opened() as rb:
+        return rb.run(proposal, operation="once")
+
+
+def test_a_tool_that_empties_its_list_does_not_have_its_reader_look_for_nothing() -> None:
+    there: list[str] = []
+    looked_for: list[list[str]] = []
+
+    @action(name="load", ensure={"none missing": "authoritative.missing == 0"}, **TERMS)
+    def load(_ctx: Context, table: str, rows: list[str]) -> object:
+        while rows:
+            rows.pop()  # and writes none of them
+        return {"status": "ok", "table": table}
+
+    @load.read(**DECLARED)
+    def look(ctx: Context, table: str, rows: list[str]) -> Reading:
+        looked_for.append([*rows])
+        missing = sum(row not in there for row in rows)
+        rows.clear()
+        return Reading.of({"id": table, "tenant": TENANT, "missing": missing}, version=1, stamp=ctx.stamp)
+
+    outcome = run_on(load(table="t", rows=["a", "b"]))
+    assert not outcome.verified
+    assert len(looked_for) > 1
+    assert all(rows == ["a", "b"] for rows in looked_for)
+
+
+def test_a_reader_that_writes_into_what_the_tool_said_does_not_change_what_it_said() -> None:
+    @action(name="pay", ensure={"as told": "authoritative.amount == observed.amount"}, **TERMS)
+    def pay(_ctx: Context, table: str) -> object:
+        return {"status": "ok", "amount": 100, "table": table}
+
+    @pay.read(**DECLARED)
+    def look(ctx: Context, table: str) -> Reading:
+        found = ctx.observed if isinstance(ctx.observed, dict) else {}
+        found.update({"id": table, "tenant": TENANT, "amount": 5})
+        return Reading.of(found, version=1, stamp=ctx.stamp)
+
+    assert not run_on(pay(table="t")).verified
+
+
+def test_a_check_that_sorts_in_place_does_not_change_what_the_next_one_compares() -> None:
+    def same(requested: dict[str, Any], authoritative: dict[str, Any]) -> bool:
+        requested["rows"].sort()
+        authoritative["rows"].sort()
+        return bool(requested["rows"] == authoritative["rows"])
+
+    @action(name="order", ensure={"same": same, "in order": "authoritative.rows == requested.rows"}, **TERMS)
+    def order(_ctx: Context, table: str, rows: list[str]) -> object:
+        return {"status": "ok", "table": table, "rows": len(rows)}
+
+    @order.read(**DECLARED)
+    def look(ctx: Context, table: str, rows: list[str]) -> Reading:
+        found = {"id": table, "tenant": TENANT, "rows": sorted(rows, reverse=True)}
+        return Reading.of(found, version=1, stamp=ctx.stamp)
+
+    outcome = run_on(order(table="t", rows=["b", "a", "c"]))
+    assert not outcome.verified
+    assert [p.truth for p in outcome.postconditions] == [Truth.HOLDS, Truth.VIOLATED]
+
+
+class Uncopied:
+    """Something that says no when it is copied."""
+
+    def __deepcopy__(self, _known: object) -> object:
+        raise TypeError("there is one of it")
+
+
+@pytest.mark.parametrize("kept", [WITHHELD, Uncopied()], ids=["withheld", "uncopied"])
+def test_what_cannot_be_copied_is_handed_on_as_it_is(kept: object) -> None:
+    nested: dict[str, Any] = {"a": [1, {"b": (2, [3])}]}
+    assert may_change({"nested": nested})
+    assert not may_change({"a": 1, "b": "x", "c": None})
+    own: dict[str, Any] = own_arguments({"kept": kept, "nested": nested})
+    assert own["kept"] is kept
+    assert own["nested"] == nested
+    assert own["nested"] is not nested
+    own["nested"]["a"][1]["b"][1].append(4)
+    assert nested == {"a": [1, {"b": (2, [3])}]}
