@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 from readback.canon import Json
 from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
+from readback.mcp import InProcess
 from readback.ports.store import Append, AppendResult, Freeze, Frozen
 from readback.surfaces.mcp import ungoverned
 from readback.surfaces.mcp.call import Call
@@ -135,6 +136,51 @@ def test_what_was_sent_and_cannot_be_recorded_is_told_as_unknown_and_nothing_mor
         assert called == ["rent"]
         store.fails = False
         assert (await desk.call("count", name="food")).text == "food"
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def narrowed(desk: Desk) -> asyncio.Semaphore:
+    """From now on the server has room when it is given."""
+    [upstream] = desk.gateway._upstreams
+    assert isinstance(upstream, InProcess)
+    upstream.own.room = asyncio.Semaphore(0)
+    return upstream.own.room
+
+
+def test_what_waited_for_room_while_the_ledger_began_to_fail_is_not_sent(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        called, room = counting(desk), narrowed(desk)
+        first = asyncio.create_task(desk.call("count", name="rent"))
+        await until_asleep()
+        second = asyncio.create_task(desk.call("count", name="food"))
+        await until_asleep()
+        store.fails = True
+        room.release()
+        assert (await first).outcome["code"] == "store.unknown-outcome"
+        assert (await second).outcome["code"] == StoreError.code
+        assert called == ["rent"]
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_a_call_that_recorded_nothing_does_not_make_a_failing_ledger_sound(tmp_path: Path) -> None:
+    store = Slow()
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        store.fails = True
+        assert (await desk.call("count", name="rent")).outcome["code"] == "store.unknown-outcome"
+        room = narrowed(desk)
+        left = asyncio.create_task(desk.call("count", name="food"))
+        await until_asleep()
+        left.cancel()
+        await until_asleep()
+        room.release()
+        assert (await desk.call("count", name="more")).outcome["code"] == StoreError.code
+        assert called == ["rent"]
 
     at_a_desk(tmp_path, work, store=store)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 
+from readback.canon import Json
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.gateway import OwnToolError
 from readback.mcp import Gateway, InProcess
 from readback.ports.store import Projection
+from readback.surfaces.mcp.call import Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, print_of
 from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, write_contracts
 from tests.gateway.servers.book import Book, server_of
@@ -162,6 +165,54 @@ def test_a_page_of_a_list_says_nothing_of_the_tools_that_are_not_on_it() -> None
     catalogue.glimpse("", [{"name": "b"}])
     catalogue.check(("", "a"))
     catalogue.check(("", "b"))
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+@pytest.mark.parametrize("pages", [1, 2])
+def test_a_page_that_shows_a_tool_as_it_was_does_not_hide_another_one_of_its_name(pages: int) -> None:
+    agreed: dict[str, Json] = {"name": "a", "inputSchema": {"additionalProperties": True}}
+    another: dict[str, Json] = {"name": "a", "inputSchema": {"additionalProperties": 1}}
+    catalogue = Catalogue()
+    catalogue.see("", [agreed], 0)
+    catalogue.agree([("", "a")])
+    catalogue.glimpse("", [agreed])
+    assert not catalogue.is_due("", 1)
+    for page in [[another, agreed]] if pages == 1 else [[another], [agreed]]:
+        catalogue.glimpse("", page)
+    assert catalogue.is_due("", 1)  # before the next call the whole list is asked for
+    catalogue.see("", [another, agreed], 1, catalogue.announced(""))
+    catalogue.glimpse("", [agreed])
+    assert catalogue.is_due("", 2)
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_call_that_waits_for_the_tools_is_of_the_contract_that_was_loaded_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk) -> None:
+        asked, may_go_on = asyncio.Event(), asyncio.Event()
+        servers = desk.gateway.gate._servers
+        whole = servers.list_tools
+
+        async def list_tools(server: Toolserver) -> list[Mapping[str, Json]]:
+            if not asked.is_set():
+                asked.set()
+                await may_go_on.wait()
+            return await whole(server)
+
+        monkeypatch.setattr(servers, "list_tools", list_tools)
+        desk.runtime.advance(31)
+        first = asyncio.create_task(desk.enter("rent"))
+        await asked.wait()
+        _redescribe(desk, "Enters an amount twice.")
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+        desk.runtime.advance(2)
+        assert (await desk.enter("food")).outcome["verdict"] == "refuted"  # of the new contract
+        may_go_on.set()
+        told = await first
+        assert told.outcome["verdict"] == "refuted"
+
+    at_a_desk(tmp_path, work)
 
 
 def _projected(desk: Desk, told: Told) -> Projection:

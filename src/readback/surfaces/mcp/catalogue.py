@@ -75,10 +75,14 @@ class Catalogue:
             self._prints[server, name] = sha256_hex(" ".join(prints).encode("ascii"))
 
     def glimpse(self, server: str, tools: Sequence[Tool]) -> None:
-        """Some tools of a server, as a page of its list shows them now. Of others it says nothing."""
+        """Some tools of a server, as a page of its list shows them now. Of others it says nothing; where a governed one
+        is another now, the whole list has to: it may name both.
+        """
         known = self._seen.setdefault(server, {})
         for tool in tools:
             name = str(tool.get("name", ""))
+            if (server, name) in self._agreed and self._print((server, name)) != print_of(tool):
+                self.forget(server)
             known[name] = dict(tool)
             self._prints.pop((server, name), None)
 

@@ -15,7 +15,7 @@ from readback.canon import Json
 from readback.domain.errors import StoreError
 from readback.domain.errors.gateway import ToolRefusedError
 from readback.domain.outcome import Outcome
-from readback.sdk.ahead import AHEAD, Ahead
+from readback.sdk.ahead import AHEAD
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp import verdict
 from readback.surfaces.mcp.attending import Attending
@@ -39,9 +39,7 @@ class Recording:
         """
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.answered = answered
-        may_be_ahead = operation is None and self._sound and not self._ledger.limited
-        ahead = flight.ahead(self._ledger.runtime) if may_be_ahead else None
-        task = asyncio.create_task(self._run(flight, proposal, operation, ahead))
+        task = asyncio.create_task(self._run(flight, proposal, operation))
         self.under_way.add(task)
         task.add_done_callback(self._ended)
         task.add_done_callback(flight.land)
@@ -64,19 +62,29 @@ class Recording:
         if self._told:
             await asyncio.wait(set(self._told))
 
-    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None, ahead: Ahead | None) -> Outcome:
+    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
         IN_HAND.set(flight)
-        AHEAD.set(ahead)
-        await flight.enter()
         try:
-            return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+            await flight.enter()
+        except asyncio.CancelledError:
+            proposal.mark_run()  # it never will be
+            raise
+        if operation is None and self._sound and not self._ledger.limited:  # by now: it may have waited long
+            AHEAD.set(flight.ahead(self._ledger.runtime))
+        try:
+            outcome = await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
+        except StoreError:
+            self._sound = False  # before there is room for the next
+            raise
+        else:  # of what ended otherwise nothing may have been recorded
+            self._sound = True
+            return outcome
         finally:
             flight.leave()
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         self.under_way.discard(task)
         error = None if task.cancelled() else task.exception()
-        self._sound = not isinstance(error, StoreError)
         if task in self._told and error is not None:
             self._say(f"What a tool without a contract answered could not be recorded: {error}")
         self._told.discard(task)
