@@ -148,6 +148,25 @@ def narrowed(desk: Desk) -> asyncio.Semaphore:
     return upstream.own.room
 
 
+@pytest.mark.requirement("GATEWAY-many")
+def test_more_calls_without_a_contract_than_the_gateway_takes_are_refused_and_governed_ones_are_not(
+    tmp_path: Path,
+) -> None:
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        beside = asyncio.create_task(desk.call("sit"))
+        await until_asleep()
+        assert (await desk.call("count", name="rent")).outcome["code"] == "gateway.busy"
+        assert not (await desk.enter()).failed
+        desk.book.opened.set()
+        await beside
+        await desk.gateway.gate._recording.on_record()
+        assert (await desk.call("count", name="rent")).text == "rent"
+        assert called == ["rent"]
+
+    at_a_desk(tmp_path, work, in_flight_max=1)
+
+
 def test_what_waited_for_room_while_the_ledger_began_to_fail_is_not_sent(tmp_path: Path) -> None:
     store = Slow()
 

@@ -17,7 +17,7 @@ from mcp_types import ToolAnnotations
 from readback.canon import Json
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.files import ContractFileError
-from readback.domain.errors.gateway import OwnToolError
+from readback.domain.errors.gateway import OwnToolError, UpstreamLostError
 from readback.mcp import Gateway, InProcess
 from readback.ports.store import Projection
 from readback.surfaces.mcp.call import Toolserver
@@ -233,6 +233,43 @@ def test_a_contract_file_that_changed_is_taken_over_at_the_next_call(tmp_path: P
         desk.runtime.advance(1)
         assert (await desk.enter("food")).outcome["verdict"] == "refuted"
         assert any("loaded again" in line for line in desk.said)
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_contract_file_of_the_same_time_and_size_is_taken_over_too(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        file = desk.folder / "book.yaml"
+        before = file.stat()
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # as a copy that keeps times leaves it
+        assert file.stat().st_size == before.st_size
+        desk.runtime.advance(2)
+        assert (await desk.enter()).outcome["verdict"] == "refuted"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_contracts_that_could_not_be_held_against_the_tools_are_loaded_again_when_they_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk) -> None:
+        servers = desk.gateway.gate._servers
+
+        async def lost() -> None:
+            raise UpstreamLostError("It starts again.")
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(servers, "list_front", lost)
+            write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+            for seconds in (2, 3, 11):
+                desk.runtime.advance(seconds)
+                assert (await desk.enter(f"after {seconds}")).outcome["verdict"] == "verified"
+        assert len(desk.said) == 1  # and not once for each time
+        desk.runtime.advance(11)
+        assert (await desk.enter()).outcome["verdict"] == "refuted"
 
     at_a_desk(tmp_path, work)
 

@@ -39,7 +39,8 @@ from readback.surfaces.mcp.ungoverned import Policy
 HOLD_S: Final = 45.0
 """How long a client is kept waiting before it is told that its call is pending."""
 IN_FLIGHT_MAX: Final = 4_096
-"""Governed calls that have not been settled or parked; one more is refused."""
+"""Governed calls that have not been settled or parked, and recorded calls without a contract that are not on record
+yet; one more of either is refused."""
 NAMING: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description", "type", "properties"})
 """What of an output schema refuses no outcome."""
 WIDENED: Final = NAMING | {"required", "additionalProperties"}
@@ -139,7 +140,7 @@ class Gate:
             proposal = None
             if self._contracts.current is contracts:
                 self._catalogue.check(key)
-                self._check_room()
+                self._check_room(len(self._flying))
                 proposal = propose(action, call.arguments)
         except ReadbackError as error:
             return verdict.refused(error)
@@ -173,11 +174,11 @@ class Gate:
                 return
             self._catalogue.see(server.key, tools, self._ledger.runtime.now_us(), announced)
 
-    def _check_room(self) -> None:
+    def _check_room(self, flying: int) -> None:
         if self._closing:
             raise GatewayBusyError("The gateway is ending.", remedy="Call again when it runs again.")
-        if len(self._flying) >= self._in_flight_max:
-            raise GatewayBusyError(f"{len(self._flying)} calls are in flight, which is as many as the gateway takes.")
+        if flying >= self._in_flight_max:
+            raise GatewayBusyError(f"{flying} calls are in flight, which is as many as the gateway takes.")
 
     # --- governed ---
 
@@ -268,7 +269,7 @@ class Gate:
     async def _recorded(self, flight: Flight) -> dict[str, Json]:
         try:
             operation = _operation(flight.call)
-            self._check_room()
+            self._check_room(len(self._recording.under_way))
             proposal = ungoverned.proposed(self._for_all, flight.call)
             return await self._recording.call(flight, proposal, operation)
         except ToolRefusedError:

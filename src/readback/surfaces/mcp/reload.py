@@ -1,7 +1,8 @@
 """Contract files looked at again while the gateway runs: taken over as a whole, or not at all.
 
 Asked by the gate before each call, and told by SIGHUP. Files with faults leave the contracts in force as they are; what
-is wrong with them is said once on stderr. An action in flight keeps the contract that it began with.
+is wrong with them is said once on stderr. Where a server could not be asked, they are loaded again after a while. An
+action in flight keeps the contract that it began with.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import FILE_MAX_BYTES
+from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path
 
 LOOK_US: Final = 1_000_000
 """Files are looked at so often at most."""
+RETRY_US: Final = 10_000_000
+"""So long after a server could not be asked for its tools, files that changed are loaded again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """A file as it was looked at last. `sha256`: "" where it could not be read."""
 
-    mtime_ns: int
-    size: int
+    stood: tuple[int, int, int]
+    """When it was written, when anything of it was changed, and its size: the first can be set to what it was."""
     sha256: str
 
 
@@ -46,6 +50,8 @@ class Reloading:
         self._looked_us = 0
         self._asked = False
         self._busy = False
+        self._owed_us: int | None = None
+        """When the files are loaded again, as a server could not be asked for its tools the last time."""
         self.current: Governed = NOTHING
 
     async def begin(self) -> Governed:
@@ -66,7 +72,8 @@ class Reloading:
             return self.current
         self._looked_us = now_us
         changed = self._look()
-        if changed or self._asked:
+        owed = self._owed_us is not None and now_us >= self._owed_us
+        if changed or self._asked or owed:
             self._asked, self._busy = False, True
             try:
                 await self._again(changed)
@@ -76,10 +83,14 @@ class Reloading:
 
     async def _again(self, changed: Sequence[str]) -> None:
         named = ", ".join(changed) or "all contract files"
+        owed, self._owed_us = self._owed_us, None
         try:
             self.current = await self._load()
         except ReadbackError as error:
-            self._say(f"Contracts are left as they were: {error}")
+            if isinstance(error, UpstreamLostError):  # no fault of the files
+                self._owed_us = self._runtime.now_us() + RETRY_US
+            if changed or owed is None or self._owed_us is None:
+                self._say(f"Contracts are left as they were: {error}")
             return
         self._say(f"Contracts were loaded again ({named}): {len(self.current.files)} in force.")
 
@@ -98,9 +109,10 @@ class Reloading:
 def _seen(path: str, before: Seen | None) -> Seen:
     try:
         stat = os.stat(path)
-        if before is not None and (before.mtime_ns, before.size) == (stat.st_mtime_ns, stat.st_size):
+        stood = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
+        if before is not None and before.stood == stood:
             return before
         with open(path, "rb") as file:
-            return Seen(stat.st_mtime_ns, stat.st_size, sha256(file.read(FILE_MAX_BYTES + 1)).hexdigest())
+            return Seen(stood, sha256(file.read(FILE_MAX_BYTES + 1)).hexdigest())
     except OSError:
-        return Seen(0, 0, "")
+        return Seen((0, 0, 0), "")
