@@ -9,10 +9,14 @@ import pytest
 
 from readback import AsyncReadback, Outcome
 from readback.domain.errors import PayloadConflictError, StoreCorruptError, StoreError
+from readback.lifecycle.steps import Answer, Lease, Leased
 from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
 from readback.ports.store_together import LeaseWanted
+from readback.sdk.looking import Looks
 from readback.testing.conformance_store_together import TogetherConformance
+from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
+from readback.testing.store_samples import sample_creation
 from tests.sdk.given import Desk, opened_async, ship_async_of
 
 MANY = 40
@@ -175,3 +179,20 @@ def test_of_two_that_ask_for_one_action_at_the_same_time_one_gets_the_lease() ->
 
     asyncio.run(work())
     assert desk.calls == 1
+
+
+def test_a_lease_goes_to_who_may_go_on_and_not_to_who_asked_first_and_has_been_overtaken() -> None:
+    store, runtime = FarStore(), VirtualRuntime()
+    store.append([sample_creation("a1")])
+    until_us = runtime.now_us() + 10_000_000
+
+    async def work() -> list[Answer]:
+        looks = Looks(store, runtime)
+        asked = (looks.answer(Lease("a1", until_us, version)) for version in (7, 0, 0))
+        answers = await asyncio.gather(*asked)
+        looks.close()
+        return answers
+
+    now_us = runtime.now_us()
+    assert asyncio.run(work()) == [Leased(None, 1, now_us), Leased(1, 1, now_us), Leased(None, 1, now_us)]
+    assert store.leasings == [1]

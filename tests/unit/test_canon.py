@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import enum
 import json
@@ -9,6 +10,8 @@ import math
 import pathlib
 import re
 import sqlite3
+import sys
+import threading
 import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -439,3 +442,28 @@ def test_the_deepest_value_that_there_may_be_is_taken_and_one_deeper_is_not() ->
 def test_a_plain_value_is_taken_as_it_is(value: Json) -> None:
     assert json_value(value) == value
     assert rfc8785.dumps(json_value(value)) == payload_bytes(value)
+
+
+def test_what_is_looked_through_is_what_is_kept_also_while_another_thread_changes_the_value() -> None:
+    given: dict[str, object] = {f"k{number}": "v" for number in range(40)}
+    strange = [object()]
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            given["k0"] = strange if given["k0"] == "v" else "v"
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing = threading.Thread(target=change)
+    changing.start()
+    kept: list[Json] = []
+    try:
+        for _ in range(20_000):
+            with contextlib.suppress(UnsupportedValueError):
+                kept.append(json_value(given))
+    finally:
+        stop.set()
+        changing.join()
+        sys.setswitchinterval(before)
+    assert all(isinstance(value, dict) and value["k0"] == "v" for value in kept)

@@ -64,7 +64,8 @@ def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
     """A copy in one of an object of few plain texts, whole numbers, flags and nulls, as most are; else None."""
     if len(flat) > FLAT_MAX:
         return None
-    for key, part in flat.items():
+    plain = {**flat}  # first: another thread may go on changing what is given
+    for key, part in plain.items():
         if type(key) is not str or not key.isascii() or len(key) > KEY_MAX_BYTES:
             return None
         if type(part) is str:
@@ -75,7 +76,7 @@ def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
                 return None
         elif not (part is None or part is True or part is False):
             return None
-    return {**flat}
+    return plain
 
 
 def short_copied(value: Mapping[str, Any]) -> Copied | None:

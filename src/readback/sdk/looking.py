@@ -164,20 +164,28 @@ class Looks:
         return [found[tenant] for tenant in tenants]
 
     def _leased(self, steps: list[Lease]) -> list[tuple[int | None, int]]:
-        """Fence and version of each; of several who ask for one action the first has it. The lease of an owner who is
-        provably gone does not count.
+        """Fence and version of each; of several who ask for one action the first has it that may: for whom the action
+        has moved on, it is none. The lease of an owner who is provably gone does not count.
         """
         moved = self._versions([step.action_id for step in steps if step.version])
         wanted: dict[str, int] = {}
-        for step in steps:
+        taker: dict[str, int] = {}
+        for place, step in enumerate(steps):
             if not step.version or moved.get(step.action_id, 0) == step.version:
                 wanted.setdefault(step.action_id, step.until_us)
+                taker.setdefault(step.action_id, place)
         fences = self._fences(wanted)
         refused = [action_id for action_id in wanted if action_id not in fences]
         if refused:
             fences |= self._fences(wanted, self._of_the_gone(refused))
         versions = self._versions([step.action_id for step in steps])
-        return [(fences.pop(step.action_id, None), versions.get(step.action_id, 0)) for step in steps]
+        return [
+            (
+                fences.get(step.action_id) if taker.get(step.action_id) == place else None,
+                versions.get(step.action_id, 0),
+            )
+            for place, step in enumerate(steps)
+        ]
 
     def _fences(self, wanted: dict[str, int], dead: dict[str, str] | None = None) -> dict[str, int]:
         """Of those that were to be had. `dead`: these alone, and who is known to be gone of each."""
