@@ -103,12 +103,35 @@ def settings(
     filed, pins = _filed()
     given = {name: value for name, value in said.items() if value is not None}
     found = replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
-    pinned = {str(Path(name).absolute()) for name in found.contracts if is_contract_file(name)} & pins.keys()
+    files = sorted({str(Path(name).absolute()) for name in found.contracts if is_contract_file(name)})
     return replace(
         found,
-        table_pin=pins.get(str(Path(found.recovery_table).absolute()), ""),
-        contract_pins=tuple((path, pins[path]) for path in sorted(pinned)),
+        table_pin=_pin(found.recovery_table, pins) if found.recovery_table else "",
+        contract_pins=tuple((path, pin) for path in files if (pin := _pin(path, pins))),
     )
+
+
+def pin_of(path: str | Path) -> str:
+    """The SHA-256 that the user's own file pins for a file; "" for none. Raises SettingsError."""
+    user = user_folder() / USER_FILE
+    return _pin(path, _pins(_table(user, _text(user))))
+
+
+def _pins(mine: dict[str, object]) -> dict[str, str]:
+    """What the user's own file pins, by path; taken out of it. An empty pin is the hash of nothing that there is."""
+    trusted = mine.pop(TRUSTED, {})
+    return {str(path): str(pin) or "empty" for path, pin in trusted.items()} if isinstance(trusted, dict) else {}
+
+
+def _pin(path: str | Path, pins: Mapping[str, str]) -> str:
+    """The pin of a file. A path that leads to the same file through a link is about it too: else the pin would be
+    passed by.
+    """
+    absolute = str(Path(path).absolute())
+    if absolute in pins or not pins:
+        return pins.get(absolute, "")
+    meant = os.path.realpath(absolute)
+    return next((pin for named, pin in pins.items() if os.path.realpath(named) == meant), "")
 
 
 def shown(url: str) -> str:
@@ -156,8 +179,7 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     """What the files say, over the defaults; and the hashes that the user's own file pins, by path."""
     user = user_folder() / USER_FILE
     mine = _table(user, _text(user))
-    trusted = mine.pop(TRUSTED, {})
-    pins = {str(path): str(pin) for path, pin in trusted.items()} if isinstance(trusted, dict) else {}
+    pins = _pins(mine)
     found = _checked(user, mine)
     here = Path.cwd() / LOCAL_FILE
     content = _text(here)

@@ -225,3 +225,16 @@ def test_the_ledger_and_the_hook_file_may_be_named(agent: Agent, tmp_path: Path)
     file = str(agent.folder / ".claude" / "readback.yaml")
     assert agent.raw("pre", said, "--hooks", file, "--url", f"sqlite:///{other}").code == 0
     assert other.exists()
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+@pytest.mark.parametrize("loose", [("policy: unverified", "policy: pass"), ("at_stop: tell", "pass: ['*']")])
+def test_a_contract_of_the_tools_own_name_governs_it_where_what_is_ungoverned_passes(
+    agent: Agent, loose: tuple[str, str]
+) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text.replace(*loose))
+    assert pre(agent, "NotebookEdit", {"notebook_path": "a"}).out == ""
+    assert not (agent.folder / ".claude" / "readback.db").exists()
+    assert "value_mismatch" in agent.write("a.txt", "hello", really="hell").blocks
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace("\ncontracts:", "\ncontract:", 1))
+    assert pre(agent, "NotebookEdit", {"notebook_path": "a"}).code == 2  # which contracts there are cannot be told

@@ -187,6 +187,46 @@ def test_l29_a_file_that_is_gone_or_is_not_the_pinned_one_holds_it_back(agent: A
     path.write_text(content, encoding="utf-8")
 
 
+def pinned(agent: Agent, *paths: str) -> None:
+    config = agent.folder.parent / "config" / "readback"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(
+        "[trusted]\n" + "".join(f'"{path}" = "{"0" * 64}"\n' for path in paths), encoding="utf-8"
+    )
+
+
+@pytest.mark.requirement("L29")
+@pytest.mark.parametrize("name", ["readback.yaml", "readback-contracts.yaml"])
+def test_l29_a_file_that_is_not_the_pinned_one_lets_nothing_pass_by_saying_so(agent: Agent, name: str) -> None:
+    pinned(agent, str(agent.folder / ".claude" / name))
+    path = agent.folder / ".claude" / "readback.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("policy: unverified", "policy: pass"), encoding="utf-8")
+    for each in ("pre", "post"):
+        assert "pin" in held_back(agent, each, json.dumps(whole(agent, each)).encode())
+
+
+@pytest.mark.requirement("L29")
+@pytest.mark.parametrize("name", ["readback.yaml", "readback-contracts.yaml"])
+def test_l29_a_pin_counts_on_whatever_path_the_file_is_reached(
+    agent: Agent, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned(agent, str(agent.folder / ".claude" / name))
+    link = agent.folder.parent / "link"
+    link.symlink_to(agent.folder)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(link))
+    assert "pin" in held_back(agent, "pre", json.dumps(whole(agent, "pre")).encode())
+
+
+@pytest.mark.requirement("L29")
+def test_l29_a_pin_counts_whatever_the_file_is_called(agent: Agent) -> None:
+    other = agent.folder / ".claude" / "readback.hooks"
+    (agent.folder / ".claude" / "readback.yaml").rename(other)
+    pinned(agent, str(other))
+    told = agent.raw("pre", json.dumps(whole(agent, "pre")).encode(), "--hooks", str(other))
+    assert (told.code, told.out) == (2, "")
+    assert "pin" in told.err
+
+
 def test_a_contract_with_a_fault_holds_it_back_and_is_named_with_its_place(agent: Agent) -> None:
     path = agent.folder / ".claude" / "readback-contracts.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("kind: set", "kind: sett", 1), encoding="utf-8")

@@ -8,6 +8,7 @@ governed at all.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -101,7 +102,8 @@ def _answered(work: Callable[[], protocol.Answer]) -> int:
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
     except BaseException as error:  # tidy: boundary -- a hook that failed has to block: every other end is leave
-        print(f"readback: {_words(error)}", file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):  # whom nobody listens to any more holds it back all the same
+            print(f"readback: {_words(error)}", file=sys.stderr)
         return HELD_BACK
     return 0
 

@@ -29,8 +29,7 @@ FAILED_TEXT_MAX: Final = 2_000
 
 def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     """PreToolUse: go ahead, or denied with the reason for it."""
-    ruled = file.ruled(call.tool, call.given)
-    if not ruled and file.policy_of(call.tool) is Policy.PASS:
+    if file.passes(call.tool, call.given):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action = governing(desk, file, call)
@@ -49,7 +48,7 @@ def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
     from readback.surfaces.hooks.desk import UNGOVERNED
 
     ruled = file.ruled(call.tool, call.given)
-    if not ruled and (call.tool == UNGOVERNED or file.policy_of(call.tool) is Policy.PASS):
+    if not ruled and call.tool == UNGOVERNED:
         return None
     return desk.actions.get(ruled or call.tool)
 
@@ -82,7 +81,7 @@ def _noted(desk: Desk, call: ToolCall) -> Answer:
 
 def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError."""
-    if not file.ruled(call.tool, call.given) and file.policy_of(call.tool) is Policy.PASS:
+    if file.passes(call.tool, call.given):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))

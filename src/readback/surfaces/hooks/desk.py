@@ -167,13 +167,8 @@ class Desk:
 def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[Desk]:
     """The desk of one hook. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
     url = where.url or (f"sqlite:///{file.ledger}" if file.ledger else None)
-    settings = bootstrap.settings(
-        url=url, tenant=where.tenant, principal=where.principal, contracts=(file.path, *file.contracts)
-    )
-    pins = dict(settings.contract_pins)
-    if pins.get(file.path, file.sha256) != file.sha256:
-        raise HookFileError(f"The hook file {file.path} is not the one whose SHA-256 the settings pin.")
-    actions = _actions(file, pins)
+    settings = bootstrap.settings(url=url, tenant=where.tenant, principal=where.principal, contracts=file.contracts)
+    actions = _actions(file, dict(settings.contract_pins))
     session = Session.open(
         settings.url,
         tenant=settings.tenant,

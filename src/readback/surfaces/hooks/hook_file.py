@@ -15,7 +15,9 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.config import PACK, pin_of
 from readback.contracts.durations import microseconds
+from readback.contracts.files.document import FILE_MAX_BYTES as CONTRACTS_MAX_BYTES
 from readback.contracts.files.document import Fault, Written, read_document
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.hook import HookFileError
@@ -80,7 +82,6 @@ class HookFile:
     """A hook file, checked. Paths are absolute."""
 
     path: str
-    sha256: str
     contracts: tuple[str, ...] = ()
     ledger: str = ""
     hold_us: int = HOLD_US
@@ -93,6 +94,15 @@ class HookFile:
     def ruled(self, tool: str, given: Mapping[str, Json]) -> str:
         """The contract that an entry of `tools` names for this call; "" for none."""
         return next((rule.contract for rule in self.rules if rule.fits(tool, given)), "")
+
+    def passes(self, tool: str, given: Mapping[str, Json]) -> bool:
+        """Nothing is recorded of this call: the policy lets it pass, and no contract is about it.
+
+        Raises SettingsError.
+        """
+        if self.ruled(tool, given) or self.policy_of(tool) is not Policy.PASS:
+            return False
+        return tool in OWN_TOOLS or not any(_may_have(path, tool) for path in self.contracts)
 
     def contracts_of(self, tool: str) -> frozenset[str]:
         """Every contract that can govern a call of the tool, whatever its arguments are."""
@@ -108,7 +118,9 @@ class HookFile:
 
 
 def read_hook_file(path: str | Path) -> HookFile:
-    """The file from the disk. Raises HookFileError with every fault."""
+    """The file from the disk. Raises HookFileError with every fault, or where it is not the one that is pinned;
+    SettingsError.
+    """
     named = Path(path).absolute()
     try:
         with open(named, "rb") as file:
@@ -117,9 +129,11 @@ def read_hook_file(path: str | Path) -> HookFile:
         raise HookFileError(f"The hook file {named} cannot be read: {error.strerror}.") from error
     if len(content) > FILE_MAX_BYTES:
         raise HookFileError(f"The hook file {named} is over {FILE_MAX_BYTES} bytes.")
+    if pin_of(named) not in ("", sha256_hex(content)):  # before anything is taken from it: it says what passes
+        raise HookFileError(f"The hook file {named} is not the one whose SHA-256 the settings pin.")
     root, faults = read_document(content)
     taking = _Taking(named, faults)
-    made = taking.file(root, sha256_hex(content)) if root is not None else None
+    made = taking.file(root) if root is not None else None
     if faults or made is None:
         lines = [f"{named}:{each.place.line}:{each.place.column}: {each.path}: {each.said}" for each in faults[:20]]
         raise HookFileError(f"The hook file cannot be used. {'; '.join(lines)}")
@@ -128,9 +142,28 @@ def read_hook_file(path: str | Path) -> HookFile:
 
 def _placed(folder: Path, named: str) -> str:
     """A contract file from the hook file's folder on; a pack is no file of this folder."""
-    from readback.config import PACK  # what passes is decided without it
-
     return named if named.startswith(PACK) else str((folder / named).absolute())
+
+
+def _may_have(path: str, name: str) -> bool:
+    """Whether a contract file has a contract of this name, without compiling any. One with a fault, or that is not the
+    pinned one, may have it: whoever opens it says what is wrong.
+    """
+    if path.startswith(PACK):
+        from readback.contracts.packs import pack_content
+
+        content = pack_content(path)
+    else:
+        try:
+            with open(path, "rb") as file:
+                content = file.read(CONTRACTS_MAX_BYTES + 1)
+        except OSError:
+            return True
+        if pin_of(path) not in ("", sha256_hex(content)):
+            return True
+    root, faults = read_document(content)
+    listed = (root.mapping or {}).get("contracts") if root is not None else None
+    return bool(faults) or listed is None or listed.mapping is None or name in listed.mapping
 
 
 @dataclass(slots=True)
@@ -138,7 +171,7 @@ class _Taking:
     path: Path
     faults: list[Fault]
 
-    def file(self, root: Written, sha256: str) -> HookFile:
+    def file(self, root: Written) -> HookFile:
         keys = self._mapping(root, "", KEYS)
         for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
             if name not in keys or keys[name].value != wanted:
@@ -148,7 +181,6 @@ class _Taking:
         ledger = self._text(keys["ledger"], "ledger") if "ledger" in keys else ""
         return HookFile(
             str(self.path),
-            sha256,
             tuple(_placed(folder, one) for one in self._texts(keys.get("contracts"), "contracts")),
             str((folder / ledger).absolute()) if ledger else "",
             self._hold(keys["hold"]) if "hold" in keys else HOLD_US,
