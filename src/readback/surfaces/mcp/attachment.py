@@ -45,6 +45,8 @@ STARTS_FREE: Final = 4
 LIVED_S: Final = 10.0
 PAUSE_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
+UNANSWERED: Final = ("Unexpected content type", "server answered a request with 202 Accepted", "Redirect to ")
+"""How the HTTP transport begins to say that what came was no answer: to something else, for later, or elsewhere."""
 
 
 class Nobody:
@@ -378,5 +380,5 @@ def is_lost(error: MCPError) -> bool:
         return True
     said = error.message  # the HTTP transport's own words, for a status that no server of MCP gave
     return (error.code == INTERNAL_ERROR and said == "Server returned an error response") or (
-        error.code == INVALID_REQUEST and said.startswith("Unexpected content type")
+        error.code == INVALID_REQUEST and said.startswith(UNANSWERED)
     )
