@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dis
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +63,15 @@ def _queued(queue: GroupCommit[str], count: int) -> None:
             return
         threading.Event().wait(0.0001)
     raise AssertionError("they never queued up")
+
+
+def _settled(so: Callable[[], object]) -> None:
+    """Wait until it is so: bounded, and by turns of the other threads."""
+    for _ in range(100_000):
+        if so():
+            return
+        threading.Event().wait(0.0001)
+    raise AssertionError("it was never so")
 
 
 def _led(queue: GroupCommit[str]) -> bool:
@@ -154,6 +168,71 @@ def test_a_lead_that_comes_with_an_interruption_is_handed_on() -> None:
     assert list(queue._waiting) == [jobs[1]]
     gates = [job.gate for job in jobs if job.gate is not None]
     assert [gate.locked() for gate in gates] == [True, False]
+
+
+class Interrupting:
+    """Interrupts its thread at the n-th moment at which a signal could: after a call, or at a loop's next turn."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+        self._last: dict[FrameType, str] = {}
+
+    def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., object] | None:
+        if frame.f_code.co_filename != group_commit.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        return self._moment
+
+    def _moment(self, frame: FrameType, event: str, _arg: object) -> Callable[..., object]:
+        if event == "opcode":
+            last, self._last[frame] = self._last.get(frame, ""), _name_of(frame.f_code, frame.f_lasti)
+            if last in ("CALL", "JUMP_BACKWARD", "RESUME"):
+                self.left -= 1
+                if not self.left:
+                    raise KeyboardInterrupt
+        return self._moment
+
+
+@lru_cache(maxsize=64)
+def _names(code: CodeType) -> dict[int, str]:
+    return {each.offset: each.opname for each in dis.get_instructions(code)}
+
+
+def _name_of(code: CodeType, offset: int) -> str:
+    return _names(code).get(offset, "")
+
+
+def _led_until(moment: int) -> bool:
+    """Three jobs in a group whose leader is interrupted then; whether it was over before."""
+    gate, interrupting = Gate(), Interrupting(moment)
+    queue: GroupCommit[str] = GroupCommit(gate)
+    answers: list[object] = []
+
+    def led() -> object:
+        sys.settrace(cast("Any", interrupting))
+        try:
+            return queue.submit(Job("b"))
+        finally:
+            sys.settrace(None)
+
+    threads = [_start(lambda: queue.submit(Job("a")), answers)]
+    assert gate.inside.wait(LIMIT_SECONDS)
+    threads.append(_start(led, answers))
+    _settled(lambda: queue._waiting or not threads[1].is_alive())
+    for name in "cd":
+        before = len(queue._waiting)
+        threads.append(_start(lambda name=name: queue.submit(Job(name)), answers))  # type: ignore[misc]
+        _queued(queue, before + 1)
+    gate.go.set()
+    for thread in threads:
+        thread.join(LIMIT_SECONDS)
+    assert len(answers) == len(threads), f"somebody waits for ever after an interruption at moment {moment}"
+    assert queue.submit(Job("e")) == "E"
+    return interrupting.left > 0
+
+
+def test_wherever_a_leader_is_interrupted_nobody_is_left_waiting() -> None:
+    assert any(_led_until(moment) for moment in range(1, 200))
 
 
 def test_a_visitor_finds_nobody_inside_or_is_sent_away() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from readback.domain.errors import StoreError
@@ -122,22 +123,25 @@ class GroupCommit(Generic[W]):
             self._take(group)
             self._run(group)
         finally:
-            # Everybody is answered whatever ended the run, a signal in this thread included.
-            for other in group:
-                if not other.is_answered:
-                    other.error = interrupted_error()
-                if other.gate is not None and other is not job:
-                    other.gate.release()
-            self._hand_on()
+            # Everybody is answered whatever ended the run, a signal in this thread included; one in the middle of that,
+            # too, which then begins again where it was.
+            try:
+                _answer(group, job)
+            finally:
+                _answer(group, job)
+                self._hand_on()
 
     def _take(self, group: list[Job[W]]) -> None:
-        weight = 0
+        weight = taken = 0
         with self._mutex:
-            while self._waiting and not isinstance(self._waiting[0], _Farewell):
-                weight += self._waiting[0].weight
-                if group and weight > GROUP_WEIGHT_MAX:
+            for each in self._waiting:
+                weight += each.weight
+                if isinstance(each, _Farewell) or (taken and weight > GROUP_WEIGHT_MAX):
                     break
-                group.append(self._waiting.popleft())
+                taken += 1
+            first, rest = [*islice(self._waiting, taken)], deque(islice(self._waiting, taken, None))
+            # In one: between two calls a signal could end this with a job that is in neither, and waits for ever.
+            self._waiting, group[:] = rest, first
 
     def _hand_on(self) -> None:
         with self._mutex:
@@ -151,6 +155,17 @@ class GroupCommit(Generic[W]):
                 self._waiting.remove(job)
         if self._leader is job:
             self._hand_on()
+
+
+def _answer(group: list[Job[W]], leader: Job[W]) -> None:
+    """Lets each of the group go on; who has been let go is taken out of it."""
+    while group:
+        other = group[-1]
+        if not other.is_answered:
+            other.error = interrupted_error()
+        if other.gate is not None and other is not leader and other.gate.locked():
+            other.gate.release()
+        group.pop()
 
 
 class _Visitor(Job[W]):
