@@ -170,6 +170,35 @@ def test_head_says_the_branch_the_commit_and_what_is_staged(repository: Reposito
     assert source.head().value == {"branch": None, "commit": commit, "staged": []}
 
 
+def test_a_branch_is_head_s_though_a_tag_has_its_name(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    first = repository.commit("First")
+    repository("tag", "main")
+    assert source.head().value == {"branch": "main", "commit": first, "staged": []}
+
+
+def test_what_is_shown_is_what_the_commit_names_and_not_what_stands_in_for_it(
+    repository: Repository, source: GitSource
+) -> None:
+    """A replacement stays where it was made: whoever fetches the branch gets what the commit names."""
+    repository.put("a.txt", "as intended")
+    first, intended = repository.commit("First"), repository("rev-parse", "HEAD:a.txt")
+    repository.put("a.txt", "another thing")
+    second, other, tree = repository.commit("Second"), *repository("rev-parse", "HEAD:a.txt", "HEAD^{tree}").split()
+    repository("replace", other, intended)
+    shown = source.blob("main", "a.txt").value
+    assert isinstance(shown, dict)
+    assert (shown["blob"], shown["sha256"]) == (other, sha256(b"another thing").hexdigest())
+    repository("replace", second, first)
+    (repository.folder / ".git" / "info" / "grafts").write_text(f"{second}\n", encoding="ascii")
+    told = source.commit("main").value
+    assert isinstance(told, dict)
+    assert (told["commit"], told["subject"], told["parents"]) == (second, "Second", [first])
+    tip = source.status().value
+    assert isinstance(tip, dict)
+    assert tip["tip"] == {"parents": [first], "tree": tree, "message": "Second\n"}
+
+
 def test_a_remote_is_asked_itself(repository: Repository, source: GitSource, tmp_path: Path) -> None:
     repository.put("a.txt", "one")
     commit = repository.commit("First")
@@ -207,6 +236,25 @@ def test_nothing_that_the_repository_says_is_run(repository: Repository, source:
     source.index("a.txt")
     source.commit("main")
     assert not list(repository.folder.glob("*-ran"))
+
+
+@pytest.mark.requirement("FILE-bounded")
+def test_a_signed_commit_is_shown_without_the_words_of_the_program_that_would_check_it(
+    repository: Repository, source: GitSource, tmp_path: Path
+) -> None:
+    checker = tmp_path / "checker"
+    signed = "cat >/dev/null; printf '\\n[GNUPG:] SIG_CREATED ' >&2; echo '-----BEGIN PGP SIGNATURE-----'; echo here"
+    said = f"touch {tmp_path}/checker-ran; printf 'a\\nb\\nc\\nd\\n' >&2"
+    checker.write_text(f'#!/bin/sh\ncase "$*" in *--verify*) {said};; *) {signed};; esac\n', encoding="utf-8")
+    checker.chmod(0o755)
+    repository("config", "gpg.program", str(checker))
+    repository("config", "log.showSignature", "true")
+    repository.put("a.txt", "one")
+    repository("commit", "-q", "-S", "-m", "Signed\n\nReadback-Stamp: stamp-1")
+    shown = source.commit("main")
+    assert isinstance(shown.value, dict)
+    assert (shown.value["subject"], shown.value["email"], shown.stamp) == ("Signed", "ann@example.org", "stamp-1")
+    assert not (tmp_path / "checker-ran").exists()
 
 
 @pytest.mark.requirement("FILE-bounded")

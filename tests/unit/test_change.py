@@ -27,6 +27,10 @@ MARK: Json = {REDACTED: True}
         ({"a": [{"id": 1, "pin": MARK}]}, {"a": [{"id": 1, "pin": "1234"}]}, []),
         ({"a": [{"id": 1, "pin": MARK}]}, {"a": [{"id": 2, "pin": "1234"}]}, ["a"]),
         ({"a": [{"id": 1, "pin": MARK}]}, {"a": []}, ["a"]),
+        ({"a": 1}, {"a": True}, ["a"]),
+        ({"a": [1, {"on": 0}]}, {"a": [1, {"on": False}]}, ["a"]),
+        ({"a": [True]}, {"a": [1]}, ["a"]),
+        ({"a": [MARK, 1]}, {"a": ["secret", True]}, ["a"]),
     ],
 )
 def test_a_difference_is_what_both_states_say_differently(old: Json, new: Json, paths: list[str]) -> None:
@@ -37,6 +41,7 @@ def test_a_difference_is_what_both_states_say_differently(old: Json, new: Json, 
 def test_equal_numbers_are_no_change_though_their_types_differ() -> None:
     """A database that gives 1.0 for 1 has changed nothing."""
     assert not changed({"a": 1}, {"a": 1.0})
+    assert list(differences({"a": 1, "b": [1], "c": 2}, {"a": 1.0, "b": [1.0], "c": 3})) == ["c"]
 
 
 def test_what_is_withheld_is_named_where_it_stands() -> None:

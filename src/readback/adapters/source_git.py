@@ -94,7 +94,8 @@ class GitSource:
         commit = self._tip(branch)
         if not commit:
             return Reading.absent()
-        shown = self._git("show", "--no-patch", f"--format={_COMMIT}", commit).decode(errors="replace")
+        plain = ("show", "--no-patch", "--no-show-signature")  # a user's setting puts lines before ours, from a program
+        shown = self._git(*plain, f"--format={_COMMIT}", commit).decode(errors="replace")
         sha, parents, tree, author, email, at, stamp, subject = shown.rstrip("\n").split("\n", 7)
         value: dict[str, Json] = {
             "branch": branch,
@@ -142,8 +143,8 @@ class GitSource:
         return Reading.of(value, version=blob, complete="sha256" in value)
 
     def _head(self) -> Reading:
-        try:
-            branch: Json = self._git("symbolic-ref", "--quiet", "--short", "HEAD").decode().strip()
+        try:  # in full: the short form of a branch is another one where a tag has its name
+            branch: Json = self._git("symbolic-ref", "--quiet", "HEAD").decode().strip().removeprefix("refs/heads/")
         except _RefusedError:
             branch = None
         found = self._git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}") if branch else b""
@@ -272,5 +273,7 @@ def _worktree(listed: bytes) -> tuple[list[Json], list[Json]]:
 
 
 def _environment() -> Mapping[str, str]:
+    """Without replacements and grafts, by which a repository shows one object where its commits name another."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    as_named = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+    return {**kept, **as_named, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
