@@ -56,17 +56,17 @@ class Tending:
     def _take_up(self) -> None:
         free = AT_ONCE_MAX - len(self._tasks)
         now_us = self._ledger.runtime.now_us()
-        try:
-            due = [*islice(self._ledger.each_due(AT_ONCE_MAX + len(self._refused)), 2 * AT_ONCE_MAX)]
+        left_alone = {*self._tasks, *(each for each, (until_us, _) in self._refused.items() if until_us > now_us)}
+        try:  # behind as many as are left alone there may be others
+            found = self._ledger.each_due(AT_ONCE_MAX + len(left_alone)) if free else iter(())
+            due = [*islice((each for each in found if each not in left_alone), free)]
         except StoreError as error:
             self._say(f"What is due cannot be looked up: {error}")
             return
         for action_id in due:
-            if free > 0 and action_id not in self._tasks and self._refused.get(action_id, (0, 0))[0] <= now_us:
-                free -= 1
-                task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
-                self._tasks[action_id] = task
-                task.add_done_callback(partial(self._ended, action_id))
+            task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
+            self._tasks[action_id] = task
+            task.add_done_callback(partial(self._ended, action_id))
 
     async def _advance(self, action_id: str) -> None:
         before = self._ledger.version(action_id)
