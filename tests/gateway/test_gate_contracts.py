@@ -163,8 +163,8 @@ def test_a_page_of_a_list_says_nothing_of_the_tools_that_are_not_on_it() -> None
     catalogue.see("", [{"name": "a"}, {"name": "b"}], 0)
     catalogue.agree([("", "a"), ("", "b")])
     catalogue.glimpse("", [{"name": "b"}])
-    catalogue.check(("", "a"))
-    catalogue.check(("", "b"))
+    for key in [("", "a"), ("", "b")]:
+        catalogue.check(key, catalogue.agreed(key))
 
 
 @pytest.mark.requirement("GATEWAY-changed")

@@ -12,11 +12,12 @@ from readback.surfaces.mcp.posts import CALLS_MAX, OPEN_MAX
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
 
-def narrow(desk: Desk) -> None:
+def narrow(desk: Desk) -> asyncio.Semaphore:
     """From now on the server takes one call at a time."""
     [upstream] = desk.gateway._upstreams
     assert isinstance(upstream, InProcess)
-    upstream.own.room = asyncio.Semaphore(1)
+    upstream.own.room = room = asyncio.Semaphore(1)
+    return room
 
 
 @pytest.mark.requirement("GATEWAY-many")
@@ -63,6 +64,33 @@ def test_a_call_that_finds_no_room_within_the_hold_is_refused_and_was_never_sent
         assert (await desk.call("readback_wait", action=(await first).outcome["action"])).outcome["verdict"]
         assert (await desk.enter("food", 4)).outcome["verdict"] == "verified"
         assert desk.book.rows("food") == [4]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+@pytest.mark.parametrize("how", ["listed", "announced", "as it was"])
+def test_a_call_that_waited_for_room_is_held_where_its_tool_changed_meanwhile(tmp_path: Path, how: str) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.tools()
+        room = narrow(desk)
+        await room.acquire()
+        asked = asyncio.create_task(desk.enter())
+        await until_asleep()
+        if how != "as it was":
+            desk.server._tool_manager._tools["enter"].description = "Sends the book to somebody."
+        if how == "listed":
+            await desk.client.session.list_tools()
+        else:
+            desk.gateway.gate.tools_changed("")
+        room.release()
+        told = await asked
+        if how == "as it was":
+            assert told.outcome["verdict"] == "verified"
+        else:
+            assert told.outcome["code"] == "gateway.tool-changed"
+            assert desk.book.rows("rent") == []
+            assert [*desk.store.projections()] == []
 
     at_a_desk(tmp_path, work)
 

@@ -107,14 +107,18 @@ class Catalogue:
         """The contracts were loaded against the tools as they are now."""
         self._agreed = {key: self._print(key) for key in governed}
 
-    def check(self, key: ToolKey) -> None:
+    def agreed(self, key: ToolKey) -> str:
+        """What a governed tool was when the contracts in force were loaded."""
+        return self._agreed.get(key, "")
+
+    def check(self, key: ToolKey, agreed: str) -> None:
         """Raises ToolChangedError where a governed tool is not what it was when its contract was loaded."""
-        agreed, now = self._agreed.get(key), self._print(key)
-        if agreed == now:
+        now = self._print(key)
+        if agreed == now and now:
             return
         gone = "is not listed any more" if not now else "is not the one that its contract was loaded with"
         raise ToolChangedError(
-            f"The tool {key[1]!r:.200} {gone}; it is held.", details={"tool_sha256": now, "loaded_sha256": agreed or ""}
+            f"The tool {key[1]!r:.200} {gone}; it is held.", details={"tool_sha256": now, "loaded_sha256": agreed}
         )
 
     def _print(self, key: ToolKey) -> str:

@@ -137,16 +137,17 @@ class Gate:
             operation = _operation(call)
             if self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
                 await self._look_at_tools(server)
-            proposal = None
+            proposal, agreed = None, ""
             if self._contracts.current is contracts:
-                self._catalogue.check(key)
+                agreed = self._catalogue.agreed(key)
+                self._catalogue.check(key, agreed)
                 self._check_room(len(self._flying))
                 proposal = propose(action, call.arguments)
         except ReadbackError as error:
             return verdict.refused(error)
         if proposal is None:  # others are in force by now, and the tool would be held against those
             return await self.call(call, server)
-        return await self._governed(Flight(call, server), proposal, operation)
+        return await self._governed(Flight(call, server, agreed), proposal, operation)
 
     def _like(self, contracts: Governed, key: ToolKey) -> str:
         """The governed tool that a server which is not strict about names may take an unlisted one for."""
@@ -199,11 +200,25 @@ class Gate:
     async def _fly(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
         """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
         IN_HAND.set(flight)
-        await flight.enter()
+        waited = await flight.enter()
         try:
+            if waited:
+                await self._hold_to_tool(flight, proposal)
             return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
         finally:
             flight.leave()
+
+    async def _hold_to_tool(self, flight: Flight, proposal: Proposal) -> None:
+        """A tool may have become another one while a call of it waited. Raises ToolChangedError."""
+        flight.admitted = False
+        try:
+            if self._catalogue.is_due(flight.server.key, self._ledger.runtime.now_us()):
+                await self._look_at_tools(flight.server)
+            self._catalogue.check(flight.key, flight.agreed)
+        except BaseException:
+            proposal.mark_run()  # it never will be
+            raise
+        flight.admitted = True
 
     def _landed(self, task: asyncio.Task[Outcome]) -> None:
         self._flying.discard(task)

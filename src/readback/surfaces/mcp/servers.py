@@ -33,6 +33,8 @@ class Flight:
 
     call: Call
     server: Toolserver
+    agreed: str = ""
+    """What the tool was when the contract was loaded that governs this call."""
     ticket: Ticket = field(default_factory=Ticket)
     raw: dict[str, Json] | None = None
     raised: Exception | None = None
@@ -69,12 +71,17 @@ class Flight:
             self.land()  # at once: whoever drives it has its record to write first
         return self.raw
 
-    async def enter(self) -> None:
-        """Waits for room at the server. Nothing is on record before, and no time of the contract's runs."""
-        if self.server.room is not None:
-            await self.server.room.acquire()
+    async def enter(self) -> bool:
+        """Waits for room at the server. Nothing is on record before, and no time of the contract's runs. Whether there
+        was none at first.
+        """
+        room, waited = self.server.room, False
+        if room is not None:
+            waited = room.locked()
+            await room.acquire()
             self.in_room = True
         self.admitted = True
+        return waited
 
     def leave(self) -> None:
         """Makes room: the tool has answered, or will not be called."""
