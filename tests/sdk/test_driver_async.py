@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from readback import AsyncReadback, Context, Outcome, Reading, State
+from readback import AsyncReadback, Context, Outcome, Reading, State, Verdict, action
 from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.observation import ObservationStatus
 from readback.ports.store import Append, AppendResult
-from readback.sdk import driver_async
+from readback.sdk import driver_async, hand_threads
+from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
-from tests.sdk.given import PRINCIPAL, TENANT, Belongings, Desk, opened, opened_async, ship_async_of, ship_of
+from tests.sdk.given import PRINCIPAL, TENANT, TERMS, Belongings, Desk, opened, opened_async, ship_async_of, ship_of
 
 NEVER = 60.0
 SOON = {"timeout": "50ms"}
@@ -276,6 +277,80 @@ def test_a_call_that_found_no_thread_in_its_time_is_never_made(monkeypatch: pyte
     assert (outcome.state, outcome.may_repeat) == (State.FAILED, True)
     assert outcome.observation.status is ObservationStatus.NOT_DISPATCHED
     assert desk.calls == 0
+
+
+def no_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system has no more of them for this process."""
+    begin = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == hand_threads.BUSY:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+def looked_at_on_the_loop(desk: Desk) -> ActionDefinition[Any]:
+    """A sync tool with an async reader, so that the tool alone takes a thread."""
+
+    @action(**{"name": "ship", **TERMS, "late_window": "0s"})
+    def ship(ctx: Context, order_id: str, carrier: str) -> object:
+        return desk.ship(ctx, order_id, carrier)
+
+    @ship.read(source="orders", consistency="strong", independence="other_client", attributes=True)
+    async def look(ctx: Context, order_id: str, carrier: str) -> Reading:
+        return desk.look(ctx, order_id)
+
+    return ship
+
+
+def test_a_call_for_which_no_thread_is_to_be_had_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    ship = looked_at_on_the_loop(desk)
+
+    async def work(rb: AsyncReadback) -> Outcome:
+        with monkeypatch.context() as patched:
+            no_new_threads(patched)
+            outcome = await rb.run(ship(order_id="o-1", carrier="dhl"))
+        assert (await rb.run(ship(order_id="o-2", carrier="dhl"))).verified
+        return outcome
+
+    outcome = once(work)
+    assert (outcome.state, outcome.verdict, desk.calls) == (State.FAILED, Verdict.NOT_CHECKED, 1)
+    assert desk.order()["status"] == "open"
+
+
+def test_what_is_told_as_not_done_for_want_of_a_thread_is_not_done_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another call holds the only thread: the one that found none is done by it, or never."""
+    desk, inside, go_on = Desk(), threading.Event(), threading.Event()
+    ship = looked_at_on_the_loop(desk)
+    told_at: list[int] = []
+
+    def during(_ctx: Context) -> None:
+        inside.set()
+        assert go_on.wait(NEVER)
+
+    async def work(rb: AsyncReadback) -> Outcome:
+        desk.during = during
+        first = asyncio.ensure_future(rb.run(ship(order_id="o-1", carrier="dhl"), operation="first"))
+        while not inside.is_set():
+            await turn()
+        desk.during = lambda _ctx: None
+        with monkeypatch.context() as patched:
+            no_new_threads(patched)
+            second = asyncio.ensure_future(rb.run(ship(order_id="o-2", carrier="dhl"), operation="second"))
+            await turn(20)
+            told_at.append(desk.calls if second.done() else -1)
+            go_on.set()
+            outcome = await second
+        assert (await first).verified
+        return outcome
+
+    outcome = once(work)
+    assert told_at == [-1], "it waits for the thread that there is"
+    assert outcome.verified
+    assert desk.calls == 2
 
 
 @pytest.mark.parametrize("error", [StopIteration("odd"), KeyError("odd"), SystemExit(3), GeneratorExit()])

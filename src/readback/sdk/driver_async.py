@@ -230,7 +230,10 @@ class AsyncDriver:
             never = errand is not None and self._threads.drop(errand)
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
-            return (raised if isinstance(error, Exception) else interrupted)(error, started, now())
+            never = errand is not None and self._threads.drop(errand)
+            if isinstance(error, Exception):
+                return ended(Ending.NOT_MADE, started, now()) if never else raised(error, started, now())
+            return interrupted(error, started, now())
 
     async def _in_thread(self, errand: Errand, call: Callable[[], object], not_after_us: int | None) -> Called:
         """A sync callable in a daemon thread: it may be left behind, and must not hold up the interpreter's end."""

@@ -40,7 +40,10 @@ class Threads:
         self._closing = False
 
     def begin(self, errand: Errand, work: Work) -> None:
-        """Has it done by a thread that is free, or a new one; else it waits for one."""
+        """Has it done by a thread that is free, or a new one; else it waits for one.
+
+        Raises what the system says where there is none at all and no new one to be had; then it never begins.
+        """
         with self._changed:
             self._waiting.append((errand, work))
             if self._idle >= len(self._waiting):
@@ -50,7 +53,15 @@ class Threads:
                 return
             thread = threading.Thread(target=self._live, name=BUSY, daemon=True)
             self._alive[thread] = None
-        thread.start()
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError):  # there is no such thread, and no one may wait for it
+            with self._changed:
+                del self._alive[thread]
+                if self._alive:
+                    return  # one of them comes to it
+            self.drop(errand)
+            raise
 
     def drop(self, errand: Errand) -> bool:
         """True where it had not begun: it never will."""
