@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -126,6 +127,26 @@ def test_a_lock_is_not_waited_for(book: Path) -> None:
         assert source.glance(context(), asked(query(ONE, "a"))) is None
         writer.execute("rollback")
     assert source.glance(context(), asked(query(ONE, "a"))) is not None
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+def test_a_pipe_beside_a_database_holds_up_no_event_loop(ending: str, book: Path) -> None:
+    source = known(source_of(book.parent, database="book.db"), query(ONE, "a"))
+    pipe = book.with_name(book.name + ending)
+    os.mkfifo(pipe)
+    seen: list[Reading | None] = []
+    looking = threading.Thread(
+        target=lambda: seen.append(source.glance(context(), asked(query(ONE, "a")))), daemon=True
+    )
+    looking.start()
+    looking.join(5)
+    if looking.is_alive():
+        os.close(os.open(pipe, os.O_RDWR))  # ends its wait
+    assert seen == [None]
+    pipe.unlink()
+    book.rename(book.with_name("elsewhere.db"))
+    book.symlink_to("elsewhere.db")  # beside which such a pipe would lie
+    assert source.glance(context(), asked(query(ONE, "a"))) is None
 
 
 def test_a_statement_that_goes_on_is_interrupted_and_left_to_a_thread(book: Path) -> None:

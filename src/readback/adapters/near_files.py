@@ -38,9 +38,10 @@ class NearFiles:
         except (OSError, ValueError, IndexError):
             return  # the last: a list of mounts that is none
 
-    def hold(self, path: str, most_bytes: int | None = None) -> bool:
+    def hold(self, path: str, most_bytes: int | None = None, beside: tuple[str, ...] = ()) -> bool:
         """Whether what lies at a path is at hand: a regular file of no more than so many bytes, or nothing, in a folder
-        that is.
+        that is. `beside`: endings of the file's name under which other files are opened with it: these are too, and it
+        is no link, as they lie beside what that leads to.
         """
         if not self._devices:
             return False
@@ -50,7 +51,24 @@ class NearFiles:
             return False
         if found.st_dev not in self._devices:
             return False
+        if beside and not self._hold_beside(path, beside):
+            return False
         return not is_there or (stat.S_ISREG(found.st_mode) and (most_bytes is None or found.st_size <= most_bytes))
+
+    def _hold_beside(self, path: str, endings: tuple[str, ...]) -> bool:
+        """Whether it is no link, and each of those beside it is a regular file at hand, or none."""
+        if os.path.islink(path):
+            return False
+        for ending in endings:
+            try:
+                found = os.lstat(path + ending)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+            if not stat.S_ISREG(found.st_mode) or found.st_dev not in self._devices:
+                return False
+        return True
 
 
 def _looked(path: str) -> tuple[os.stat_result, bool]:

@@ -26,6 +26,8 @@ BRIEF_INSTRUCTIONS: Final = 20_000
 """Of SQLite's machine: about a thousandth of a second."""
 NEAR_MAX_BYTES: Final = 65_536
 """A larger file is read, and hashed, where it holds up nobody."""
+SQLITE_BESIDE: Final = ("-journal", "-wal", "-shm")
+"""What SQLite opens with a database where it is there, and would wait for without an end where it is a pipe."""
 POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
 _MARKS: Final = ("version", "stamp", "author")
 
@@ -40,11 +42,14 @@ def _no_lookup(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How one file is looked at, where that is at hand and no larger than that. `read` gives up what takes longer."""
+    """How one file is looked at, where that is at hand and no larger than that. `read` gives up what takes longer.
+    `beside`: endings of its name under which it opens others too.
+    """
 
     file: Callable[[Settled, Given], str]
     read: Callable[[Settled, Context, Given], Reading]
     most_bytes: int | None = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,7 +437,11 @@ def _lookup_command(settled: Settled, ctx: Context, given: Given) -> Lookup:
 SOURCES: Final[Mapping[str, Row]] = {
     "file": Row(_read_file, lambda settled: _file(settled).ping(), near=Near(_file_at, _read_file, NEAR_MAX_BYTES)),
     "sql": Row(
-        _read_sql, lambda settled: _sql(settled).ping(), _find_sql, _lookup_sql, near=Near(_database, _glance_sql)
+        _read_sql,
+        lambda settled: _sql(settled).ping(),
+        _find_sql,
+        _lookup_sql,
+        near=Near(_database, _glance_sql, beside=SQLITE_BESIDE),
     ),
     "tables": Row(_read_tables, lambda settled: _tables(settled).ping()),
     "http": Row(_read_http, _ping_http, _find_http, _lookup_http),

@@ -63,7 +63,7 @@ class FittedSource:
         try:
             settled, values = self._settle(), given()
             file = near.file(settled, values)
-            if not file or not self._files.hold(file, near.most_bytes):
+            if not file or not self._files.hold(file, near.most_bytes, near.beside):
                 self._is_strange = True
                 return None
             found = _cleared(settled, lambda: near.read(settled, ctx, values))
