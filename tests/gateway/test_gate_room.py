@@ -95,6 +95,34 @@ def test_a_call_that_waited_for_room_is_held_where_its_tool_changed_meanwhile(tm
     at_a_desk(tmp_path, work)
 
 
+@pytest.mark.requirement("GATEWAY-reload")
+@pytest.mark.parametrize("policy", ["unverified", "pass"])
+def test_a_call_that_waited_for_room_is_not_made_without_the_contract_that_came_meanwhile(
+    tmp_path: Path, policy: str
+) -> None:
+    async def work(desk: Desk) -> None:
+        desk.book.write("rent", 3)
+        room = narrow(desk)
+        await room.acquire()
+        asked = asyncio.create_task(desk.call("shred", name="rent"))
+        await until_asleep()
+        file = desk.folder / "book.yaml"
+        contract = file.read_text(encoding="utf-8").partition("  enter:\n")[2]
+        added = contract.replace("requested.amount}", "requested.name}").replace("requested.amount", "3")
+        file.write_text(f"{file.read_text(encoding='utf-8')}\n  shred:\n{added}", encoding="utf-8")
+        desk.runtime.advance(2)
+        other = asyncio.create_task(desk.enter("food"))
+        await until_asleep()
+        assert [each for each in desk.said if "2 in force" in each]
+        room.release()
+        told = await asked
+        assert (told.failed, told.outcome["code"]) == (True, "gateway.tool-denied")
+        assert desk.book.rows("rent") == [3]
+        assert not (await other).failed
+
+    at_a_desk(tmp_path, work, ungoverned=policy)
+
+
 def test_only_a_server_over_http_has_such_a_bound_and_readings_go_beside_it() -> None:
     assert Upstream.command(["true"]).room is None
     assert Upstream.url("http://localhost/mcp").attach().room is not None

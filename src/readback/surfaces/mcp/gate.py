@@ -77,7 +77,7 @@ class Gate:
         self._looking: dict[str, asyncio.Lock] = {}
         self._closing = False
         self._own = OwnTools(ledger, hold_s)
-        self._recording = Recording(ledger, hold_s, say)
+        self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
         self._for_all = ungoverned.contract_for_all(servers)
         ledger.know(self._for_all.plan)
 
@@ -275,9 +275,13 @@ class Gate:
             said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
             return verdict.refused(ToolDeniedError(said))
         flight = Flight(call, server)
-        await flight.enter()
+        waited = await flight.enter()
         try:
+            if waited:
+                self._check_ungoverned(flight)
             return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+        except ToolDeniedError as error:
+            return verdict.refused(error)
         finally:
             flight.leave()
 
@@ -291,6 +295,12 @@ class Gate:
             raise
         except ReadbackError as error:
             return verdict.refused(error)
+
+    def _check_ungoverned(self, flight: Flight) -> None:
+        """Contracts may have been loaded while a call waited. Raises ToolDeniedError."""
+        if self._contracts.current.action(flight.key) is not None:
+            said = f"A contract governs the tool {flight.call.tool!r:.200} since its call began to wait for room."
+            raise ToolDeniedError(said, remedy="Call it again.")
 
     # --- the end ---
 

@@ -24,10 +24,12 @@ from readback.surfaces.mcp.servers import IN_HAND, Flight
 
 
 class Recording:
-    """One gateway's, on its event loop."""
+    """One gateway's, on its event loop. `check` raises where a call that waited for room may not be made any more."""
 
-    def __init__(self, ledger: Attending, hold_s: float, say: Callable[[str], None]) -> None:
-        self._ledger, self._hold_s, self._say = ledger, hold_s, say
+    def __init__(
+        self, ledger: Attending, hold_s: float, say: Callable[[str], None], check: Callable[[Flight], None]
+    ) -> None:
+        self._ledger, self._hold_s, self._say, self._check = ledger, hold_s, say, check
         self.under_way: set[asyncio.Task[Outcome]] = set()
         self._told: set[asyncio.Task[Outcome]] = set()
         self._sound = True
@@ -65,8 +67,10 @@ class Recording:
     async def _run(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
         IN_HAND.set(flight)
         try:
-            await flight.enter()
-        except asyncio.CancelledError:
+            if await flight.enter():
+                self._check(flight)
+        except BaseException:
+            flight.leave()
             proposal.mark_run()  # it never will be
             raise
         if operation is None and self._sound and not self._ledger.limited:  # by now: it may have waited long
