@@ -299,7 +299,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "model_status": "What the state amounts to in the model's words: the head of `for_model()`.",
         "repeat_allowed": "Whether the model may be told that it may ask again: doubt outweighs `may_repeat`.",
         "cite()": "A citation of what it was verified by, for a [final report](reports.md).",
-        "raise_unless_verified()": "Itself, where verified; else NotVerifiedError, which carries it.",
+        "raise_unless_verified()": "Itself, where it stands as verified; else NotVerifiedError, which carries it.",
         "exit_code": "The command line's exit code for it.",
         "as_json()": "The outcome as plain data.",
         "contract": "The contract's name.",

@@ -325,6 +325,17 @@ def test_what_was_reopened_passes_its_checks_again_before_it_is_executed(house: 
     assert ended.may_repeat, "it was attested that nothing was done, and nothing was done since"
 
 
+def test_what_waits_to_be_executed_again_is_not_told_as_never_sent(house: House) -> None:
+    told = house.run(held(house))
+    resolve(house, told.id, "attest_not_done")
+    house.plans.clear()  # nobody here can go on with it
+    ended = resolve(house, told.id, "reopen")
+    assert (ended.state, ended.attempts, len(house.shop.calls)) == (State.VALIDATED, 1, 1)
+    assert ended.message.startswith("The action was attempted; result is unknown.")
+    assert "nothing was sent" not in ended.for_model()
+    assert "Repetition: do not repeat this action; its result is unknown" in ended.for_model()
+
+
 def test_where_another_action_has_the_key_by_now_it_is_not_reopened(house: House) -> None:
     made = held(house)
     told = house.run(made)

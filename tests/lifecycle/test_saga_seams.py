@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from readback.domain.approval.binding import Decision
+from readback.domain.claim import ClaimKind, ClaimStatus, Word
 from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
 from readback.lifecycle import attend
-from readback.lifecycle.people import countersign
+from readback.lifecycle.people import claims, countersign
+from readback.lifecycle.people.claims import ClaimOrder
 from readback.lifecycle.people.countersign import ApprovalRequest
 from readback.testing.driver_virtual import Parked
 from readback.testing.signer_memory import MemorySigner
@@ -66,6 +68,21 @@ def test_a_step_that_its_saga_has_reversed_is_told_as_reversed_and_not_as_done(t
     assert (replay.id, replay.replayed, replay.verified) == (flight.id, True, False)
     assert trip.world.calls.count("flight") == 1
     trip.check()
+
+
+@pytest.mark.parametrize("kind", list(ClaimKind))
+def test_a_saga_of_which_a_step_was_taken_back_by_a_person_is_no_success_for_a_shell_either(
+    trip: Trip, kind: ClaimKind
+) -> None:
+    told = trip.run()
+    assert (told.exit_code, told.raise_unless_verified()) == (0, told)
+    hotel = step(trip, told.id, "hotel")
+    order = ClaimOrder(hotel.id, kind, ClaimStatus.RETRACTED, Word("human:eve", "It is not there.", "eve"))
+    trip.driver.drive(claims.decide(order, TENANT))
+    now = trip.get(told.id)
+    assert (now.state, now.standing, now.exit_code) == (State.RECONCILED_SUCCESS, False, 3)
+    with pytest.raises(NotVerifiedError):
+        now.raise_unless_verified()
 
 
 @pytest.mark.requirement("GROUND-compensated", "L19")

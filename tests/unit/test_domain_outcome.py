@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from readback.canon import Json
+from readback.domain.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.idempotency import Resolution
@@ -95,6 +96,30 @@ def test_raising_unless_verified_raises_for_everything_else() -> None:
         FULL.raise_unless_verified()
     assert raised.value.exit_code == 4
     assert raised.value.outcome is FULL
+
+
+@pytest.mark.parametrize("contested", [True, False])
+def test_raising_unless_verified_raises_for_what_was_taken_back_since(contested: bool) -> None:
+    word = Said(ClaimKind.HOLDS, ClaimStatus.RETRACTED, Reason.PERSON, "0.99", Advice.PLAN_AGAIN, 1, 2)
+    fallen = replace(BARE, contested=contested, said=() if contested else (word,))
+    assert fallen.verified
+    with pytest.raises(NotVerifiedError) as raised:
+        fallen.raise_unless_verified()
+    assert raised.value.exit_code == fallen.exit_code != 0
+
+
+def test_a_last_attempt_that_never_left_says_nothing_of_those_before_it() -> None:
+    once = replace(BARE, state=State.FAILED, attempts=1, observation=NEVER_SENT)
+    assert (once.attempted, once.message) == (False, "The action has not been executed.")
+    twice = replace(once, attempts=2)
+    assert (twice.attempted, twice.message) == (True, "The action failed; no verified completion occurred.")
+
+
+def test_what_was_attempted_and_waits_to_be_again_is_not_told_as_not_executed() -> None:
+    waiting = replace(BARE, state=State.VALIDATED, verdict=Verdict.REFUTED, attempts=1, hold="approval")
+    assert waiting.message == "The action was attempted; result is unknown. It waits for an approval."
+    assert "result is unknown. It waits for an approval." in waiting.for_model()
+    assert "has not been executed" in replace(waiting, attempts=0).message
 
 
 @pytest.mark.parametrize(

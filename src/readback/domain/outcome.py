@@ -188,6 +188,8 @@ class Outcome:
     @property
     def attempted(self) -> bool:
         """Whether anything may have been sent: false only where provably nothing was."""
+        if self.attempts > 1:  # the last answer says nothing of those before it
+            return True
         return self.attempts > 0 and (self.observation is None or self.observation.dispatched)
 
     @property
@@ -213,8 +215,10 @@ class Outcome:
         return str(cite(self.tenant, self.id, stored_bytes(self.authoritative), place))
 
     def raise_unless_verified(self) -> Outcome:
-        """Itself, where verified. Raises NotVerifiedError, which carries the outcome, for everything else."""
-        if self.verified:
+        """Itself, where verified and not taken back since. Raises NotVerifiedError, which carries the outcome, for
+        everything else.
+        """
+        if self.standing:
             return self
         raise NotVerifiedError(
             f"{self.contract} on {self.target} is {self.state.value}: {self.message}",

@@ -179,6 +179,8 @@ def report_key(report: ReportInput) -> ReportKey:
     key = status(report.state, attempted=report.attempted).report
     if key is _COMPLETED:
         return key
+    if key is _NOT_EXECUTED and report.attempted:
+        return _ATTEMPTED  # held or allowed again: what was sent before is not undone by that
     if report.resolution is not _NONE and key in (ReportKey.UNKNOWN, ReportKey.REVIEW):
         return _ATTEMPTED  # nobody has to decide any more, and nothing was verified
     if key is ReportKey.PENDING and not report.observed:
@@ -210,7 +212,7 @@ def _for_user(report: ReportInput, key: ReportKey) -> str:
     elif key is _NOT_EXECUTED:
         text = USER_STATUS[key] + _held_or_refused(report)
     else:
-        text = USER_STATUS[key] + _difference(report, key)
+        text = USER_STATUS[key] + _difference(report, key) + _held_again(report, key)
     return text + _since(report, key)
 
 
@@ -222,6 +224,11 @@ def _since(report: ReportInput, key: ReportKey) -> str:
 
 def _held_or_refused(report: ReportInput) -> str:
     return _HOLDS.get(report.hold, "") or (_REFUSED.get(report.reason, "") if report.state in TERMINAL else "")
+
+
+def _held_again(report: ReportInput, key: ReportKey) -> str:
+    """What an attempt after the first one waits for."""
+    return _HOLDS.get(report.hold, "") if report.hold and key is _ATTEMPTED else ""
 
 
 _PROVES: Final = MappingProxyType(
@@ -395,7 +402,7 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
         extra += _held_or_refused(report)
     elif key is _ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is _NONE:
         extra = " It cannot be verified: no system of record can confirm it."
-    return extra + _attested(report) + _replay(report)
+    return extra + _held_again(report, key) + _attested(report) + _replay(report)
 
 
 def _whose(report: ReportInput) -> str:

@@ -15,7 +15,7 @@ from readback.domain.errors.citation import CitationError
 from readback.domain.outcome import Outcome
 from readback.domain.reporting import Wording
 from readback.domain.saga.reporting import StepWord, saga_model_text, saga_user_text
-from readback.domain.state import TERMINAL, State, exit_code
+from readback.domain.state import TERMINAL, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,8 @@ class SagaOutcome(Outcome):
         """`message`, `for_model()` and `repeat_allowed` at once."""
         return Wording(self.message, self.for_model(), self.repeat_allowed)
 
-    @property
-    def exit_code(self) -> int:
-        """The command line's exit code for this outcome."""
-        return exit_code(self.state, held=bool(self.hold))
-
     def raise_unless_verified(self) -> SagaOutcome:
-        """Itself, where every step is verified. Raises NotVerifiedError, which carries it, for everything else."""
+        """Itself, where every step stands as verified. Raises NotVerifiedError, which carries it, for all else."""
         Outcome.raise_unless_verified(self)
         return self
 
