@@ -172,8 +172,8 @@ class Append:
 
     `expected_version` 0 creates the action. `fence` must be the one of the lease held (0 for a new
     action). `reserve` inserts an idempotency record, or finds the one that is there; a reservation
-    may replace a record that `replaces` names by action id. `settle` updates the status of the
-    action's own record.
+    may replace a record that `replaces` names by action id, unless that is open (PENDING) by then.
+    `settle` updates the status of the action's own record.
     """
 
     action_id: str

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
-from readback.ports.store import Append
+from readback.ports.store import Append, KeyRecord
 
 LEAF_BYTES = 32
 MINUTE_US = 60_000_000
@@ -18,6 +18,8 @@ PACE_MINUTES_MAX = 24 * 60
 """So far ahead a look may be put off, in minutes."""
 PACE = "pace"
 """The subject under which a store counts reserved looks, by minute; it is no fault, and `counts` leaves it out."""
+OPEN = "PENDING"
+"""The status of a key whose action is on its way, or of which nobody knows: no other action may take it over."""
 SUCCEEDED = "reconciled_success"
 """The state of what is only looked at again: it is not in flight, and comes after everything else that is due."""
 INT64_MAX = 2**63 - 1
@@ -54,6 +56,15 @@ def _refuse_anothers(append: Append) -> None:
     for incident in append.incidents:
         if incident.action_id != append.action_id or incident.tenant != append.tenant:
             raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
+
+
+def may_have_key(item: Append, held: KeyRecord) -> bool:
+    """Whether an append may reserve the key of this record: its own, or that of the action that it replaces, as long as
+    that one has not come to be open again since it was looked at.
+    """
+    if held.action_id == item.action_id:
+        return True
+    return held.action_id == item.replaces and held.status != OPEN
 
 
 def becomes_due_us(due_us: int | None, lease_owner: str, lease_until_us: int) -> int | None:

@@ -222,6 +222,21 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         assert isinstance(found, KeyTaken)
         assert found.record.action_id == "a2"
 
+    def test_a_record_that_came_to_be_open_meanwhile_is_not_replaced(self) -> None:
+        self.store.append([sample_creation("a1", key_hash="k")])
+        held = sample_projection("a1", key_hash="k")
+        later = replace(sample_creation("a2", key_hash="k"), replaces="a1")
+        self.store.append([sample_append("a1", 1, projection=held, settle=("PENDING", 0))])
+        [found] = self.store.append([later])
+        assert isinstance(found, KeyTaken)
+        assert (found.record.action_id, found.record.status) == ("a1", "PENDING")
+        freed = sample_append("a1", 2, projection=held, settle=("FAILED_RETRYABLE", 9))
+        opened = sample_append("a1", 3, projection=held, settle=("PENDING", 0))
+        kept, again, taken = self.store.append([freed, opened, later])
+        assert (type(kept), type(again), type(taken)) == (Appended, Appended, KeyTaken)
+        own = sample_append("a1", 4, projection=held, reserve=sample_reservation(held))
+        assert isinstance(self.store.append([own])[0], Appended), "its own action may always reserve it again"
+
     def test_settling_changes_the_own_record_only(self) -> None:
         self.store.append([sample_creation("a1", key_hash="k")])
         self.store.append(

@@ -42,6 +42,7 @@ from readback.ports.store_rules import (
     closed_error,
     fairly,
     lease_is_live,
+    may_have_key,
     paced,
     refuse_malformed,
 )
@@ -140,7 +141,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             return VersionConflict(version=version, fence=fence)
         if item.reserve is not None:
             found = self._content.keys.get((item.tenant, item.reserve.key_hash))
-            if found is not None and found.action_id not in (item.action_id, item.replaces):
+            if found is not None and not may_have_key(item, found):
                 return KeyTaken(found)
         freeze = self._frozen(item.tenant, item.unless_frozen)
         if freeze is not None:

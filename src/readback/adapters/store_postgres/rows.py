@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from psycopg.types.string import StrBinaryDumper
 
 from readback.ports.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
+from readback.ports.store_rules import OPEN
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -135,6 +136,7 @@ REPLACE_KEYS: Final = statement(
     ", ".join(f"{name} = u.{name}" for name in _KEY_NAMES[2:]),
     "FROM", _many((*_KEY_NAMES, "was"), KEY_KINDS + "t"),
     "WHERE u.created_us IS NOT NULL AND k.tenant = u.tenant AND k.key_hash = u.key_hash AND k.action_id = u.was",
+    f"AND (k.status <> '{OPEN}' OR k.action_id = u.action_id)",
     "RETURNING 1) SELECT hold((SELECT count(*) FROM done), %s)",
 )  # fmt: skip
 SETTLE_KEYS: Final = statement(

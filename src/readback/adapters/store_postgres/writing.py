@@ -30,7 +30,7 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, paced
+from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, may_have_key, paced
 
 Name = tuple[str, str]
 _NEW: Final = Head(0, 0, None, waiting=False)
@@ -186,7 +186,7 @@ class Transaction:
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
             found = self._keys.get(name) if new else self._key(*name)
-            if found is not None and found.action_id not in (item.action_id, item.replaces):
+            if found is not None and not may_have_key(item, found):
                 return KeyTaken(found)
         barred = self._barred(item, head)
         if barred is not None:

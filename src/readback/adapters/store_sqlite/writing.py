@@ -29,7 +29,7 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, paced
+from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, may_have_key, paced
 
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is remembered between transactions; about 2 MB."""
@@ -131,7 +131,7 @@ class Transaction:
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
             found = self._keys.get(name) if new else self._key(*name)
-            if found is not None and found.action_id not in (item.action_id, item.replaces):
+            if found is not None and not may_have_key(item, found):
                 return KeyTaken(found)
         if item.unless_frozen or item.in_flight_max:
             barred = self._barred(item)
