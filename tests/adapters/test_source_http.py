@@ -174,7 +174,9 @@ def test_a_request_that_the_service_does_not_take_is_a_verifier_error(web: Web, 
 
 
 @pytest.mark.requirement("L26", "TRUTH-verdict-2")
-@pytest.mark.parametrize("canary", [Said(404), Said(403), Said(500), Said(302), Said(drop=True)])
+@pytest.mark.parametrize(
+    "canary", [Said(404), Said(403), Said(500), Said(302), Said(drop=True), Said(headers={"Age": "9"})]
+)
 def test_a_404_is_not_absence_where_the_canary_is_not_shown(web: Web, orders: HttpSource, canary: Said) -> None:
     web.answers["/health"] = canary
     assert orders.get(CTX, "/o").presence is Presence.NOT_VISIBLE
@@ -320,7 +322,8 @@ def test_a_search_brings_every_item(web: Web, orders: HttpSource) -> None:
         CTX, "/search", query={"stamp": CTX.stamp}, complete="/complete", stamp="/stamp", version="/version"
     )
     assert [(each.stamp, each.version) for each in found] == [("stamp-1", 3), ("stamp-1", 3)]
-    web.answers["/list"] = Said(body=[])
+    links = '</list?page=next>; rel="prev"; title="next", </list/next>; rel=last'
+    web.answers["/list"] = Said(body=[], headers={"Link": links, "Age": "0"})
     assert orders.all(CTX, "/list", items="") == []
 
 
@@ -329,6 +332,10 @@ def test_a_search_brings_every_item(web: Web, orders: HttpSource) -> None:
     [
         Said(body={"items": [], "complete": False}),
         Said(body={"items": [], "complete": True}, headers={"Link": '</search?page=2>; rel="next"'}),
+        Said(body={"items": [], "complete": True}, headers={"Link": "</search?page=2>; rel=next"}),
+        Said(body={"items": [], "complete": True}, headers={"Link": "</1>; rel=first, </2>; Rel = 'last Next'"}),
+        Said(body={"items": [], "complete": True}, headers={"Age": "12"}),
+        Said(body={"items": [ORDER], "complete": True}, headers={"Age": "12"}),
         Said(500),
         Said(403),
         Said(404),

@@ -192,6 +192,11 @@ def test_a_replica_says_of_itself_what_it_is(path: Path) -> None:
     assert replica.one("select * from orders").consistency is Consistency.REPLICA
     assert replica.scalar("select count(*) from orders").consistency is Consistency.REPLICA
     assert replica.one("select * from orders where id = 'o-9'").consistency is Consistency.REPLICA
+    assert [each.consistency for each in replica.all("select * from orders")] == [Consistency.REPLICA]
+    with pytest.raises(ReaderFailedError, match="finds nothing says nothing"):
+        replica.all("select * from orders where id = 'o-9'")
+    strong = SqlSource("primary", lambda: sqlite3.connect(path), consistency="strong")
+    assert strong.all("select * from orders where id = 'o-9'") == []
 
 
 @pytest.fixture

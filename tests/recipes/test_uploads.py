@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from readback.adapters.source_s3 import CANDIDATES_MAX
 from readback.commands.demo.systems.s3 import Access, S3Server
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, UsageError
 from readback.domain.reading import Presence
+from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.recipes import UploadAction, measured, verified_upload
 from readback.sdk.systems import S3Executor, S3Source
@@ -260,3 +262,43 @@ def test_what_cannot_be_sent_provably_was_not(shop: Shop, s3: S3Server) -> None:
 
 def test_a_verified_upload_is_settled_in_its_state(shop: Shop, desk: Desk, fresh: Fresh) -> None:
     assert shop.upload(desk, fresh("state"), b".").state is State.RECONCILED_SUCCESS
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_version_from_before_versioning_is_looked_at_as_itself(s3: S3Server, fresh: Fresh, tmp_path: Path) -> None:
+    """Without a name of its own it was read as the newest: one upload over it was found twice."""
+    bucket, key, ours = fresh("unversioned"), "report", tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    s3.bucket(bucket)
+    s3.put(bucket, key, b"older")
+    s3.begin_versions(bucket)
+    with S3Executor("store", bucket, **s3.access) as store, S3Source("shelf", bucket, **s3.access) as shelf:
+        store.put(context("rb-2"), key, ours, sha256=sha256(b"ours").hexdigest())
+        found = shelf.find(context("rb-2"), key)
+        assert [each.value["size"] for each in found if isinstance(each.value, dict)] == [4]
+        s3.put(bucket, key, b"a third one's")
+        assert len(shelf.find(context("rb-2"), key)) == 1
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_what_was_put_before_versioning_is_found_behind_what_came_after_it(
+    s3: S3Server, fresh: Fresh, tmp_path: Path
+) -> None:
+    bucket, key, ours = fresh("unversioned"), "report", tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    s3.bucket(bucket)
+    with S3Executor("store", bucket, **s3.access) as store, S3Source("shelf", bucket, **s3.access) as shelf:
+        store.put(context("rb-3"), key, ours, sha256=sha256(b"ours").hexdigest())
+        assert len(shelf.find(context("rb-3"), key)) == 1
+        s3.begin_versions(bucket)
+        s3.put(bucket, key, b"a third one's")
+        found = shelf.find(context("rb-3"), key)
+        assert [each.value["sha256"] for each in found if isinstance(each.value, dict)] == [sha256(b"ours").hexdigest()]
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_bucket_that_is_replicated_into_cannot_say_that_nothing_is_there(s3: S3Server, fresh: Fresh) -> None:
+    with S3Source("far", BUCKET, **s3.access, consistency="replica") as far:
+        assert far.head(context(), fresh("nothing")).consistency is Consistency.REPLICA
+        with pytest.raises(ReaderFailedError, match="finds nothing says nothing"):
+            far.find(context(), fresh("nothing"))

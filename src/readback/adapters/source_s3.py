@@ -101,7 +101,8 @@ class S3Source:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
         Under a crowded prefix only the object whose key it is, if that one's versions can all be seen. Raises
-        ReaderFailedError where not everything could be looked at.
+        ReaderFailedError where not everything could be looked at, or nothing was found with less than a strong
+        `consistency`: it may be on its way.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
@@ -114,11 +115,14 @@ class S3Source:
             if not own or own[-1] is versions[-1]:
                 raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
             versions = own
-        found = [self._seen(str(each["Key"]), str(each["VersionId"]), stamp=ctx.stamp) for each in versions]
+        found = [self._seen(str(each["Key"]), _version_of(each), stamp=ctx.stamp) for each in versions]
         unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
         if unseen is not None:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {unseen.detail}")
-        return [each for each in found if each.stamp == ctx.stamp]
+        ours = [each for each in found if each.stamp == ctx.stamp]
+        if not ours and self._consistency not in (None, Consistency.STRONG):
+            raise ReaderFailedError(f"Source {self.name!r} is replicated into: that it finds nothing says nothing.")
+        return ours
 
     def ping(self) -> None:
         """Raises ReaderFailedError where the bucket is not shown."""
@@ -131,14 +135,14 @@ class S3Source:
 
     def _seen(self, key: str, version: str | None, *, read_bytes: bool = False, stamp: str = "") -> Reading:
         """One look at one version, the newest where none is named. `stamp`: what bears another is not read whole."""
-        named = {"Key": key} | ({"VersionId": version} if version not in (None, "null") else {})
+        named = {"Key": key} | ({} if version is None else {"VersionId": version})
         try:
             said = self._asked("head_object", **named, ChecksumMode="ENABLED")
             metadata = {str(name).lower(): str(text) for name, text in said.get("Metadata", {}).items()}
             digest, how = _digest_of(said)
             wanted = not stamp or metadata.get(STAMP_METADATA) == stamp
             if wanted and (read_bytes or digest is None):
-                digest, how = self._hashed(key, said), "read"
+                digest, how = self._hashed(named, said), "read"
         except _NoAnswerError as error:
             return self._unseen(error)
         value: dict[str, Json] = {
@@ -161,12 +165,12 @@ class S3Source:
         except CanonError as error:
             raise ReaderTypeError(f"An object of {self.name!r} has no JSON form: {error.message}") from error
 
-    def _hashed(self, key: str, said: Mapping[str, Any]) -> str:
+    def _hashed(self, named: Mapping[str, str], said: Mapping[str, Any]) -> str:
         """The digest of the bytes of the very object that the head was of."""
         version = said.get("VersionId")
         same = {"VersionId": version} if version not in (None, "null") else {"IfMatch": said["ETag"]}
         digest, size = sha256(), 0
-        body = self._asked("get_object", Key=key, **same)["Body"]
+        body = self._asked("get_object", **{**named, **same})["Body"]
         try:
             with _answering(self._faults()):
                 while chunk := body.read(CHUNK_BYTES):
@@ -203,6 +207,11 @@ class S3Source:
             if self._made is None:
                 self._made = _client(*self._where, *self._keys, timeout_s=self._timeout_s)
             return self._made
+
+
+def _version_of(listed: Mapping[str, Any]) -> str | None:
+    """How a listed version is asked for: one from before versioning, while it is the newest, by no name."""
+    return None if listed["VersionId"] == "null" and listed.get("IsLatest") else str(listed["VersionId"])
 
 
 class _NoAnswerError(Exception):

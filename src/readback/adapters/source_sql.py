@@ -128,16 +128,18 @@ class SqlSource:
     ) -> list[Reading]:
         """Every row, as readings: for `find`. Raises ReaderFailedError where not all could be seen.
 
-        An empty list therefore means that a complete look found nothing.
+        An empty list therefore means that a complete look found nothing: a standby, and a source with less than a
+        strong `consistency`, cannot say that.
         """
         looked = self._rows(sql, params, ROWS_MAX + 1)
         if looked.instead is not None:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {looked.instead.detail}")
         if len(looked.rows) > ROWS_MAX:
             raise ReaderFailedError(f"Source {self.name!r} found more than {ROWS_MAX} rows.")
-        if looked.standby and not looked.rows:
-            raise ReaderFailedError(f"Source {self.name!r} is a standby: that it finds nothing says nothing.")
         consistency = self._lowered(looked)
+        if not looked.rows and consistency not in (None, Consistency.STRONG):
+            what = "a standby" if looked.standby else f"of {consistency} consistency"
+            raise ReaderFailedError(f"Source {self.name!r} is {what}: that it finds nothing says nothing.")
         return [self._reading(row, version, stamp, author, consistency) for row in looked.rows]
 
     def scalar(self, sql: str, params: Parameters = ()) -> Reading:

@@ -5,14 +5,19 @@ Used by the HTTP source alone. It must not decide whether the answer shows the o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import Final
 
 from readback.canon import CanonError, Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
 from readback.domain.reading import Reading
+
+_RELATIONS: Final = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;,]+))""", re.IGNORECASE)
+"""What links are (RFC 8288): names in either case, with quotes or without, several in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,12 @@ class Answer:
     def was_kept(self) -> bool:
         """A cache on the way answered, and says so by the age of what it kept."""
         return self.headers.get("age", "0").strip() != "0"
+
+    @property
+    def goes_on(self) -> bool:
+        """A link points to a next page."""
+        relations = " ".join("".join(found) for found in _RELATIONS.findall(self.headers.get("link", ""))).lower()
+        return "next" in relations.split()
 
 
 def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Reading:

@@ -132,7 +132,8 @@ class HttpSource:
         """Every object of a list, for `find`. `items` points at the list, the other pointers into each item.
 
         `complete` points at a value that is true where the list is whole. Raises ReaderFailedError where the list
-        could not be seen, or is not whole by that value or by a link to a next page.
+        could not be seen, is not whole by that value or by a link to a next page, or is one that a cache had kept:
+        what it does not show may be there by now.
         """
         target = self._door.address(path, params, query)
         answer = self._door.ask(target, self._request_headers(ctx, headers))
@@ -141,8 +142,10 @@ class HttpSource:
         body = answer.json(self.name)
         listed = pointed(self.name, body, items)
         whole = complete is None or pointed(self.name, body, complete) is True
-        if not whole or 'rel="next"' in answer.headers.get("link", ""):
+        if not whole or answer.goes_on:
             raise ReaderFailedError(f"Source {self.name!r} showed only a part of the list.")
+        if answer.was_kept:
+            raise ReaderFailedError(f"Source {self.name!r} showed a list that a cache had kept.")
         if not isinstance(listed, list):
             raise ReaderTypeError(f"Source {self.name!r} has no list at {items!r}.")
         lift = Lift(value, version, stamp, author)
@@ -220,4 +223,6 @@ class HttpSource:
         seen = self._door.ask(self._door.address(canary, known), sent)
         if seen.status != 200:
             return Reading.not_visible(f"{self.name} {answer.said}, and its canary {seen.said}")
+        if seen.was_kept:
+            return Reading.not_visible(f"{self.name} {answer.said}, and its canary was shown by a cache")
         return Reading.absent()

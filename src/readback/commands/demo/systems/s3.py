@@ -65,11 +65,11 @@ class S3Server:
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, name="s3-server", daemon=True
         )
         self._thread.start()
-        self._own = client = self._client()
+        self._own = self._client()
         for bucket in self._buckets:
-            client.create_bucket(Bucket=bucket)
+            self.bucket(bucket)
             if self._versioned:
-                client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+                self.begin_versions(bucket)
         return self
 
     def __exit__(
@@ -105,6 +105,14 @@ class S3Server:
             return bytes(client.get_object(Bucket=bucket, Key=key)["Body"].read())
         finally:
             self._fault = fault
+
+    def bucket(self, name: str) -> None:
+        """One more, which keeps no versions."""
+        self._own.create_bucket(Bucket=name)
+
+    def begin_versions(self, bucket: str) -> None:
+        """Keeps what is put from now on beside what is there."""
+        self._own.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 
     def put(self, bucket: str, key: str, data: bytes) -> None:
         """Somebody else's object."""
