@@ -493,3 +493,22 @@ def test_a_client_that_was_closed_leaves_nothing_open(tmp_path: Path) -> None:
         assert rb.run(ship_async_of(slow, wait, execute=SOON)(order_id="o-1", carrier="dhl")).verified
         assert {each.name for each in threading.enumerate()} >= {"readback-portal"}
     assert sorted(each.name for each in tmp_path.iterdir()) == ["ledger.db"]
+
+
+def test_async_hands_for_which_no_thread_was_to_be_had_are_called_again_when_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk, begin = Desk(), threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "readback-portal":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    with opened() as rb:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            assert not rb.run(ship_async_of(desk)(order_id="o-1", carrier="dhl"), operation="first").verified
+        assert desk.calls == 0
+        assert rb.run(ship_async_of(desk)(order_id="o-2", carrier="dhl"), operation="second").verified
+    assert desk.calls == 1

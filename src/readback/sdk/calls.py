@@ -133,7 +133,8 @@ class Portal:
                 inner.close()
         import asyncio  # a program without an event loop does not pay for it
 
-        future = asyncio.run_coroutine_threadsafe(make(), self._running())
+        running = self._running()
+        future = asyncio.run_coroutine_threadsafe(make(), running)
         try:
             return future.result(seconds)
         except TimeoutError:
@@ -148,9 +149,14 @@ class Portal:
 
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="readback-portal", daemon=True)
-                self._thread.start()
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="readback-portal", daemon=True)
+                try:
+                    thread.start()
+                except (RuntimeError, MemoryError):  # no thread is to be had now: the next call asks again
+                    loop.close()
+                    raise
+                self._loop, self._thread = loop, thread
             return self._loop
 
     def close(self) -> None:
