@@ -316,6 +316,12 @@ def test_no_cookie_is_kept_from_one_reading_to_the_next(web: Web, orders: HttpSo
     assert "Cookie" not in web.asked[-1].headers
 
 
+def test_a_number_that_would_be_rounded_is_no_reading(web: Web, orders: HttpSource) -> None:
+    web.answers["/o"] = Said(body={"wei": 10**20 + 1})
+    with pytest.raises(ReaderTypeError, match="rounded"):
+        orders.get(CTX, "/o")
+
+
 def test_a_search_brings_every_item(web: Web, orders: HttpSource) -> None:
     web.answers["/search?stamp=stamp-1"] = Said(body={"items": [ORDER, {**ORDER, "id": "o-2"}], "complete": True})
     found = orders.all(

@@ -34,6 +34,7 @@ from readback.canon import (
     is_envelope,
     json_value,
     limits,
+    parse_exactly,
     parse_json,
     payload_bytes,
     sha256_bytes,
@@ -247,6 +248,36 @@ def _deep(levels: int, leaf: Any) -> Any:
 def test_what_is_not_json_is_refused(text: bytes) -> None:
     with pytest.raises(MalformedJsonError):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["18446744073709551616", "-9223372036854775809", '{"wei": [100000000000000000001]}', "1" + 30 * "0"]
+)
+def test_an_integer_that_would_be_rounded_is_refused_where_it_is_compared(text: str) -> None:
+    assert parse_json(text) is not None
+    for given_as in (text, text.encode()):
+        with pytest.raises(MalformedJsonError, match="rounded"):
+            parse_exactly(given_as)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[18446744073709551615, -9223372036854775808]", [2**64 - 1, -(2**63)]),
+        ("100000000000000000000", 1e20),
+        ("-18446744073709552000", -(2.0**64)),
+        ('"100000000000000000001"', "100000000000000000001"),
+        ("0.1000000000000000055511151231257827", 0.1),
+    ],
+)
+def test_what_stands_for_itself_is_parsed_exactly(text: str, value: Json) -> None:
+    assert parse_exactly(text) == value == parse_exactly(text.encode())
+
+
+def test_a_long_number_in_too_deep_a_nest_is_refused_in_order() -> None:
+    text = "[" * 1_000 + "1234567890123456789012" + "]" * 1_000
+    with pytest.raises(MalformedJsonError):
+        parse_exactly(text)
 
 
 def test_json_over_the_limit_is_not_parsed() -> None:

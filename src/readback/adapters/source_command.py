@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import Event, Timer
 from typing import Final
 
-from readback.canon import CanonError, Json, ReadbackError, parse_json
+from readback.canon import CanonError, Json, ReadbackError, parse_exactly
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
@@ -134,7 +134,7 @@ class CommandSource:
         if ended.code != 0:
             raise ReaderFailedError(f"The program of {self.name!r} ended with {ended.code}: {ended.said:.200}")
         try:
-            return parse_json(ended.out)
+            return parse_exactly(ended.out)
         except ReadbackError as error:
             raise ReaderTypeError(f"The program of {self.name!r} printed no JSON: {error.message}") from error
 

@@ -5,7 +5,14 @@ Every room stands on it; it stands on nothing but orjson and msgspec. It must no
 
 from __future__ import annotations
 
-from readback.canon.canonical import envelope_bytes, is_envelope, parse_json, payload_bytes, stored_bytes
+from readback.canon.canonical import (
+    envelope_bytes,
+    is_envelope,
+    parse_exactly,
+    parse_json,
+    payload_bytes,
+    stored_bytes,
+)
 from readback.canon.digest import sha256_bytes, sha256_hex
 from readback.canon.fault import (
     CanonError,
@@ -29,6 +36,7 @@ __all__ = [
     "envelope_bytes",
     "is_envelope",
     "json_value",
+    "parse_exactly",
     "parse_json",
     "payload_bytes",
     "sha256_bytes",

@@ -10,6 +10,8 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final, cast
@@ -44,6 +46,9 @@ ZEROS_WRITTEN_MAX: Final = 21
 """A number with more digits before its point is written with an exponent."""
 LEADING_ZEROS_MAX: Final = 6
 """And one with so many zeros behind it, before the first digit."""
+_LONG: Final = re.compile(r"\d{19}")
+_LONG_BYTES: Final = re.compile(_LONG.pattern.encode("ascii"))
+"""Fewer digits are within 64 bits."""
 _LEAVES: Final = frozenset({str, int, bool, type(None)})
 _CONTAINERS: Final = frozenset({dict, list})
 _PLAIN: Final = _LEAVES | _CONTAINERS
@@ -135,6 +140,29 @@ def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json
     except orjson.JSONDecodeError as error:
         raise MalformedJsonError(f"The text is not JSON: {error}.") from error
     return parsed
+
+
+def parse_exactly(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json:
+    """As `parse_json`, of what is compared: an integer beyond 64 bits that its double does not stand for is refused.
+
+    Otherwise two of them were one: 100000000000000000001 is parsed as 100000000000000000000.
+    """
+    parsed = parse_json(data, bytes_max=bytes_max)
+    if _LONG.search(data) if isinstance(data, str) else _LONG_BYTES.search(data):
+        try:
+            json.loads(data, parse_int=_whole)
+        except RecursionError as error:
+            raise MalformedJsonError("The JSON text is nested too deeply.") from error
+    return parsed
+
+
+def _whole(text: str) -> None:
+    """Raises MalformedJsonError for an integer's text that is neither within 64 bits nor the text of its double."""
+    digits = text.lstrip("-")
+    if len(digits) <= len(str(INTEGER_WIRE_MAX)) and INTEGER_WIRE_MIN <= int(text) <= INTEGER_WIRE_MAX:
+        return
+    if _double(float(text)) != text.encode("ascii"):
+        raise MalformedJsonError(f"An integer of {len(digits)} digits would be rounded; it has to come as a text.")
 
 
 def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
