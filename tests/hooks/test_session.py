@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from readback.commands.init_claude_code import HOOKS
+from readback.commands.start import GIVE_UP_SECONDS
+from readback.surfaces.hooks.protocol import PRE
 from tests.hooks.conftest import BASH, PATIENCE_SECONDS, Agent, Told
 
 pytestmark = pytest.mark.slow
@@ -100,6 +103,28 @@ def test_nothing_heavy_is_imported_for_a_call(agent: Agent) -> None:
     for event, more in (("PreToolUse", {}), ("PostToolUse", {"tool_response": {}}), ("Stop", {})):
         told = started(agent, event, program=program, **call, **more)
         assert told.out.splitlines()[-1:] == ["[]"], told
+
+
+SOON = """
+import sys
+from readback.commands import start
+start.GIVE_UP_SECONDS = 0.2
+sys.argv = ["readback", "hook", *sys.argv[1:]]
+start.main()
+"""
+
+
+@pytest.mark.requirement("HOOK-closed", "L29")
+def test_l29_what_is_not_decided_in_time_holds_the_tool_back_before_the_agent_gives_up(agent: Agent) -> None:
+    """An agent that gives up on a hook lets the tool run: an argument over which a pattern never ends is enough."""
+    assert HOOKS[PRE][2] > GIVE_UP_SECONDS
+    path = agent.folder / ".claude" / "readback.yaml"
+    slow = path.read_text(encoding="utf-8").replace(r"^\s*git\s+commit\b", r"^(\s*\w+)+ commit$")
+    path.write_text(slow, encoding="utf-8")
+    call: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": f"{'a' * 60}!"}}
+    told = started(agent, "PreToolUse", program=SOON, **call)
+    assert (told.code, told.out) == (2, "")
+    assert "Nothing was decided" in told.err
 
 
 @pytest.mark.requirement("HOOK-closed")

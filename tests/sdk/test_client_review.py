@@ -143,6 +143,33 @@ def test_what_a_critical_mutation_froze_only_a_listed_approver_lifts(key: Approv
             rb.lift("resource:disk/d-1", who="eve", reason="In order.", signature=key)
 
 
+@pytest.mark.requirement("TRUTH-hold-signed")
+def test_a_signature_lifts_the_freeze_that_was_signed_for_and_no_later_one_of_the_same_action(
+    key: ApproverKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, signed = wipe_of(disks()), list[bytes]()
+    sign = ApproverKey.sign
+
+    def heard(self: ApproverKey, message: bytes) -> bytes:
+        signed.append(sign(self, message))
+        return signed[-1]
+
+    monkeypatch.setattr(ApproverKey, "sign", heard)
+    runtime = VirtualRuntime()
+    with Readback.open(**given(key, runtime=runtime)) as rb:
+        told = rb.run(made(disk="d-1"), operation="op-1")
+        words: dict[str, Any] = {"who": "eve", "reason": "In order."}
+        rb.lift("resource:disk/d-1", **words, signature=key)
+        runtime.advance(60)
+        version = rb.review(told.id).version
+        again = rb.resolve(told.id, "verify_again", expect_version=version, **words, signature=key)
+        assert (again.verified, [freeze.subject for freeze in rb.freezes()]) == (False, ["resource:disk/d-1"])
+        with pytest.raises(ReviewError) as refused:
+            rb.lift("resource:disk/d-1", **words, signature=signed[0])
+        assert refused.value.code == "review.signature"
+        rb.lift("resource:disk/d-1", **words, signature=key)
+
+
 def test_an_approver_of_another_tenant_or_contract_is_none_here(key: ApproverKey) -> None:
     for terms in (("eve", key.public_key, ("globex",)), ("eve", key.public_key, (TENANT,), ("pay_*",))):
         with Readback.open(**given(key, approvers=[Approver(*terms)])) as rb:

@@ -112,6 +112,9 @@ def test_for_what_is_past_everybody_who_is_listed_counted() -> None:
 def test_a_name_is_compared_with_the_whole_principal_too() -> None:
     assert is_principal("agent:ops", "agent:ops")
     assert is_principal("ops", "agent:ops")
+    assert is_principal("human:ops", "ops")
+    assert is_principal("human:OPS", "ops")
+    assert not is_principal("human:ops", "agent:ops")
     assert not is_principal("agent", "agent:ops")
 
 

@@ -245,9 +245,10 @@ def test_what_is_signed_binds_everything_that_it_is_about() -> None:
         for n in range(len(given))
     ]
     assert len({signed, *others}) == 1 + len(given)
-    lifted = lift_bytes("acme", "resource:x", ("a1", "a2"), "eve", "why")
+    lifted = lift_bytes("acme", "resource:x", (("a1", 1), ("a2", 2)), "eve", "why")
     assert lifted != signed
-    assert lift_bytes("acme", "resource:x", ("a1",), "eve", "why") != lifted
+    assert lift_bytes("acme", "resource:x", (("a1", 1),), "eve", "why") != lifted
+    assert lift_bytes("acme", "resource:x", (("a1", 1), ("a2", 3)), "eve", "why") != lifted, "it was frozen again"
 
 
 # --- freezes ------------------------------------------------------------------------------------------------------

@@ -216,8 +216,8 @@ def test_what_a_decision_will_do_is_said_for_where_the_action_stands(
 def test_what_is_signed_is_of_these_bytes() -> None:
     bound: list[Json] = ["readback/resolution/1", "acme", "a1", 3, "abandon", "eve", "why"]
     assert resolution_bytes("a1", "acme", 3, "abandon", "eve", "why") == payload_bytes(bound)
-    lifted: list[Json] = ["readback/lift/1", "acme", "tool:pay", ["a1", "a2"], "eve", "why"]
-    assert lift_bytes("acme", "tool:pay", ("a1", "a2"), "eve", "why") == payload_bytes(lifted)
+    lifted: list[Json] = ["readback/lift/2", "acme", "tool:pay", [["a1", 7], ["a2", 9]], "eve", "why"]
+    assert lift_bytes("acme", "tool:pay", (("a1", 7), ("a2", 9)), "eve", "why") == payload_bytes(lifted)
 
 
 # --- what is frozen -------------------------------------------------------------------------------------------

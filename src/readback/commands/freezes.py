@@ -67,8 +67,8 @@ def lift(
     settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         name = signing(who)
-        ids = reviews.freezers(session, subject)
-        signature = signed(lift_bytes(session.scope.tenant, subject, ids, name, reason), key)
+        frozen = reviews.freezers(session, subject)
+        signature = signed(lift_bytes(session.scope.tenant, subject, frozen, name, reason), key)
         ids, order = reviews.lifting(session, subject, who=name, reason=reason, signature=signature)
         driver = SyncDriver(session.store, session.runtime, session.courier)
         try:

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
-from typing import NoReturn
+from typing import Final, NoReturn
+
+GIVE_UP_SECONDS: Final = 50
+"""How long the hook before a tool may take until it holds the tool back by itself: less than what `init` gives it in
+the agent's settings, since an agent that gives up on a hook lets the tool run.
+"""
 
 
 def main() -> NoReturn:
@@ -29,9 +35,27 @@ def _hook(arguments: list[str]) -> int | None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+    if arguments[:1] == ["pre"]:
+        _hold_back_in_time()
     from readback.commands.hooking import plain
 
     code = plain(arguments)
     with contextlib.suppress(OSError, ValueError):  # nobody reads it any more; an answer was flushed before its code
         sys.stderr.flush()
     return code
+
+
+def _hold_back_in_time() -> None:
+    """Ends the process where nothing was decided in time, whatever it is in the middle of: nobody may take what is
+    raised for something else. An attempt that is durable by then was not handed out, and is read.
+    """
+    if not hasattr(signal, "setitimer"):
+        return
+
+    def give_up(number: int, frame: object) -> None:
+        with contextlib.suppress(OSError):
+            os.write(2, f"readback: Nothing was decided within {GIVE_UP_SECONDS} s.\n".encode())
+        os._exit(2)
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, GIVE_UP_SECONDS)

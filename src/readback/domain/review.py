@@ -310,7 +310,9 @@ def resolution_bytes(action_id: str, tenant: str, version: int, decision: str, w
     return payload_bytes(bound)
 
 
-def lift_bytes(tenant: str, subject: str, action_ids: tuple[str, ...], who: str, reason: str) -> bytes:
-    """What an approver signs for lifting a freeze: the subject, and the actions that had frozen it."""
-    bound: list[Json] = ["readback/lift/1", tenant, subject, list(action_ids), who, reason]
+def lift_bytes(tenant: str, subject: str, frozen: tuple[tuple[str, int], ...], who: str, reason: str) -> bytes:
+    """What an approver signs for lifting a freeze: the subject, and the actions that had frozen it, each with when it
+    did (microseconds): one that freezes it again is not lifted by the same signature.
+    """
+    bound: list[Json] = ["readback/lift/2", tenant, subject, [list(each) for each in frozen], who, reason]
     return payload_bytes(bound)

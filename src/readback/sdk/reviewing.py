@@ -87,13 +87,14 @@ def lifting(
 ) -> tuple[tuple[str, ...], Order]:
     """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
     check_words(who, reason)
-    tenant, ids = session.scope.tenant, freezers(session, subject)
+    tenant, frozen = session.scope.tenant, freezers(session, subject)
+    ids = tuple(action_id for action_id, _ in frozen)
     frozen_by = [session.fold(action_id) for action_id in ids]
     if any(is_principal(who, action.principal) for action in frozen_by):
         raise ReviewError(f"{who!r} ran what froze {subject!r}; somebody else has to lift it.", code="review.self")
     order = Order(ids[0], Decision.ABANDON, 0, who, reason)
     if signature is not None:
-        message = lift_bytes(tenant, subject, ids, who, reason)
+        message = lift_bytes(tenant, subject, frozen, who, reason)
         contracts = [action.contract for action in frozen_by]
         order = replace(order, signed_by=signer_of(session, who, message, signature, contracts))
     if not order.signed_by and any(needs_signature(action) for action in frozen_by):
@@ -101,12 +102,14 @@ def lifting(
     return ids, order
 
 
-def freezers(session: Session, subject: str) -> tuple[str, ...]:
-    """The actions that freeze a subject, in the order of their ids. Raises NotFoundError where none does."""
-    ids = tuple(sorted(freeze.action_id for freeze in freezes(session) if freeze.subject == subject))
-    if not ids:
+def freezers(session: Session, subject: str) -> tuple[tuple[str, int], ...]:
+    """The actions that freeze a subject, and since when (microseconds), in the order of their ids. Raises NotFoundError
+    where none does.
+    """
+    frozen = sorted((freeze.action_id, freeze.since_us) for freeze in freezes(session) if freeze.subject == subject)
+    if not frozen:
         raise NotFoundError(f"{subject!r} is not frozen in this tenant.", remedy="See `readback freezes list`.")
-    return ids
+    return tuple(frozen)
 
 
 def freezes(session: Session) -> list[Freeze]:

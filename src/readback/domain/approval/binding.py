@@ -367,9 +367,9 @@ def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int,
 
 
 def is_principal(approver: str, principal: str) -> bool:
-    """Whether they are one: `alice` is `human:alice` too."""
+    """Whether they are one: `alice` is `human:alice` too, whichever of the two bears the longer name."""
     name, whole = _folded(approver), _folded(principal)
-    return name in (whole, whole.rpartition(":")[2])
+    return name in (whole, whole.rpartition(":")[2]) or name.rpartition(":")[2] == whole
 
 
 def _folded(name: str) -> str:
