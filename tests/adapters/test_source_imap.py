@@ -200,6 +200,8 @@ def test_absence_needs_every_folder_to_be_examined(systems: Systems) -> None:
     _send(systems, "i-8")
     found = box.by_stamp(_ctx("i-8"), header=HEADER)
     assert (found.presence, found.complete) == (Presence.PRESENT, False)
+    assert isinstance(found.value, dict)
+    assert "copies" not in found.value, "how many there are is not known"
 
 
 def test_several_folders_are_looked_into(systems: Systems) -> None:

@@ -35,6 +35,15 @@ def test_the_lines_that_match_are_shown_and_by_a_field_too(tmp_path: Path) -> No
 def test_a_value_of_another_kind_does_not_match(tmp_path: Path) -> None:
     graph = source(tmp_path, BOB, {"n": True}, {"n": 1.5})
     assert value(graph.lines("graph.jsonl", [{"n": 1}]))["lines"] == [BOB]
+    inside = source(tmp_path, {"n": [1]}, {"n": [True]}, {"n": [{"on": 1}]})
+    assert [repr(each) for each in value(inside.lines("graph.jsonl", [{"n": [1]}]))["lines"]] == ["{'n': [1]}"]
+    assert value(inside.lines("graph.jsonl", [{"n": [{"on": True}]}]))["lines"] == []
+
+
+def test_a_number_is_one_however_it_is_written(tmp_path: Path) -> None:
+    graph = source(tmp_path, {"n": 1.0}, {"n": [2.0]})
+    assert value(graph.lines("graph.jsonl", [{"n": 1}, {"n": [2]}]))["count"] == 2
+    assert len(value(graph.lines("graph.jsonl", [{"n": 1}, {"n": [2]}]))["lines"]) == 2
 
 
 def test_without_a_match_every_line_is_shown_and_with_an_empty_one_none(tmp_path: Path) -> None:

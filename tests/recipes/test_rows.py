@@ -364,7 +364,9 @@ def test_a_name_that_is_none_is_refused(odd: dict[str, Any]) -> None:
         (7, 7, True), (7, "7.00", True), (7.5, "7.50", True), (-7, "-7", True), (10, "1E+1", True), ("7", "7", True),
         ("7", 7, False), (10, "1_0", False), (7, " 7", False), (7, "", False), (1, True, False),
         (7, "\N{ARABIC-INDIC DIGIT SEVEN}", False), (True, 1, False), (7, None, False), (None, None, True),
-        (7, "NaN", False),
+        (7, "NaN", False), ([1, {"on": 0}], [1, {"on": 0}], True), ([1], [True], False),
+        ([{"on": 0}], [{"on": False}], False),
+        ({"n": [1]}, {"n": [1.0]}, True), ([1], "[1]", False), ("7", "7 ", False), (True, True, True),
     ],
 )  # fmt: skip
 def test_a_number_is_the_same_in_every_scale_and_is_no_text_that_merely_may_be_read_as_one(

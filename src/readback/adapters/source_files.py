@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 from readback.canon import CanonError, Json, json_value, payload_bytes
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
+from readback.domain.change import alike
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.reading import Reading
 
@@ -333,7 +334,7 @@ def _picked(text: str, path: str, match: Sequence[Mapping[str, Json]] | None, by
 
 
 def _matches(line: dict[str, Json], wanted: Mapping[str, Json]) -> bool:
-    return all(key in line and type(line[key]) is type(value) and line[key] == value for key, value in wanted.items())
+    return all(key in line and alike(line[key], value) for key, value in wanted.items())
 
 
 def _decoded(content: bytes, encoding: str, path: str) -> str:

@@ -120,7 +120,7 @@ class ImapSource:
 
         Its value: `folder`, `mailbox` (whose it is), `from`, `to`, `subject`, `stamp`, `message_id`, `size`,
         `body_sha256` (of the decoded text with line feeds, without those at its end), `copies` found, `proves`.
-        Absent only where every folder could be examined whole.
+        Absent only where every folder could be examined whole, and without `copies` where not: there may be others.
         """
         looked = self._look(ctx.stamp, header)
         if looked.instead is not None:
@@ -129,9 +129,9 @@ class ImapSource:
             return Reading.not_visible(looked.unseen) if looked.unseen else Reading.absent()
         first = looked.found[0]
         assert isinstance(first.value, dict)
-        return replace(
-            first, value={**first.value, "copies": len(looked.found)}, complete=first.complete and not looked.unseen
-        )
+        if looked.unseen:
+            return replace(first, complete=False)
+        return replace(first, value={**first.value, "copies": len(looked.found)})
 
     def find(self, ctx: Context, *, header: str = STAMP_HEADER) -> list[Reading]:
         """Every message with the stamp, each as `by_stamp` shows it, without `copies`.

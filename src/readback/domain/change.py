@@ -26,7 +26,7 @@ def differences(old: Json, new: Json, path: str = "") -> Iterator[str]:
                 yield below
             else:
                 yield from differences(old[key], new[key], below)
-    elif not _alike(old, _as_known(old, new)):
+    elif not alike(old, _as_known(old, new)):
         yield path
 
 
@@ -46,6 +46,15 @@ def withheld(old: Json, path: str = "") -> Iterator[str]:
         yield path
 
 
+def alike(old: Json, new: Json) -> bool:
+    """Whether two values are one in JSON, where 1 is 1.0 and, unlike in Python, not `true`: in a list, too."""
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(alike, old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(alike(value, new[key]) for key, value in old.items())
+    return old == new and isinstance(old, bool) is isinstance(new, bool)
+
+
 def outside(frame: tuple[str, ...], paths: Iterable[str]) -> tuple[str, ...]:
     """Those of the paths that the frame does not name, nor anything above them."""
     return tuple(path for path in paths if not any(path == each or path.startswith(each + ".") for each in frame))
@@ -54,15 +63,6 @@ def outside(frame: tuple[str, ...], paths: Iterable[str]) -> tuple[str, ...]:
 def is_withheld(value: Json) -> bool:
     """Whether it is a mark."""
     return isinstance(value, dict) and value.keys() == {REDACTED}
-
-
-def _alike(old: Json, new: Json) -> bool:
-    """Whether two values are one in JSON, where 1 is 1.0 and, unlike in Python, not `true`: in a list, too."""
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_alike, old, new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(_alike(value, new[key]) for key, value in old.items())
-    return old == new and isinstance(old, bool) is isinstance(new, bool)
 
 
 def _as_known(old: Json, new: Json) -> Json:

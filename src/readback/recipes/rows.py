@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.conditions import postcondition
+from readback.domain.change import alike
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Lookup, Presence, Reading
@@ -192,7 +193,7 @@ def written_as_asked(requested: dict[str, Json], authoritative: dict[str, Json])
 
 def _same(asked: Json, shown: Json) -> bool:
     if isinstance(asked, bool) or not isinstance(asked, int | float):
-        return type(asked) is type(shown) and asked == shown
+        return alike(asked, shown)
     if isinstance(shown, bool) or not isinstance(shown, int | float | str):
         return False
     if isinstance(shown, str) and _EXACT.fullmatch(shown) is None:

@@ -5,6 +5,7 @@ The engine registers them. They must be pure, and raise only WrongKindError: it 
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -14,6 +15,8 @@ from typing import Any, Final
 from readback.canon import BYTES_KEY, sha256_hex
 
 _DECIMAL_TEXT_MAX_CHARS: Final = 400
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""As it is written everywhere; Python's own reading takes blanks, underscores and other digits too."""
 
 
 class WrongKindError(ValueError):
@@ -130,10 +133,9 @@ def _decimal(value: object) -> Decimal:
     text = value if isinstance(value, str) else repr(value)
     if len(text) > _DECIMAL_TEXT_MAX_CHARS:
         raise WrongKindError("a text that long is not a decimal")
+    if _DECIMAL.fullmatch(text) is None:
+        raise WrongKindError("a text is not a decimal")
     try:
-        number = Decimal(text)
+        return Decimal(text)
     except InvalidOperation as error:
-        raise WrongKindError("a text is not a decimal") from error
-    if not number.is_finite():
-        raise WrongKindError("the decimal is not finite")
-    return number
+        raise WrongKindError("the decimal has too large an exponent") from error
