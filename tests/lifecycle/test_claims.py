@@ -394,6 +394,22 @@ def test_what_was_verified_and_reversed_holds_no_more_and_still_happened(house: 
     sound(house)
 
 
+@pytest.mark.parametrize("kind", [K.HAPPENED, K.HOLDS])
+def test_what_was_reversed_is_not_told_as_reversed_any_more_where_the_reversal_was_taken_back(
+    house: House, kind: ClaimKind
+) -> None:
+    pending = house.run(house.action(compensate={}, stable_for="3s", **STAMPED), wait_s=1)
+    house.cancel(pending.id)
+    house.work(60)
+    ended = house.get(pending.id)
+    assert "reversed through a verified compensation" in ended.for_model()
+    person(house, ended.compensation, C.RETRACTED, kind)
+    now = house.get(pending.id)
+    assert (now.state, now.contested, now.repeat_allowed) == (State.COMPENSATED, True, False)
+    assert "reversed through" not in now.for_model() + now.message
+    assert now.message.startswith("The final state is unknown and requires review.")
+
+
 @pytest.mark.requirement("CLAIM-reversed")
 def test_a_retraction_that_is_cut_short_is_whole_or_not_there(house: House) -> None:
     """Whichever step the process dies at, both entries of a claim stand, or neither does, and the next one ends it."""

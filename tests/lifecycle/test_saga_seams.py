@@ -85,6 +85,21 @@ def test_a_saga_of_which_a_step_was_taken_back_by_a_person_is_no_success_for_a_s
         now.raise_unless_verified()
 
 
+def test_a_step_is_not_told_as_reversed_any_more_where_its_reversal_was_taken_back(trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    trip.work()
+    flight = step(trip, told.id, "flight")
+    assert (flight.state, flight.contested) == (State.COMPENSATED, False)
+    order = ClaimOrder(
+        flight.compensation, ClaimKind.HAPPENED, ClaimStatus.RETRACTED, Word("human:eve", "It is still there.", "eve")
+    )
+    trip.driver.drive(claims.decide(order, TENANT))
+    now = step(trip, told.id, "flight")
+    assert (now.state, now.contested) == (State.COMPENSATED, True)
+    assert "reversed" not in now.message
+
+
 @pytest.mark.requirement("GROUND-compensated", "L19")
 def test_a_step_whose_reversal_failed_is_no_success_any_more_either(trip: Trip) -> None:
     trip.world.faults["charge"] = trip.world.undo_faults["hotel"] = "refused"

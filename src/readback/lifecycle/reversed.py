@@ -10,18 +10,23 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from readback.domain.action import Action
+from readback.domain.claim import holds
 from readback.domain.outcome import Outcome
 from readback.domain.saga.fold import StepRecord
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.report import outcome_of
 from readback.lifecycle.saga_run import load_saga
-from readback.lifecycle.steps import Answer, Step
+from readback.lifecycle.steps import Answer, Folded, LoadAction, Step
 
 
 def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
-    """The outcome by the ledger alone, its saga's entries included: what was reversed since is no success any more."""
+    """The outcome by the ledger alone, its saga's entries included: what was reversed since is no success any more, and
+    is no longer told as reversed where the reversal fell.
+    """
     outcome = yield from outcome_of(action, replayed=replayed)
+    if action.state is State.COMPENSATED:
+        return (yield from _by_its_reversal(outcome, action.compensation_id))
     named = str(action.context.get("saga", ""))
     if not named or action.state is not State.RECONCILED_SUCCESS:
         return outcome
@@ -30,7 +35,7 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, An
     record = next((each for each in records if each.action_id == action.id), None)
     if record is None or not (record.undo_id or record.undo_state):
         return outcome
-    return replace(
+    taken_back = replace(
         outcome,
         state=amounts_to(record),
         verdict=Verdict.REFUTED,
@@ -38,6 +43,18 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, An
         compensation=record.undo_id,
         told={},
     )
+    return (yield from _by_its_reversal(taken_back, record.undo_id))
+
+
+def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Step, Answer, Outcome]:
+    """Contested where the reversal is, or was taken back: its effect may be there again."""
+    if outcome.state is not State.COMPENSATED or not undo_id:
+        return outcome
+    folded = yield LoadAction(undo_id)
+    assert isinstance(folded, Folded)
+    undo = folded.action
+    stands = undo is not None and not undo.contested and (not undo.claims or holds(undo.claims))
+    return outcome if stands else replace(outcome, contested=True)
 
 
 def amounts_to(record: StepRecord) -> State:
