@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -30,6 +31,8 @@ _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlit
 _OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
 _OTHER_TIMES: Final = ("2001-01-01", "2002-02-02")
 _TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
+_HIGH: Final = 1_000_000_007
+"""A prime, so that its remainders are not those of the first value."""
 _NOW: Final = ("current_date", "current_time", "current_timestamp")
 
 
@@ -138,8 +141,9 @@ def _bounded(tried: sqlite3.Connection, run: int, other: str) -> Iterator[None]:
         tried.create_function(name, -1, _in_time(name, other), deterministic=True)
     for name in _NOW:
         tried.create_function(name, 0, lambda: f"{other} 01:02:03", deterministic=True)
-    tried.create_function("random", 0, lambda: 1 + run)
-    tried.create_function("randomblob", 1, lambda size: bytes([1 + run]) * min(max(int(size), 1), 1_000_000))
+    chance = _chances(run)
+    tried.create_function("random", 0, lambda: next(chance))
+    tried.create_function("randomblob", 1, lambda size: _blob(next(chance), int(size)))
     tried.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DATABASE_MAX_BYTES)  # what is longer makes the file too large to read
     tried.set_progress_handler(lambda: next(left, None) is None, _INSTRUCTIONS)
     tried.set_authorizer(allowed)
@@ -148,6 +152,19 @@ def _bounded(tried: sqlite3.Connection, run: int, other: str) -> Iterator[None]:
     finally:
         tried.set_authorizer(None)
         tried.set_progress_handler(None, 0)
+
+
+def _chances(run: int) -> Iterator[int]:
+    """Values that differ from row to row and from run to run, rising in one and falling in the other: so that what they
+    only put in order is in another one, too.
+    """
+    return count(1) if run == 0 else count(_HIGH, -1)
+
+
+def _blob(value: int, size: int) -> bytes:
+    """So many bytes, in the order of the value."""
+    size = min(max(size, 1), 1_000_000)
+    return value.to_bytes(8, "big")[-size:].ljust(size, b"\0")
 
 
 def _in_time(name: str, other: str) -> Callable[..., Any]:
