@@ -155,6 +155,11 @@ def test_a_lookup_goes_by_the_words_that_are_final(word: str | None, status: str
     assert found.status == status
 
 
+def test_a_lookup_takes_lists_of_words_and_no_text_whose_parts_would_be_words() -> None:
+    with pytest.raises(UsageError, match="lists of words"):
+        CommandSource("jobs").lookup(CTX, _says({"state": ""}), status="/state", landed="done", failed=[])
+
+
 # --- as an executor ---
 
 

@@ -322,6 +322,16 @@ def test_a_number_that_would_be_rounded_is_no_reading(web: Web, orders: HttpSour
         orders.get(CTX, "/o")
 
 
+@pytest.mark.parametrize("words", [{"landed": "succeeded"}, {"landed": ["done"], "failed": "failed"}])
+def test_a_word_for_what_became_of_it_is_not_a_part_of_another(
+    web: Web, orders: HttpSource, words: dict[str, str | list[str]]
+) -> None:
+    web.answers["/k"] = Said(body={"status": ""})
+    with pytest.raises(UsageError, match="lists of words"):
+        orders.lookup(CTX, "/k", **words)  # type: ignore[arg-type]
+    assert not web.asked
+
+
 def test_a_search_brings_every_item(web: Web, orders: HttpSource) -> None:
     web.answers["/search?stamp=stamp-1"] = Said(body={"items": [ORDER, {**ORDER, "id": "o-2"}], "complete": True})
     found = orders.all(

@@ -104,6 +104,8 @@ class CommandSource:
         self, ctx: Context, argv: Sequence[str], *, status: str, landed: Collection[str], failed: Collection[str]
     ) -> Lookup:
         """What became of the attempt, by the word at the pointer `status`; any other word is pending."""
+        if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
+            raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
         ended = self._run(ctx, argv)
         if ended.over:
             raise ReaderFailedError(f"Source {self.name!r} cannot say what became of it: it {ended.over}.")

@@ -168,6 +168,8 @@ class HttpSource:
         `status` points at a word: one of `landed` or `failed`, both final, or any other, which is pending. A 404 is
         an unknown key, which may still arrive. Raises ReaderFailedError for every other answer.
         """
+        if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
+            raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
         answer = self._door.ask(self._door.address(path, params), self._request_headers(ctx, headers))
         if answer.status in _GONE:
             return Lookup.unknown_key()
