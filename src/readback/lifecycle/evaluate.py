@@ -14,6 +14,7 @@ from readback.domain.case import IdentityMatch, Judged
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Evaluation, Truth, look, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
+from readback.lifecycle.given import own_value
 from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
 from readback.lifecycle.run import REDACTED
@@ -59,7 +60,7 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
         return Truth.UNDETERMINED, ASKS_FOR_REDACTED, False
     try:
         # Each is given its own: one that sorts a list in place would change what the others are judged by.
-        said = check.check(**{name: json_value(variables.get(name)) for name in check.parameters})
+        said = check.check(**{name: own_value(variables.get(name)) for name in check.parameters})
     except (Exception, SystemExit) as error:  # tidy: boundary -- a predicate may raise anything
         absent = variables.get("authoritative") is None
         return Truth.UNDETERMINED, one_line(f"{type(error).__name__}: {text_of(error)}", ERROR_TEXT_MAX), not absent

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Final
 
+from readback.canon import Json, json_value
+from readback.canon.values import short_copy
 from readback.domain.observation import guarded
 
 _UNCHANGING: Final = frozenset({str, int, float, bool, bytes, type(None)})
@@ -24,6 +26,12 @@ def may_change(arguments: Mapping[str, object]) -> bool:
 def own_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
     """The arguments for one call."""
     return {name: _own(value) for name, value in arguments.items()}
+
+
+def own_value(value: Json) -> Json:
+    """A plain value of an action, as what its tool answered, for one call."""
+    plain = short_copy(value) if type(value) is dict else None
+    return json_value(value) if plain is None else plain
 
 
 def _own(value: object) -> object:

@@ -26,7 +26,7 @@ from readback.domain.predicate import Evaluation
 from readback.domain.reading import Lookup
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.control import Control
-from readback.lifecycle.given import may_change, own_arguments
+from readback.lifecycle.given import may_change, own_arguments, own_value
 from readback.lifecycle.plan import Plan, Request, Scope
 from readback.lifecycle.schedule import lease_until
 from readback.lifecycle.secrecy import Secrecy
@@ -158,7 +158,7 @@ class Run:
     def call_context(self, strong: bool = False) -> Context:
         """What user code is told."""
         a = self.action
-        observed = json_value(self.observation.body) if self.observation is not None else None
+        observed = own_value(self.observation.body) if self.observation is not None else None
         return Context(
             a.id,
             a.tenant,
