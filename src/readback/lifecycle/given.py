@@ -36,12 +36,11 @@ def own_value(value: Json) -> Json:
 
 def _own(value: object) -> object:
     """A copy; of what cannot be copied, as a mark for what is withheld, the thing itself."""
-    kind = type(value)
-    if kind in _UNCHANGING:
+    if type(value) in _UNCHANGING:
         return value
-    if kind is dict:
-        return {key: _own(part) for key, part in value.items()}  # type: ignore[attr-defined]
-    if kind is list:
-        return [_own(part) for part in value]  # type: ignore[attr-defined]
+    if type(value) is dict:
+        return {key: _own(part) for key, part in value.items()}
+    if type(value) is list:
+        return [_own(part) for part in value]
     copied, made = guarded(deepcopy, value)
     return made if copied else value
