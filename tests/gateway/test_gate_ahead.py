@@ -1,4 +1,4 @@
-"""A call that no contract governs goes out while its attempt is being written, and is answered when that is durable."""
+"""A call that no contract governs goes out before its attempt is written, and is answered when that is durable."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from readback.canon import Json
-from readback.domain.errors import StoreError
-from readback.domain.events import EventKind
+from readback.domain.errors import EnvelopeProfileError, StoreError
+from readback.domain.events import EventKind, open_envelope
+from readback.lifecycle import execute
+from readback.lifecycle.run import Run
 from readback.mcp import InProcess
 from readback.ports.store import Append, AppendResult, Freeze, Frozen
 from readback.surfaces.mcp import ungoverned
@@ -260,6 +262,61 @@ def test_a_client_that_cancels_while_the_attempt_is_written_is_heard_by_the_serv
             await until_asleep()
             store.may_write.set()
             await ended.wait()
+
+    at_a_desk(tmp_path, work, store=store)
+
+
+def test_what_was_sent_and_could_not_be_made_up_for_the_record_is_told_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Run:
+        raise EnvelopeProfileError("It cannot be written down.")
+
+    async def work(desk: Desk) -> None:
+        called = counting(desk)
+        with monkeypatch.context() as for_a_while:
+            for_a_while.setattr(execute, "propose", broken)
+            told = await desk.call("count", name="rent")
+        await until_asleep()
+        assert called == ["rent"]
+        assert (told.outcome["state"], told.outcome["code"]) == ("unknown", "store.unknown-outcome")
+        assert told.outcome["may_repeat"] is False
+        assert ["It cannot be written down." in line for line in desk.said] == [True]
+        assert (await desk.call("count", name="food")).outcome["verdict"] == "not_checked"
+
+    at_a_desk(tmp_path, work)
+
+
+def test_a_client_that_cancels_before_the_attempt_is_made_up_leaves_it_on_record(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    async def work(desk: Desk) -> None:
+        ended: list[str] = []
+
+        class Other:
+            key, room = "", None
+
+            async def tools(self) -> list[Mapping[str, Json]]:
+                return []
+
+            async def call(self, params: Mapping[str, Json], **_: object) -> dict[str, Json]:
+                [driving] = desk.gateway.gate._recording.under_way
+                driving.cancel()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.append("cancelled")
+                return {}
+
+        params: dict[str, Json] = {"name": "count", "arguments": {}}
+        asked = asyncio.create_task(desk.gateway.gate.call(Call("count", "", "count", {}, params), Other()))
+        await asyncio.wait({asked})
+        await until_asleep()
+        assert ended == ["cancelled"]
+        [kept] = store.projections()
+        assert (kept.projection.state, kept.projection.lease_owner) == ("unknown", "")
+        kinds = [open_envelope(stored.envelope).event.kind for stored in store.events(kept.projection.action_id)]
+        assert kinds[:3] == [EventKind.PROPOSED, EventKind.ATTEMPTED, EventKind.OBSERVED]
 
     at_a_desk(tmp_path, work, store=store)
 

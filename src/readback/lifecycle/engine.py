@@ -46,6 +46,7 @@ from readback.lifecycle.steps import (
     Begin,
     Begun,
     Called,
+    Clear,
     Commit,
     Committed,
     Counted,
@@ -119,9 +120,12 @@ class Engine:
             begun = replace(begun, action_id=request.action_id)
         if named is not None:
             named(begun)
-        run = execute.propose(request, scope, begun, self.table.version, begun.now_us if submitted else None)
-        opened = yield LoadOpening(scope.tenant, run.action.key_hash, execute.touches(run))
+        draft = execute.draft(request, scope, begun)
+        opened = yield LoadOpening(scope.tenant, draft.key_hash, draft.touches)
         assert isinstance(opened, Opened)
+        if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
+            yield Clear()  # what follows up to its attempt asks nobody
+        run = execute.propose(draft, self.table.version, begun.now_us if submitted else None)
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
             taken = yield from self._existing(run, opened.record, begun.now_us)
             if taken is not None:
@@ -463,7 +467,7 @@ class Engine:
         if run.durable_version == 0:
             assert run.origin is not None
             begun = Begun(action.created_us, action.id, run.owner)
-            fresh = execute.propose(run.origin, run.scope, begun, self.table.version)
+            fresh = execute.propose(execute.draft(run.origin, run.scope, begun), self.table.version)
             fresh.passed(run.now_us)
             return (yield from self._refuse(fresh, refusal))
         folded = yield LoadAction(action.id)

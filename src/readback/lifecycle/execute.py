@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from readback.canon import Json
+from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.canon.values import Copied
 from readback.domain.action import Action
@@ -55,16 +56,33 @@ _PLAIN_ANSWERS = frozenset({dict, Copied, list, tuple, str, bytes, int, float, b
 """Types of answers that are no transaction, as most are."""
 
 
-def propose(request: Request, scope: Scope, begun: Begun, table_version: str, due_us: int | None = None) -> Run:
-    """The action, proposed: named, keyed and stamped. Nothing is durable yet. `due_us`: when somebody else is to go on
-    with it, where it is only submitted.
-    """
-    contract = request.plan.contract
-    action = Action(begun.action_id, scope.tenant)
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An action that is named, keyed and stamped, of which nothing is recorded yet."""
+
+    run: Run
+    request: Request
+    operation: str
+    key_hash: str
+    stamp: str
+    target: str
+
+    @property
+    def touches(self) -> tuple[str, ...]:
+        """As `touches` of the action will be."""
+        run, contract = self.run, self.run.contract
+        if not contract.kind.mutates or self.request.ordered:
+            return ()
+        scope = run.scope
+        return touched(tenant=scope.tenant, principal=scope.principal, contract=contract.name, target=self.target)
+
+
+def draft(request: Request, scope: Scope, begun: Begun) -> Draft:
+    """The action that a request is about to be."""
     run = Run(
         request.plan,
         scope,
-        action,
+        Action(begun.action_id, scope.tenant),
         request.arguments,
         request.requested,
         request.intended,
@@ -75,21 +93,28 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str, du
     )
     operation, key_of = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
-    hashed = key_hash(scope.tenant, contract.name, key_of)
-    target = target_of(request, scope, stamp, operation)
-    context = _context(request, scope)
+    hashed = key_hash(scope.tenant, request.plan.contract.name, key_of)
+    return Draft(run, request, operation, hashed, stamp, target_of(request, scope, stamp, operation))
+
+
+def propose(draft: Draft, table_version: str, due_us: int | None = None) -> Run:
+    """The action, proposed. Nothing is durable yet. `due_us`: when somebody else is to go on with it, where it is only
+    submitted.
+    """
+    run, request = draft.run, draft.request
+    scope, context = run.scope, _context(request, run.scope)
     if request.upon:
         context["upon"] = list(request.upon)
         run.rely(request.upon)
     data: dict[str, Json] = {
         "principal": scope.principal,
-        "contract": contract.name,
-        "operation": operation,
-        "key_hash": hashed,
-        "stamp": stamp,
+        "contract": run.contract.name,
+        "operation": draft.operation,
+        "key_hash": draft.key_hash,
+        "stamp": draft.stamp,
         "break_glass": scope.break_glass,
         "context": context,
-        **terms_of(request, target, table_version),
+        **terms_of(request, draft.target, table_version),
     }
     if due_us is not None:
         data["due"] = due_us
@@ -97,7 +122,7 @@ def propose(request: Request, scope: Scope, begun: Begun, table_version: str, du
         data["context"] = {**context, "saga": request.saga, "region": request.region}
     if request.ordered:
         data["context"] = {**context, "ordered": "1"}
-    run.record(_PROPOSED_ENTRY, begun.now_us, (_PROPOSED,), data, keep(run, request, target))
+    run.record(_PROPOSED_ENTRY, run.now_us, (_PROPOSED,), data, keep(run, request, draft.target))
     return run
 
 

@@ -95,6 +95,8 @@ class Request:
     """Whoever asked makes the attempt, once it is durable, and reports how it ended: no tool is called from here."""
     upon: tuple[str, ...] = ()
     """Ids of the claims that it is planned upon: where one does not stand, nothing is executed."""
+    ahead: bool = False
+    """Its call may be made while its attempt becomes durable: it is told as unknown whatever comes of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,13 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Clear:
+    """Nothing speaks against an action whose call may be made ahead of its attempt, which comes next: who can makes it
+    now. Answer: Woken.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Dispatch:
     """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
 
@@ -210,6 +217,7 @@ class Weigh:
 
 Step = (
     Commit
+    | Clear
     | Dispatch
     | Take
     | Settle

@@ -76,6 +76,14 @@ def check_scopes(contract: Contract, scope: Scope) -> None:
         )
 
 
+def only_freezes(request: Request) -> bool:
+    """Whether nothing but a freeze, or a limit, could speak against it: no person, no reading, no earlier action."""
+    plan, contract = request.plan, request.plan.contract
+    named = request.operation or request.upon or request.action_id or request.outside
+    asks = contract.key_fields or contract.readers or contract.approval is not None
+    return not (named or asks or plan.require or plan.expected_version is not None)
+
+
 def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Refusal | None]:
     """The world's part: the source answers, the version is the expected one, the preconditions hold.
 

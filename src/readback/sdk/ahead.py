@@ -1,18 +1,18 @@
 """A call that is made while its attempt is being written, and answered only when that is durable.
 
 For what a gateway passes on and calls unverified whatever comes of it: nobody is told of such a call that is not on
-record, and the ledger keeps no operation by which it could be made twice. Whoever drives the action sets `AHEAD`; the
-async driver makes the call when the engine has admitted it and its first attempt is on its way to the store.
+record, and the ledger keeps no operation by which it could be made twice. Whoever drives the action sets `AHEAD`, and
+says so in its request; the async driver makes the call when the engine has cleared it, and before its attempt is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
+from types import coroutine
 
 from readback.domain.errors import UnknownOutcomeError
-from readback.domain.events import EventKind
-from readback.ports.store import Append, Appended, AppendResult
+from readback.ports.store import Appended, AppendResult
 
 
 class Ahead:
@@ -24,11 +24,10 @@ class Ahead:
         self._make, self._drop = make, drop
         self.made = self.recorded = False
 
-    def writing(self, append: Append) -> None:
-        """The store is about to be given this: where it is the attempt, the call is made now."""
-        if not self.made and append.events[-1].kind == EventKind.ATTEMPTED:
-            self.made = True
-            self._make()
+    def make(self) -> None:
+        """It goes out now."""
+        self.made = True
+        self._make()
 
     def written(self, result: AppendResult | Exception) -> None:
         """What the store said of it. Raises UnknownOutcomeError where the call was made and is not on record."""
@@ -37,8 +36,11 @@ class Ahead:
         if isinstance(result, Appended):
             self.recorded = True
             return
-        why = str(result) if isinstance(result, Exception) else type(result).__name__
-        raise UnknownOutcomeError(
+        raise self.lost(str(result) if isinstance(result, Exception) else type(result).__name__)
+
+    def lost(self, why: str) -> UnknownOutcomeError:
+        """What to tell of a call that was made and is not on record."""
+        return UnknownOutcomeError(
             f"The call was sent, and could not be put on record: {why}",
             remedy="Do not repeat it; look whether it had its effect, and mend the store.",
         )
@@ -46,6 +48,12 @@ class Ahead:
     def drop(self) -> None:
         """Whoever wanted it has gone."""
         self._drop()
+
+
+@coroutine
+def a_turn() -> Generator[None, None, None]:
+    """Lets everything go first that is ready on the event loop."""
+    yield
 
 
 AHEAD: ContextVar[Ahead | None] = ContextVar("readback_ahead", default=None)

@@ -18,6 +18,7 @@ from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
     Called,
+    Clear,
     Commit,
     Committed,
     Dispatch,
@@ -39,7 +40,7 @@ from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, LedgerStore, StoredProjection
 from readback.ports.store_together import LooksTogether
-from readback.sdk.ahead import AHEAD
+from readback.sdk.ahead import AHEAD, a_turn
 from readback.sdk.begun import Begun
 from readback.sdk.courier import Courier
 from readback.sdk.driver_steps import (
@@ -78,7 +79,7 @@ class AsyncDriver:
         self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
         self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
-        self._asked = _ASKED - (_LOOKS if self._looks is not None else {Lease})
+        self._asked = _ASKED - {Clear} - (_LOOKS if self._looks is not None else {Lease})
         """What the desk answers at once, on the loop."""
         self._threads = Threads(THREADS_MAX)
         self._glances = Glances(runtime)
@@ -149,6 +150,8 @@ class AsyncDriver:
             )
         elif type(step) is Together:
             return await self._together(step.works), None
+        elif type(step) is Clear:
+            return await self._cleared()
         elif type(step) in _LOOKS and self._looks is not None:
             return await self._looks.answer(cast("Any", step)), None
         else:
@@ -157,14 +160,23 @@ class AsyncDriver:
             return answer, None
         return called, called.error if called.ending is _CANCELLED else None
 
+    async def _cleared(self) -> tuple[Woken, BaseException | None]:
+        """The call that may be made ahead goes out, before its attempt is made up and a commit holds up the loop."""
+        ahead, stop = AHEAD.get(), None
+        if ahead is not None:
+            ahead.make()
+            try:
+                await a_turn()
+            except asyncio.CancelledError as cancelled:  # the attempt is recorded all the same
+                stop = cancelled
+        return Woken(self._desk.runtime.now_us()), stop
+
     async def _committed(self, append: Append) -> tuple[Committed, BaseException | None]:
-        """What became of it in the store; the call that may be made ahead goes out with its attempt.
+        """What became of it in the store.
 
         It is waited for in any case: it takes no longer than the store's own limit.
         """
         ahead, desk = AHEAD.get(), self._desk
-        if ahead is not None:
-            ahead.writing(append)  # first, so that it is sent before a commit holds up the loop
         future, stop = self._commit.append(append), None
         try:
             try:

@@ -19,6 +19,7 @@ from readback.lifecycle.steps import (
     Begin,
     Begun,
     Called,
+    Clear,
     Commit,
     Counted,
     DependantsFound,
@@ -81,6 +82,7 @@ Ask = (
     | Stir
     | Lease
     | Begin
+    | Clear
 )
 
 
@@ -141,6 +143,8 @@ class Desk:
                 return Weighed(self._weigh(tenant))
             case Stir(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
+                return Woken(runtime.now_us())
+            case Clear():  # nobody here can make it ahead
                 return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)

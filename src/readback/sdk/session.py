@@ -197,6 +197,8 @@ class Session:
         intended: Mapping[str, object] | None,
         step: str,
         upon: tuple[str, ...] = (),
+        *,
+        ahead: bool = False,
     ) -> Request:
         """The proposal as the engine takes it. Each can be run once."""
         self.check_open()
@@ -218,7 +220,8 @@ class Session:
         proposal.mark_run()
         goal = proposal.intended if intended is None else _as_object(intended)
         named = normalize("NFC", operation or "")  # one name, however its letters were typed
-        return Request(plan, proposal.arguments, proposal.requested, named, goal, step or proposal.step, upon=upon)
+        told = step or proposal.step
+        return Request(plan, proposal.arguments, proposal.requested, named, goal, told, upon=upon, ahead=ahead)
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
         """The steps as a saga that can be begun. Each proposal can be run once."""

@@ -25,6 +25,7 @@ from readback.lifecycle.steps import (
     Begin,
     Begun,
     Called,
+    Clear,
     Commit,
     Committed,
     Counted,
@@ -204,7 +205,8 @@ class VirtualDriver:
         | Pace
         | Weigh
         | Stir
-        | Lease,
+        | Lease
+        | Clear,
     ) -> Answer:
         store, runtime = self.store, self.runtime
         match step:
@@ -237,6 +239,8 @@ class VirtualDriver:
                 return Weighed(store.evidence_bytes(tenant))
             case Stir(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
+                return Woken(runtime.now_us())
+            case Clear():
                 return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)

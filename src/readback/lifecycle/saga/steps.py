@@ -131,7 +131,7 @@ def decline(engine: Engine, request: Request, scope: Scope) -> Work:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     named = Begun(begun.now_us, request.action_id, begun.owner)
-    run = execute.propose(request, scope, named, engine.table.version)
+    run = execute.propose(execute.draft(request, scope, named), engine.table.version)
     detail = "Its saga had turned back, or stopped, before it was begun."
     run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": WITHDRAWN, "detail": detail})
     committed = yield Commit(run.append(run.now_us, park=True))

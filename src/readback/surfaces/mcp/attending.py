@@ -22,23 +22,18 @@ class Attending(AsyncReadback):
     """One tenant's ledger, for as long as the gateway runs."""
 
     def attended(
-        self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float
+        self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float, ahead: bool = False
     ) -> Coroutine[Any, Any, Outcome]:
-        """As `run`; the ticket bears the action's id as soon as there is one."""
+        """As `run`; the ticket bears the action's id as soon as there is one. `ahead`: its call may be made so."""
         s = self._session
         until_us = s.give_up_us(wait)
-        request = s.request(proposal, operation, None, "")
+        request = s.request(proposal, operation, None, "", ahead=ahead)
         return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     @property
     def runtime(self) -> Runtime:
         """Clock and sleep."""
         return self._session.runtime
-
-    @property
-    def limited(self) -> bool:
-        """Whether there are limits to what a tenant may take."""
-        return self._session.engine.limits is not None
 
     def know(self, plan: Plan) -> None:
         """Loads a contract, so that its actions can be gone on with; earlier versions stay for theirs."""

@@ -1,7 +1,7 @@
 """Calls that no contract governs, on record as not checked: what their servers answer goes on before it is recorded.
 
-Called by the gate. The call goes out when the engine has admitted it, while its attempt is being written, and nobody
-is answered before that is durable. The answer itself need not be: the client is told that the result is unknown,
+Called by the gate. The call goes out when the engine has cleared it, before its attempt is written, and nobody is
+answered before that is durable. The answer itself need not be: the client is told that the result is unknown,
 whatever it was, and a crash that loses the answer leaves an attempt that is unknown too. A call whose operation has a
 name waits for its attempt, as it may not be made twice, and so does every call while the ledger fails or has limits.
 """
@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Callable
 
 from readback.canon import Json
-from readback.domain.errors import StoreError
+from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.errors.gateway import ToolRefusedError
 from readback.domain.outcome import Outcome
-from readback.sdk.ahead import AHEAD
+from readback.sdk.ahead import AHEAD, Ahead
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp import verdict
 from readback.surfaces.mcp.attending import Attending
@@ -73,13 +73,24 @@ class Recording:
             flight.leave()
             proposal.mark_run()  # it never will be
             raise
-        if operation is None and self._sound and not self._ledger.limited:  # by now: it may have waited long
-            AHEAD.set(flight.ahead(self._ledger.runtime))
+        ahead: Ahead | None = None
+        if operation is None and self._sound:  # by now: it may have waited long
+            ahead = flight.ahead(self._ledger.runtime)
+            AHEAD.set(ahead)
         try:
-            outcome = await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
-        except StoreError:
-            self._sound = False  # before there is room for the next
-            raise
+            outcome = await self._ledger.attended(
+                proposal, flight.ticket, operation=operation, wait=self._hold_s, ahead=ahead is not None
+            )
+        except Exception as error:
+            if isinstance(error, StoreError):
+                self._sound = False  # before there is room for the next
+            if ahead is None or not ahead.made or ahead.recorded:
+                raise
+            self._sound = False
+            self._say(f"A call of {flight.call.tool!r:.200} was sent, and is not on record: {error}")
+            if isinstance(error, UnknownOutcomeError):
+                raise
+            raise ahead.lost(str(error)) from error
         else:  # of what ended otherwise nothing may have been recorded
             self._sound = True
             return outcome
