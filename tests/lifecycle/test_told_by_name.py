@@ -8,7 +8,7 @@ from typing import Any
 from readback.domain.action import Action
 from readback.domain.outcome import Outcome
 from readback.domain.state import State
-from readback.lifecycle.execute import propose
+from readback.lifecycle.execute import draft, propose
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.run import Run
 from readback.lifecycle.steps import Begun
@@ -30,7 +30,7 @@ OTHERWISE = {
 def marked(house: House) -> Run:
     """A run of which each word, number and flag of its action is told from every other."""
     request = house.propose(house.action()).request("op-1")
-    run = propose(request, house.scope, Begun(NOW_US, "a-1", "me"), house.engine.table.version)
+    run = propose(draft(request, house.scope, Begun(NOW_US, "a-1", "me")), house.engine.table.version)
     action = run.action
     both: tuple[Any, ...] = (action, action.judgement)
     for place, each in enumerate(both):
