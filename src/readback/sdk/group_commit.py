@@ -102,22 +102,20 @@ class GroupCommit:
             work.set_exception(closed_error())
 
         def done(finished: Future[list[AppendResult]]) -> None:
-            call_back(loop, self._settle, loop, batch, finished)
+            error = finished.exception()
+            call_back(loop, self._settle, loop, batch, error or finished.result())
             stack.close()
 
         work.add_done_callback(done)
 
     def _commit_here(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], appends: list[Append]) -> None:
-        work: Future[list[AppendResult]] = Future()
+        came: list[AppendResult] | Exception | None = None
         try:
-            work.set_result(self._committed(appends))
+            came = self._committed(appends)
         except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
-            work.set_exception(error)
-        except BaseException:  # a signal in this thread: it goes on when those that wait have been told
-            work.set_exception(interrupted_error())
-            raise
-        finally:
-            self._settle(loop, batch, work)
+            came = error
+        finally:  # a signal in this thread goes on when those that wait have been told
+            self._settle(loop, batch, interrupted_error() if came is None else came)
 
     def _is_soon_over(self, count: int) -> bool:
         """Nobody in flight has anything else to do, and it takes no longer than the loop may be held up."""
@@ -132,9 +130,11 @@ class GroupCommit:
         finally:
             self._took_us, self._took_for = self._runtime.now_us() - began_us, len(appends)
 
-    def _settle(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], work: Future[list[AppendResult]]) -> None:
-        error = work.exception()
-        results = work.result() if error is None else [None] * len(batch)
+    def _settle(
+        self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], came: list[AppendResult] | BaseException
+    ) -> None:
+        error = came if isinstance(came, BaseException) else None
+        results = came if isinstance(came, list) else [None] * len(batch)
         for (_, future), result in zip(batch, results, strict=True):
             if future.done():
                 continue
