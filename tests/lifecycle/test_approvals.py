@@ -22,6 +22,7 @@ from readback.testing.runtime_virtual import START_US
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import ASKED, BOTH, CRITICAL, approve, deny, listed, people, record, request, token
 from tests.lifecycle.house import TENANT, House
+from tests.lifecycle.reviewing import resolve
 
 pytestmark = pytest.mark.slow
 
@@ -285,6 +286,32 @@ def test_one_whose_contract_changes_while_it_waits_goes_to_a_person_and_its_appr
     assert house.shop.calls == []
     house.action(**ASKED)
     assert house.cancel(held.id).state is State.ABANDONED
+
+
+@pytest.mark.requirement("TRUTH-hold-approval")
+@pytest.mark.parametrize("signed", [0, 1])
+def test_one_that_a_person_reopens_before_it_was_approved_is_held_and_can_be_approved(
+    house: House, signed: int
+) -> None:
+    terms: dict[str, Any] = {"approval": {"people": 2, "expires": "1h"}}
+    held = house.run(house.action(**terms))
+    if signed:
+        approve(house, held.id)
+    house.action(**terms, version="2")
+    assert house.store.wake(held.id, house.runtime.now_us())
+    house.work(1)
+    assert house.get(held.id).state is State.REVIEW_REQUIRED
+    house.action(**terms)
+    reopened = resolve(house, held.id, "reopen", check=False)
+    assert (reopened.state, reopened.hold, reopened.approved_by) == (State.VALIDATED, "approval", ())
+    assert reopened.approval != held.approval
+    approve(house, held.id, "bob")
+    assert house.shop.calls == []
+    approve(house, held.id, "alice")
+    told = house.wait(held.id)
+    assert told.verified
+    assert len(house.shop.calls) == 1
+    sound(house)
 
 
 # --- who and what -----------------------------------------------------------------------------------------------

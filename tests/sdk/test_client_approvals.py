@@ -73,6 +73,21 @@ def test_the_async_client_does_the_same(alice: ApproverKey, people: list[Approve
     asyncio.run(main())
 
 
+@pytest.mark.requirement("TRUTH-hold-signed")
+def test_what_is_changed_in_a_proposal_is_not_called_in_place_of_what_was_approved(
+    alice: ApproverKey, people: list[Approver]
+) -> None:
+    desk = Desk()
+    ship = ship_of(desk, approval="required", redact=["requested.carrier"], ensure={"there": "authoritative != null"})
+    with opened(approvers=people) as rb:
+        held = rb.run(ship(order_id="o-1", carrier="dhl"), operation="op-1")
+        rb.approve(held.id, alice.approve(rb.approval(held.id), "alice"))
+        again = ship(order_id="o-1", carrier="dhl")
+        again.arguments.update(order_id="o-2", carrier="ups")
+        assert rb.run(again, operation="op-1").id == held.id
+    assert [(each, order["carrier"]) for each, order in desk.orders.items()] == [("o-1", "dhl")]
+
+
 def test_resume_goes_on_with_what_was_approved(alice: ApproverKey, people: list[Approver]) -> None:
     desk, store = Desk(), MemoryStore()
     ship = ship_of(desk, approval="required")

@@ -85,6 +85,37 @@ def test_a_check_that_sorts_in_place_does_not_change_what_the_next_one_compares(
     assert [p.truth for p in outcome.postconditions] == [Truth.HOLDS, Truth.VIOLATED]
 
 
+def test_what_is_changed_in_a_proposal_changes_nothing_of_what_is_run() -> None:
+    given: list[object] = []
+    rows = ["a"]
+
+    @action(name="load", ensure={"all": "authoritative.rows == requested.rows"}, **TERMS)
+    def load(_ctx: Context, table: str, rows: list[str], cents: int = 5) -> object:
+        given.append((table, [*rows], cents))
+        change(proposal)
+        return {"status": "ok"}
+
+    @load.read(**DECLARED)
+    def look(ctx: Context, table: str, rows: list[str], cents: int = 5) -> Reading:
+        return Reading.of({"id": table, "tenant": TENANT, "rows": ["b"]}, version=1, stamp=ctx.stamp)
+
+    def change(made: Any) -> None:
+        for values in (made.arguments, made.requested, made.intended):
+            values["cents"] = "no number"
+            values["rows"][:] = ["b"]
+        with pytest.raises(AttributeError):
+            made.arguments = {"table": "t", "rows": ["b"], "cents": 0}
+
+    proposal: Any = load(table="t", rows=rows).planned(intended={"rows": ["c"]})
+    rows.append("b")
+    change(proposal)
+    outcome = run_on(proposal)
+    assert given == [("t", ["a"], 5)]
+    assert not outcome.verified  # as it would be, had the tool's change of what was asked for counted
+    assert proposal.arguments == proposal.requested == {"table": "t", "rows": ["a"], "cents": 5}
+    assert proposal.intended == {"rows": ["c"]}
+
+
 class Uncopied:
     """Something that says no when it is copied."""
 

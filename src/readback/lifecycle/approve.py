@@ -123,8 +123,10 @@ def _allowed(
             return said
         again = "by whoever makes its attempts" if run.outside else "with the arguments that are redacted"
         wait_on(run, asked, f"It is approved; run the same operation again, {again}.")
-    elif said.code is ApprovalCode.WAITING:
+    elif said.code is ApprovalCode.WAITING and waits(run.action):
         wait_on(run, asked, "")
+    elif said.code is ApprovalCode.WAITING:  # a person reopened it: it is held no more, and nobody could sign
+        yield from _request(run, approvals.policy)
     elif said.code is ApprovalCode.POLICY_CHANGED:
         yield from _revalidate(run, approvals.policy, table)
     else:

@@ -28,10 +28,21 @@ def own_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
     return {name: _own(value) for name, value in arguments.items()}
 
 
+def own_json(values: Mapping[str, Json]) -> dict[str, Json]:
+    """The same of plain values."""
+    return {name: _own_plain(value) for name, value in values.items()}
+
+
 def own_value(value: Json) -> Json:
     """A plain value of an action, as what its tool answered, for one call."""
     plain = short_copy(value) if type(value) is dict else None
     return json_value(value) if plain is None else plain
+
+
+def _own_plain(value: Json) -> Json:
+    if type(value) is dict:
+        return own_json(value)
+    return [_own_plain(part) for part in value] if type(value) is list else value
 
 
 def _own(value: object) -> object:

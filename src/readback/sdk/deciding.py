@@ -297,14 +297,7 @@ class Decision:
         if degraded.rung is not None and degraded.rung not in FALLBACKS:
             return self._refused(admitted)
         narrowed = self._kind.plan_of(plan)
-        ready = Proposal(
-            Bound(plan.contract.name, narrowed),
-            proposal.arguments,
-            proposal.requested,
-            step=proposal.step,
-            intended=proposal.intended,
-            operation=proposal.operation,
-        )
+        ready = proposal.under(Bound(plan.contract.name, narrowed))
         return _Ready(_Admitted(narrowed, counts, tuple(broken), degraded), ready)
 
     def _left_seconds(self, outcome: Outcome, called_us: int) -> float:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
 from readback.domain.saga.fold import Reference
+from readback.lifecycle.given import own_arguments, own_json
 from readback.lifecycle.plan import Plan, Request
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ class Definition(Protocol):
 class Proposal:
     """One call of an action, not made yet. `arguments`: as the tool gets them; `requested`: the same as JSON.
 
-    `step` names the plan's step that it serves, `intended` the goal where it differs from the request.
+    `step` names the plan's step that it serves, `intended` the goal where it differs from the request. What it was
+    made with is what is run: these three are copies, and changing one changes nothing else.
     A proposal is run once. `bool(proposal)` raises HonestyError, since nothing has been done.
     """
 
     __slots__ = (
-        "__weakref__", "_file", "_line", "_used", "arguments", "definition", "intended", "operation", "requested",
+        "__weakref__", "_arguments", "_file", "_intended", "_line", "_requested", "_used", "definition", "operation",
         "step",
     )  # fmt: skip
 
@@ -63,14 +65,29 @@ class Proposal:
     ) -> None:
         self._used = False
         self.definition = definition
-        self.arguments = arguments
-        self.requested = requested
+        self._arguments = arguments
+        self._requested = requested
         self.step = step
-        self.intended = intended
+        self._intended = intended
         self.operation = operation
         """What its contract calls this intent, where whoever runs it does not say."""
         self._file = "" if proposed_in is None else proposed_in.f_code.co_filename
         self._line = 0 if proposed_in is None else proposed_in.f_lineno
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments as the tool gets them."""
+        return own_arguments(self._arguments)
+
+    @property
+    def requested(self) -> dict[str, Json]:
+        """The same as JSON."""
+        return own_json(self._requested)
+
+    @property
+    def intended(self) -> dict[str, Json] | None:
+        """The goal, where it differs from the request."""
+        return None if self._intended is None else own_json(self._intended)
 
     @property
     def used(self) -> bool:
@@ -82,21 +99,32 @@ class Proposal:
 
         Raises ArgumentError or OversizeError for a goal that has no JSON form.
         """
-        goal = self.intended if intended is None else _goal(intended)
+        goal = self._intended if intended is None else _goal(intended)
         self.mark_run()
         step = step or self.step
         planned = Proposal(
-            self.definition, self.arguments, self.requested, step=step, intended=goal, operation=self.operation
+            self.definition, self._arguments, self._requested, step=step, intended=goal, operation=self.operation
         )
         planned._file, planned._line = self._file, self._line
         return planned
 
+    def under(self, definition: Definition) -> Proposal:
+        """The same proposal of another definition, whose contract is narrower. It does not mark this one as run."""
+        return Proposal(
+            definition,
+            self._arguments,
+            self._requested,
+            step=self.step,
+            intended=self._intended,
+            operation=self.operation,
+        )
+
     @property
     def references(self) -> Mapping[str, Reference]:
         """Arguments that stand for values of earlier steps: such a proposal can be run as a step only."""
-        if len(self.arguments) == len(self.requested):
+        if len(self._arguments) == len(self._requested):
             return {}
-        return {name: value for name, value in self.arguments.items() if isinstance(value, Reference)}
+        return {name: value for name, value in self._arguments.items() if isinstance(value, Reference)}
 
     def as_step(self, name: str, *, after: Sequence[str] = (), pivot: bool = False) -> SagaStep:
         """This proposal as a step of a saga: `name` in it, `after` the steps that have to be verified before it begins.
@@ -113,10 +141,33 @@ class Proposal:
             raise ProposalError("This proposal was run already.", remedy="Propose the action again.")
         self._used = True
 
-    def request(self, operation: str = "", replaces: str = "") -> Request:
-        """What the engine takes. It does not mark the proposal as run."""
+    def request(
+        self,
+        operation: str = "",
+        replaces: str = "",
+        intended: Mapping[str, Json] | None = None,
+        step: str = "",
+        upon: tuple[str, ...] = (),
+        ahead: bool = False,
+    ) -> Request:
+        """What the engine takes; a goal and a step that are given here come before its own. It does not mark the
+        proposal as run. Raises ProposalError for one that refers to other steps.
+        """
+        if len(self._arguments) != len(self._requested):
+            raise ProposalError(
+                f"{self.definition.name!r} refers to other steps, and is run by itself.",
+                remedy="Pass it to `saga` as a step, or give it values.",
+            )
         return Request(
-            self.definition.plan, self.arguments, self.requested, operation, self.intended, self.step, replaces
+            self.definition.plan,
+            self._arguments,
+            self._requested,
+            operation,
+            self._intended if intended is None else intended,
+            step or self.step,
+            replaces,
+            upon=upon,
+            ahead=ahead,
         )
 
     def __bool__(self) -> NoReturn:
@@ -125,7 +176,7 @@ class Proposal:
     def __repr__(self) -> str:
         """The action and the names of its arguments; no values, which may be secret or long."""
         state = "run" if self._used else "not run"
-        return f"<Proposal {self.definition.name}({', '.join(self.requested)}), {state}>"
+        return f"<Proposal {self.definition.name}({', '.join(self._requested)}), {state}>"
 
     def __del__(self) -> None:
         if getattr(self, "_used", True) or sys.is_finalizing():

@@ -210,18 +210,12 @@ class Session:
         operation = operation or proposal.operation or operation
         if operation is not None:
             check_id("operation", operation, ProposalError)
-        if len(proposal.arguments) != len(proposal.requested):
-            raise ProposalError(
-                f"{proposal.definition.name!r} refers to other steps, and is run by itself.",
-                remedy="Pass it to `saga` as a step, or give it values.",
-            )
-        plan = proposal.definition.plan
-        self.know(plan)
-        proposal.mark_run()
-        goal = proposal.intended if intended is None else _as_object(intended)
+        goal = None if intended is None else _as_object(intended)
         named = normalize("NFC", operation or "")  # one name, however its letters were typed
-        told = step or proposal.step
-        return Request(plan, proposal.arguments, proposal.requested, named, goal, told, upon=upon, ahead=ahead)
+        request = proposal.request(named, "", goal, step, upon, ahead)
+        self.know(request.plan)
+        proposal.mark_run()
+        return request
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
         """The steps as a saga that can be begun. Each proposal can be run once."""
