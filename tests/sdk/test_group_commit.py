@@ -156,3 +156,43 @@ def test_a_signal_during_a_commit_on_the_loop_goes_on_when_those_that_wait_have_
 
     assert store.on_loop[-1] is True
     assert told == ["store.interrupted"] * size
+
+
+def test_where_the_system_gives_no_thread_it_is_committed_on_the_loop_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, *[SHORT_US] * 8)
+
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def work() -> None:
+        commit = GroupCommit(cast("LedgerStore", store), runtime)
+        commit.active = 3
+        with monkeypatch.context() as exhausted:
+            exhausted.setattr(threading.Thread, "start", none_left)
+            told = await commit.append(cast("Append", object()))
+            assert await commit.off_loop(store._runtime.now_us) == runtime.now_us()
+        assert (told, store.on_loop) == (Appended(1, 1), [True])
+        await commit.append(cast("Append", object()))
+        assert store.on_loop == [True, False], "what lay in the thread's queue was not committed again"
+        commit.close()
+
+    asyncio.run(work())
+
+
+def test_after_its_end_nothing_is_committed_anywhere() -> None:
+    runtime = VirtualRuntime()
+    store = Store(runtime, *[SHORT_US] * 8)
+
+    async def work() -> None:
+        commit = GroupCommit(cast("LedgerStore", store), runtime)
+        commit.active = 3
+        commit.close()
+        with pytest.raises(StoreError) as raised:
+            await commit.append(cast("Append", object()))
+        assert raised.value.code == "store.closed"
+        with pytest.raises(StoreError):
+            await commit.off_loop(store._runtime.now_us)
+
+    asyncio.run(work())
+    assert store.on_loop == []

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
@@ -24,6 +24,7 @@ keep the others waiting."""
 MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
 """How long an append of this task may wait for others to share their commit: for what nobody waits for."""
 
+T = TypeVar("T")
 Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
 
 
@@ -55,6 +56,7 @@ class GroupCommit:
         self._patient = 0
         self._timer: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="readback-writer")
+        self._is_closed = False
         self.active = 0
 
     def append(self, append: Append) -> asyncio.Future[AppendResult]:
@@ -95,18 +97,35 @@ class GroupCommit:
             return
         stack = contextlib.ExitStack()
         stack.enter_context(holding(self._runtime))
-        try:
-            work = self._writer.submit(self._committed, appends)
-        except RuntimeError:  # closed meanwhile
-            work = Future()
-            work.set_exception(closed_error())
 
         def done(finished: Future[list[AppendResult]]) -> None:
             error = finished.exception()
             call_back(loop, self._settle, loop, batch, error or finished.result())
             stack.close()
 
-        work.add_done_callback(done)
+        self._in_thread(self._committed, appends).add_done_callback(done)
+
+    def _in_thread(self, call: Callable[..., T], *args: Any) -> Future[T]:
+        """Work for the writer's thread. Where the system gives none, it is done here and now."""
+        is_dropped = False
+
+        def work() -> T:
+            if is_dropped:
+                raise closed_error()
+            return call(*args)
+
+        try:
+            return self._writer.submit(work)
+        except RuntimeError:
+            is_dropped = True  # it may lie in the queue of a thread that could not be started
+        done: Future[T] = Future()
+        try:
+            if self._is_closed:
+                raise closed_error()
+            done.set_result(call(*args))
+        except Exception as error:  # tidy: boundary -- told to whoever waits for it, as from the thread
+            done.set_exception(error)
+        return done
 
     def _commit_here(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], appends: list[Append]) -> None:
         came: list[AppendResult] | Exception | None = None
@@ -150,9 +169,10 @@ class GroupCommit:
     async def off_loop(self, call: Any, *args: Any) -> Any:
         """Another write, in the writer's thread."""
         with holding(self._runtime):
-            return await asyncio.get_running_loop().run_in_executor(self._writer, call, *args)
+            return await asyncio.wrap_future(self._in_thread(call, *args))
 
     def close(self) -> None:
+        self._is_closed = True
         self._writer.shutdown(wait=True)
 
 
