@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.ports.store_rules import closed_error, interrupted_error
+from readback.ports.store_rules import interrupted_error
 from readback.ports.store_together import LooksTogether
+from readback.sdk.beside import Beside
 
 BATCH_MAX: Final = 256
 HELD_US_MAX: Final = 5_000
@@ -24,7 +25,6 @@ keep the others waiting."""
 MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
 """How long an append of this task may wait for others to share their commit: for what nobody waits for."""
 
-T = TypeVar("T")
 Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
 
 
@@ -55,8 +55,7 @@ class GroupCommit:
         self._busy = False
         self._patient = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="readback-writer")
-        self._is_closed = False
+        self._writer = Beside(1, "readback-writer")
         self.active = 0
 
     def append(self, append: Append) -> asyncio.Future[AppendResult]:
@@ -103,29 +102,7 @@ class GroupCommit:
             call_back(loop, self._settle, loop, batch, error or finished.result())
             stack.close()
 
-        self._in_thread(self._committed, appends).add_done_callback(done)
-
-    def _in_thread(self, call: Callable[..., T], *args: Any) -> Future[T]:
-        """Work for the writer's thread. Where the system gives none, it is done here and now."""
-        is_dropped = False
-
-        def work() -> T:
-            if is_dropped:
-                raise closed_error()
-            return call(*args)
-
-        try:
-            return self._writer.submit(work)
-        except RuntimeError:
-            is_dropped = True  # it may lie in the queue of a thread that could not be started
-        done: Future[T] = Future()
-        try:
-            if self._is_closed:
-                raise closed_error()
-            done.set_result(call(*args))
-        except Exception as error:  # tidy: boundary -- told to whoever waits for it, as from the thread
-            done.set_exception(error)
-        return done
+        self._writer.begin(lambda: self._committed(appends)).add_done_callback(done)
 
     def _commit_here(self, loop: asyncio.AbstractEventLoop, batch: list[Waiting], appends: list[Append]) -> None:
         came: list[AppendResult] | Exception | None = None
@@ -169,11 +146,10 @@ class GroupCommit:
     async def off_loop(self, call: Any, *args: Any) -> Any:
         """Another write, in the writer's thread."""
         with holding(self._runtime):
-            return await asyncio.wrap_future(self._in_thread(call, *args))
+            return await asyncio.wrap_future(self._writer.begin(lambda: call(*args)))
 
     def close(self) -> None:
-        self._is_closed = True
-        self._writer.shutdown(wait=True)
+        self._writer.close()
 
 
 def call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:

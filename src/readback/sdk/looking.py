@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from concurrent.futures import Future
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from readback.domain.errors import StoreCorruptError
 from readback.lifecycle.resume import fold, woken
@@ -34,6 +34,7 @@ from readback.ports.store import (
     StoredProjection,
 )
 from readback.ports.store_together import LeaseWanted, LooksTogether
+from readback.sdk.beside import Beside
 from readback.sdk.group_commit import call_back, holding
 
 Q = TypeVar("Q")
@@ -49,7 +50,7 @@ THREADS_MAX: Final = 6
 class Line(Generic[Q, A]):
     """Whatever is asked while a look is on its way goes into the next one. `ask` answers each in its place."""
 
-    def __init__(self, ask: Callable[[list[Q]], Sequence[A]], threads: ThreadPoolExecutor, runtime: Runtime) -> None:
+    def __init__(self, ask: Callable[[list[Q]], Sequence[A]], threads: Beside, runtime: Runtime) -> None:
         self._ask, self._threads, self._runtime = ask, threads, runtime
         self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
@@ -76,7 +77,7 @@ class Line(Generic[Q, A]):
             call_back(loop, self._settle, loop, batch, finished)
             hold.__exit__(None, None, None)
 
-        _submitted(self._threads, lambda: self._answers([asked for asked, _ in batch])).add_done_callback(done)
+        self._threads.begin(lambda: self._answers([asked for asked, _ in batch])).add_done_callback(done)
 
     def _answers(self, asked: list[Q]) -> Sequence[A | StoreCorruptError]:
         """What is corrupt of one is told to that one, and to nobody beside it."""
@@ -111,7 +112,7 @@ class Looks:
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         assert isinstance(store, LooksTogether)
         self._store, self._runtime = store, runtime
-        self._threads = threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="readback-reader")
+        self._threads = threads = Beside(THREADS_MAX, "readback-reader")
         self._openings: Line[LoadOpening, Opened] = Line(self._opened, threads, runtime)
         self._actions: Line[str, tuple[StoredProjection, list[StoredEvent]] | None] = Line(self._held, threads, runtime)
         self._evidence: Line[tuple[str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
@@ -144,7 +145,7 @@ class Looks:
 
     def close(self) -> None:
         """Waits for looks that are on their way."""
-        self._threads.shutdown(wait=True)
+        self._threads.close()
 
     # --- in a thread ---
 
@@ -208,15 +209,6 @@ class Looks:
     def _versions(self, action_ids: list[str]) -> dict[str, int]:
         found = self._store.projections_of(list(dict.fromkeys(action_ids))) if action_ids else {}
         return {action_id: stored.version for action_id, stored in found.items()}
-
-
-def _submitted(threads: ThreadPoolExecutor, look: Callable[[], Sequence[Any]]) -> Future[Sequence[Any]]:
-    try:
-        return threads.submit(look)
-    except RuntimeError as error:  # closed meanwhile
-        refused: Future[Sequence[Any]] = Future()
-        refused.set_exception(error)
-        return refused
 
 
 def projections_of(store: LedgerStore, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
