@@ -66,14 +66,17 @@ class Pages(BaseHTTPRequestHandler):
     status: ClassVar[dict[str, int]] = {}
     asked: ClassVar[list[str]] = []
 
+    body: ClassVar[bytes] = b"ok"
+
     def do_GET(self) -> None:
         self.asked.append(self.path)
         self.send_response(self.status.get(self.path, 404))
         if self.path == "/away":
             self.send_header("Location", "/repos/a/b")
-        self.send_header("Content-Length", "2")
+        self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
-        self.wfile.write(b"ok")
+        with suppress(OSError):
+            self.wfile.write(self.body)
 
     def log_message(self, *said: object) -> None:
         pass
@@ -94,6 +97,7 @@ def base() -> Iterator[str]:
 def quiet() -> None:
     Pages.status.clear()
     Pages.asked.clear()
+    Pages.body = b"ok"
 
 
 @pytest.fixture
@@ -201,6 +205,21 @@ def test_a_false_after_a_look_that_failed_is_undetermined_and_sends_nobody_again
     assert (done.verify_outcome, len(desk.turns)) == (VerifyOutcome.UNDETERMINED, 1)
 
 
+def test_a_false_after_an_answer_that_was_cut_is_undetermined_and_sends_nobody_again(desk: Desk, base: str) -> None:
+    Pages.status["/orders"] = 200
+    Pages.body = b"x" * 5_000 + b"order 17"
+    sought = f"def run(result):\n    return 'order 17' in http.get('{base}/orders')['body']\n"
+    sent = desk.delegation(verify=sought, allow={"http": [base]}, limits=ScriptLimits(body_bytes=1_000))
+    with opened() as client:
+        done = sent.run(client, TASK)
+    sent.close()
+    assert (done.verify_outcome, len(desk.turns)) == (VerifyOutcome.UNDETERMINED, 1)
+    whole = desk.delegation(verify=sought, allow={"http": [base]})
+    with opened() as client:
+        assert whole.run(client, TASK).verify_outcome is VerifyOutcome.PASSED
+    whole.close()
+
+
 @pytest.mark.requirement("RALPH-verifier-error")
 def test_a_script_that_does_not_compile_stops_everything_before_the_delegate_runs(desk: Desk) -> None:
     with opened() as client, pytest.raises(ScriptCompileError) as ended:
@@ -251,6 +270,14 @@ def test_files_are_seen_below_the_allowed_folder_and_nowhere_else(engine: MontyE
             ran(engine, f"return fs.read({path!r})", allow)
     with pytest.raises(ScriptError, match="PermissionError"):
         ran(engine, "return fs.exists('a.txt')", {})
+
+
+def test_a_file_that_comes_in_parts_is_read_to_its_end(engine: MontyEngine) -> None:
+    """As this process's own list of mappings, of which a read brings a page at most."""
+    seen = ran(engine, "return fs.read('maps')", {"fs": ["/proc/self"]}).value
+    assert isinstance(seen, str)
+    assert len(seen) > 8_192
+    assert seen.endswith("\n")
 
 
 def test_addresses_are_asked_within_the_allowed_ones_and_followed_nowhere(engine: MontyEngine, base: str) -> None:

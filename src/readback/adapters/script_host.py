@@ -115,7 +115,7 @@ class WorldHost:
         with self._opened(path) as number:
             if number is None or not stat.S_ISREG(os.fstat(number).st_mode):
                 return None
-            data = os.read(number, self._limits.body_bytes + 1)
+            data = _whole(number, self._limits.body_bytes + 1)
         if len(data) > self._limits.body_bytes:
             raise ValueError(f"the file is over {self._limits.body_bytes} bytes; look at its size or its parts")
         return data.decode("utf-8", "replace")
@@ -188,6 +188,14 @@ class WorldHost:
             return rows
 
 
+def _whole(number: int, most: int) -> bytes:
+    """Up to so many bytes of a file: one read may bring fewer than there are."""
+    data = bytearray()
+    while len(data) < most and (chunk := os.read(number, most - len(data))):
+        data += chunk
+    return bytes(data)
+
+
 def _nothing(why: str) -> Json:
     return {"status": 0, "headers": {}, "body": "", "error": why}
 
@@ -221,6 +229,8 @@ def _failure(answer: Json) -> str:
     assert isinstance(status, int)
     if status == 0:
         return str(answer.get("error"))
+    if answer.get("cut"):
+        return "the answer was cut: what is not in the part that came may be in the rest"
     return f"status {status}" if status >= 500 or status in FAILED_STATUS else ""
 
 
