@@ -136,6 +136,41 @@ def test_what_could_end_a_header_is_refused_before_anything_is_sent(
     assert len(systems.truth.mails()) == before
 
 
+SMUGGLED = "=?utf-8?q?Hello=0D=0ABcc:_ben@acme.example=0D=0A=0D=0AIt_is_another_text.?="
+"""What mail libraries decode, when they are handed it as a header's text, before they write it out."""
+
+
+@pytest.mark.requirement("INPUT-header-injection")
+def test_an_encoded_word_in_a_subject_is_the_text_that_it_is_and_ends_no_header(
+    systems: Systems, post: SmtpExecutor
+) -> None:
+    for number, subject in enumerate((SMUGGLED, f"Fwd: {SMUGGLED} für dich {'und mich ' * 40}", "Is 1=?2 or 2?=1?")):
+        assert _send(post, f"e-20-{number}", subject=subject)["status"] == "accepted"
+        (mail,) = systems.truth.mails(mailbox=ANA, stamp=f"e-20-{number}")
+        assert (mail.subject.split(), mail.body) == (subject.split(), "It left.\n")
+
+
+@pytest.mark.requirement("INPUT-header-injection")
+def test_an_encoded_word_in_any_other_header_is_refused(systems: Systems, post: SmtpExecutor) -> None:
+    before = len(systems.truth.mails())
+    for changes in ({"headers": {"X-Note": SMUGGLED}}, {"headers": {"Reply-To": f"{SMUGGLED} <ben@acme.example>"}}):
+        with pytest.raises(HeaderInjectionError):
+            _send(post, "e-21", **changes)
+    word = "=?utf-8?q?ben=40acme.example=2C?=@acme.example"
+    for named in ({"sender": word}, {"to": [word]}):
+        with pytest.raises(ArgumentError):
+            _send(post, "e-21", **named)
+    assert len(systems.truth.mails()) == before
+
+
+def test_a_header_about_the_content_is_kept_or_refused_and_never_dropped(systems: Systems, post: SmtpExecutor) -> None:
+    assert _send(post, "e-22", headers={"Content-Language": "de"})["status"] == "accepted"
+    found = [path.read_text() for path in systems.mail_root.glob("mailboxes/acme.example/ana/cur/*")]
+    assert sum("X-Stamp: e-22\n" in each and "Content-Language: de\n" in each for each in found) == 1
+    with pytest.raises(ArgumentError):
+        _send(post, "e-23", headers={"Content-Type": "text/html"})
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -223,12 +258,24 @@ class Keeper:
         return "250 OK"
 
 
+class Impatient(SMTP):
+    """A server that says 250 where it should ask for the message."""
+
+    async def smtp_DATA(self, arg: str) -> None:  # noqa: N802
+        await self.push("250 OK")
+
+
+class ImpatientController(Controller):
+    def factory(self) -> SMTP:
+        return Impatient(self.handler, hostname="localhost")
+
+
 @contextmanager
-def _serving(keeper: Keeper, **settings: Any) -> Iterator[tuple[str, int]]:
+def _serving(keeper: Keeper, kind: type[Controller] = Controller, **settings: Any) -> Iterator[tuple[str, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    controller = Controller(keeper, hostname="127.0.0.1", port=port, server_hostname="localhost", **settings)
+    controller = kind(keeper, hostname="127.0.0.1", port=port, server_hostname="localhost", **settings)
     controller.start()
     try:
         yield "127.0.0.1", port
@@ -250,6 +297,16 @@ def test_a_server_that_breaks_off_after_the_message_leaves_the_effect_open() -> 
     with _serving(Keeper()) as where, pytest.raises(ToolError) as caught:
         _send(SmtpExecutor("post", *where, security="none", sole=True), "e-15", sender="gone@acme.example")
     assert caught.value.code == "tool.connection-lost"
+
+
+def test_a_server_that_never_asked_for_the_message_has_not_accepted_it() -> None:
+    keeper = Keeper()
+    with _serving(keeper, ImpatientController) as where:
+        with pytest.raises(NotDispatchedError):
+            _send(SmtpExecutor("post", *where, security="none", sole=True), "e-24")
+        with pytest.raises(ToolError) as caught:
+            _send(SmtpExecutor("post", *where, security="none"), "e-25")
+    assert (caught.value.code, keeper.kept) == ("tool.unreachable", [])
 
 
 @pytest.fixture
@@ -300,4 +357,6 @@ def test_a_login_is_made_over_tls_and_its_refusal_keeps_the_message_at_home(cert
         assert _send(post, "e-18")["status"] == "accepted"
         with pytest.raises(NotDispatchedError, match="Authentication"):
             _send(SmtpExecutor("post", *where, password="wrong", **settings), "e-19")
+        with pytest.raises(NotDispatchedError, match="ascii"):
+            _send(SmtpExecutor("post", *where, password="geheimnisträger", **settings), "e-26")
     assert len(keeper.kept) == 1

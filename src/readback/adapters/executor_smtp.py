@@ -46,6 +46,8 @@ _ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _STAMP: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _OURS: Final = frozenset({"from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version"})
+_ENCODED_WORD: Final = re.compile(r"=\?.*\?=")
+"""What a mail library decodes (RFC 2047) when it is handed a header's text; a line break may come out of it."""
 
 
 class SmtpExecutor:
@@ -122,7 +124,9 @@ class SmtpExecutor:
 
         try:
             return smtp.data(content)
-        except smtplib.SMTPDataError as error:
+        except smtplib.SMTPDataError as error:  # It did not ask for the message, and was not given it.
+            if 200 <= error.smtp_code < 300:
+                raise self._not_given(f"it answered DATA with {error.smtp_code}") from error
             return error.smtp_code, error.smtp_error if isinstance(error.smtp_error, bytes) else b""
         except (smtplib.SMTPException, OSError) as error:
             if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
@@ -176,11 +180,14 @@ class SmtpExecutor:
 
         try:
             yield
-        except (smtplib.SMTPException, OSError) as error:
-            said = f"{self.name!r} could not be given the message: {type(error).__name__}: {error}"
-            if self._sole:
-                raise NotDispatchedError(said) from error
-            raise ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable") from error
+        except (smtplib.SMTPException, OSError, UnicodeError) as error:  # the last: a password that is not ASCII
+            raise self._not_given(f"{type(error).__name__}: {error}") from error
+
+    def _not_given(self, why: str) -> ToolError | NotDispatchedError:
+        said = f"{self.name!r} could not be given the message: {why}"
+        if self._sole:
+            return NotDispatchedError(said)
+        return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
 
 
 _Reply: TypeAlias = tuple[int, bytes]
@@ -202,6 +209,7 @@ def _envelope(smtp: smtplib.SMTP, sender: str, recipients: list[str]) -> tuple[_
 def _message(
     ctx: Context, sender: str, recipients: list[str], subject: str, text: str, headers: Mapping[str, str]
 ) -> EmailMessage:
+    from email.header import Header
     from email.message import EmailMessage
     from email.policy import SMTP
     from email.utils import formatdate
@@ -210,26 +218,36 @@ def _message(
         raise HeaderInjectionError("The stamp holds what cannot stand in a header.")
     _one_header_line("Subject", subject)
     message = EmailMessage(policy=SMTP.clone(cte_type="7bit", max_line_length=998))
-    message["From"], message["To"], message["Subject"] = sender, ", ".join(recipients), subject
+    message["From"], message["To"] = sender, ", ".join(recipients)
+    if _ENCODED_WORD.search(subject):
+        message.set_raw("Subject", Header(subject, "utf-8", header_name="Subject").encode(linesep="\r\n"))
+    else:
+        message["Subject"] = subject
     message["Date"] = formatdate(localtime=False)
     # The same for every attempt of one action: a receiver that has it already may drop the second one.
     mark = sha256(f"{ctx.tenant}\n{ctx.stamp}".encode()).hexdigest()[:32]
     message["Message-ID"] = f"<{mark}@{sender.rpartition('@')[2]}>"
+    message.set_content(_checked(text))  # before the others: it drops every header of a content that was there
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise HeaderInjectionError(f"{name!r} cannot be the name of a header.")
         if name.lower() in _OURS or name in message:
             raise ArgumentError(f"The header {name!r} is set from the message's own parts.")
         _one_header_line(name, value)
+        if _ENCODED_WORD.search(value):
+            raise HeaderInjectionError(f"The header {name} holds an encoded word.", remedy="Pass its plain text.")
         message[name] = value
+    return message
+
+
+def _checked(text: str) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise ArgumentError("The text is not Unicode text.") from error
     if size > STRING_MAX_BYTES:
         raise OversizeError(f"The text has {size} bytes, over {STRING_MAX_BYTES}.")
-    message.set_content(text)
-    return message
+    return text
 
 
 def _addresses(sender: str, to: Sequence[str]) -> list[str]:
@@ -241,7 +259,8 @@ def _addresses(sender: str, to: Sequence[str]) -> list[str]:
         raise OversizeError(f"A message goes to at most {RECIPIENTS_MAX} recipients.")
     for address in (sender, *recipients):
         _no_control("an address", address)
-        if not _ADDRESS.fullmatch(address) or ".." in address or address.endswith((".", "-")):
+        odd = ".." in address or "=?" in address or address.endswith((".", "-"))
+        if odd or not _ADDRESS.fullmatch(address):
             raise ArgumentError(f"{address!r} is no plain mail address.")
     return recipients
 
