@@ -109,6 +109,25 @@ def _transfer(bank: SqlExecutor, cents: int) -> SqlStaged:
     return staged
 
 
+@pytest.mark.requirement("INPUT-reader-wrong-type")
+@pytest.mark.parametrize(
+    "look",
+    [
+        "select id, 9e999 as cents from accounts where id = ?",
+        "select 'a' as id, 9e999 as cents union all select id, cents from accounts where id = ?",
+        "select id, cents, stamp, 0 as cents from accounts where id = ?",
+        "update accounts set stamp = null where id = ?",
+    ],
+)
+def test_a_look_that_cannot_show_the_row_inside_a_transaction_is_no_absence(bank: SqlExecutor, look: str) -> None:
+    with bank.staged(CTX) as staged:
+        staged.execute("delete from accounts where id = 'nobody'")
+        staged.look(look, ["a"])
+    with pytest.raises(ReaderTypeError):
+        staged.read()
+    staged.abandon()
+
+
 def test_a_staged_transaction_is_read_before_it_is_committed(path: Path, bank: SqlExecutor) -> None:
     staged: Staged = _transfer(bank, 30)
     assert staged.answer == {"rowcount": 1}

@@ -190,21 +190,21 @@ class SqlStaged:
         if self._look is None:
             raise UsageError("The staged transaction does not know what to show: call its `look` in the action.")
         sql, params, version, stamp = self._look
-        rows = self._there(lambda: _run(self._connection, sql, params)).get("rows", [])
-        if not isinstance(rows, list) or len(rows) > 1:
-            raise ReaderTypeError(f"The look into {self._name!r} has to show at most one row.")
-        if not rows:
+        row = self._there(lambda: _only(self._connection, self._name, sql, params))
+        if row is None:
             return Reading.absent()
-        (row,) = rows
-        if not isinstance(row, dict) or not {version, stamp} - {None} <= set(row):
+        if not {version, stamp} - {None} <= set(row):
             raise ReaderTypeError(f"The look into {self._name!r} does not show the columns that were named.")
         number = row[version] if version else None
         mark = row[stamp] if stamp else None
-        return Reading.of(
-            row,
-            version=number if isinstance(number, int | str) else None,
-            stamp=None if mark is None else str(mark),
-        )
+        try:
+            return Reading.of(
+                row,
+                version=number if isinstance(number, int | str) else None,
+                stamp=None if mark is None else str(mark),
+            )
+        except CanonError as error:
+            raise ReaderTypeError(f"The row of {self._name!r} has no JSON form: {error.message}") from error
 
     def commit(self) -> object:
         """Commits. An exception leaves the outcome open."""
@@ -295,6 +295,19 @@ def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json
                 True,
             )  # Evidence that has no JSON form is left out; the effect is not its business.
         return {"rowcount": int(cursor.rowcount), "rows": shown, **({"cut": True} if cut else {})}
+
+
+def _only(connection: Connection, name: str, sql: str, params: Parameters) -> dict[str, object] | None:
+    """The one row that a query is for. Raises ReaderTypeError for what does not show it, which is no absence."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sql, params)
+        columns = [str(column[0]) for column in cursor.description or ()]
+        if not columns or len(set(columns)) != len(columns):
+            raise ReaderTypeError(f"The look into {name!r} names no columns, or one of them twice: {columns}.")
+        rows = cursor.fetchmany(2)
+        if len(rows) > 1:
+            raise ReaderTypeError(f"The look into {name!r} has to show at most one row.")
+        return _row(columns, rows[0]) if rows else None
 
 
 def _row(columns: list[str], row: Any) -> dict[str, object]:
