@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
 from readback.adapters.source_s3 import CANDIDATES_MAX
 from readback.commands.demo.systems.s3 import Access, S3Server
-from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, UsageError
+from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ToolError, UsageError
 from readback.domain.reading import Presence
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
@@ -21,6 +21,7 @@ from readback.sdk.systems import S3Executor, S3Source
 from tests.recipes.conftest import Desk
 
 BUCKET = "shelf"
+PLAIN = "plain-shelf"
 Fresh = Callable[[str], str]
 
 
@@ -302,3 +303,88 @@ def test_a_bucket_that_is_replicated_into_cannot_say_that_nothing_is_there(s3: S
         assert far.head(context(), fresh("nothing")).consistency is Consistency.REPLICA
         with pytest.raises(ReaderFailedError, match="finds nothing says nothing"):
             far.find(context(), fresh("nothing"))
+
+
+class Kept(S3Server):
+    """A server behind a proxy that puts headers of its own into each answer to what the word of a test names."""
+
+    def __init__(self) -> None:
+        super().__init__(PLAIN, versioned=False)
+        self.adds: tuple[str, str] | None = None
+        self.to: Callable[[dict[str, Any]], bool] = lambda _: True
+
+    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        def begun(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            added = [self.adds] if self.adds is not None and self.to(environ) else []
+            return start(status, [*headers, *added], *more)
+
+        return super()._answer(environ, begun)
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Kept]:
+    with Kept() as server:
+        yield server
+
+
+def asks_for_bytes(environ: dict[str, Any]) -> bool:
+    return environ["REQUEST_METHOD"] == "GET" and "versions" not in environ["QUERY_STRING"]
+
+
+@pytest.mark.requirement("RECIPE-upload", "HS-07")
+def test_what_a_cache_had_kept_of_a_bucket_is_read_as_that_and_proves_nothing(kept: Kept, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    kept.adds = None
+    with S3Executor("store", PLAIN, **kept.access) as store, S3Source("shelf", PLAIN, **kept.access) as shelf:
+        store.put(context("rb-4"), "report", ours, sha256=sha256(b"ours").hexdigest())
+        kept.adds, kept.to = ("Age", "30"), lambda _: True
+        assert shelf.head(context("rb-4"), "report").consistency is Consistency.CACHED
+        with pytest.raises(ReaderFailedError, match="cache"):
+            shelf.find(context("rb-4"), "report")
+        assert shelf.head(context("rb-4"), "nothing").presence is Presence.NOT_VISIBLE
+        kept.to = lambda environ: environ["PATH_INFO"].endswith("nothing")
+        assert shelf.head(context("rb-4"), "nothing").consistency is Consistency.CACHED
+        kept.to = lambda environ: environ["PATH_INFO"].endswith("report")
+        with pytest.raises(ReaderFailedError, match="cache"):
+            shelf.find(context("rb-4"), "report")
+        kept.to = asks_for_bytes
+        assert shelf.head(context("rb-4"), "report", read_bytes=True).presence is Presence.UNAVAILABLE
+        kept.adds = ("Age", "0")
+        assert shelf.head(context("rb-4"), "report", read_bytes=True).consistency is None
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_where_versions_are_suspended_each_write_has_a_version_of_its_own(kept: Kept, tmp_path: Path) -> None:
+    kept.adds, kept.to = ("x-amz-version-id", "null"), lambda _: True
+    seen = []
+    with S3Executor("store", PLAIN, **kept.access) as store, S3Source("shelf", PLAIN, **kept.access) as shelf:
+        for content in (b"one", b"another"):
+            (tmp_path / "ours").write_bytes(content)
+            store.put(context(), "suspended", tmp_path / "ours", sha256=sha256(content).hexdigest())
+            seen.append(shelf.head(context(), "suspended").version)
+    assert len(set(seen)) == 2
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_bytes_of_another_object_than_the_head_was_of_are_not_hashed_for_it(kept: Kept, tmp_path: Path) -> None:
+    (tmp_path / "ours").write_bytes(b"ours")
+    kept.adds, kept.to = ("x-amz-version-id", "another"), asks_for_bytes
+    with S3Executor("store", PLAIN, **kept.access) as store, S3Source("shelf", PLAIN, **kept.access) as shelf:
+        store.put(context(), "replaced", tmp_path / "ours", sha256=sha256(b"ours").hexdigest())
+        assert shelf.head(context(), "replaced", read_bytes=True).presence is Presence.UNAVAILABLE
+
+
+def test_what_cannot_be_made_a_request_is_refused_or_provably_was_not_sent(shop: Shop, s3: S3Server) -> None:
+    path = shop.file(b".")
+    put: dict[str, Any] = {"file": path, "sha256": sha256(b".").hexdigest()}
+    for odd in ({"note": "für dich"}, {"note": "a\r\nb"}):
+        with pytest.raises(ArgumentError):
+            shop.store.put(context(), "key", **put, metadata=odd)
+    with pytest.raises(ArgumentError):
+        shop.store.put(context(), "\ud800", **put)
+    with S3Executor("store", "no bucket", **s3.access, sole=True) as store, pytest.raises(NotDispatchedError):
+        store.put(context(), "key", **put)
+    with S3Executor("store", "no bucket", **s3.access) as store, pytest.raises(ToolError) as caught:
+        store.put(context(), "key", **put)
+    assert caught.value.code == "tool.unreachable"

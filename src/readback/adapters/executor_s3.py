@@ -96,10 +96,16 @@ class S3Executor:
         `sha256` (hexadecimal) is what was asked for; a file with other bytes is not uploaded. `only_new`: refused where
         the key is taken. Raises ToolTimeoutError or ToolError where the object may be there, or was refused.
         """
-        if not 0 < len(key.encode()) <= KEY_MAX_BYTES or key.startswith("/") or {".", ".."} & set(key.split("/")):
+        try:
+            size = len(key.encode())
+        except UnicodeEncodeError:
+            size = 0
+        if not 0 < size <= KEY_MAX_BYTES or key.startswith("/") or {".", ".."} & set(key.split("/")):
             raise ArgumentError(f"{key!r} cannot be the key of an object.")
         if STAMP_METADATA in {name.lower() for name in metadata or {}}:
             raise UsageError(f"{self.name!r} sets the metadata {STAMP_METADATA!r} itself.")
+        if not all(text.isascii() and text.isprintable() for pair in (metadata or {}).items() for text in pair):
+            raise ArgumentError("The metadata of an object are printable ASCII.")
         with ExitStack() as opened:
             with self._hidden():
                 client = self._client()
@@ -198,9 +204,9 @@ class S3Executor:
         except fault.ClientError as error:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             raise self._failed(error, "tool.refused" if status < 500 else "tool.failed") from error
-        except (fault.EndpointConnectionError, fault.ConnectTimeoutError, fault.ProxyConnectionError) as error:
+        except (*_unreached(), *_unsent()) as error:
             if self._sole:
-                raise NotDispatchedError(one_line(f"{self.name!r} could not be reached: {error}")) from error
+                raise NotDispatchedError(one_line(f"{self.name!r} was sent nothing: {error}")) from error
             raise self._failed(error, "tool.unreachable") from error
         except fault.ReadTimeoutError as error:
             raise ToolTimeoutError(f"{self.name!r} took the object and did not reply in time.") from error
@@ -240,6 +246,25 @@ def _client(
         aws_access_key_id=access_key,
         aws_secret_access_key=secret_key() if callable(secret_key) else secret_key,
         config=config,
+    )
+
+
+def _unreached() -> tuple[type[Exception], ...]:
+    """What is raised where no connection stood."""
+    from botocore import exceptions as fault
+
+    return fault.EndpointConnectionError, fault.ConnectTimeoutError, fault.ProxyConnectionError
+
+
+def _unsent() -> tuple[type[Exception], ...]:
+    """What is raised while a request is being made up and signed."""
+    from botocore import exceptions as fault
+
+    return (
+        fault.ParamValidationError,
+        fault.NoCredentialsError,
+        fault.PartialCredentialsError,
+        fault.CredentialRetrievalError,
     )
 
 

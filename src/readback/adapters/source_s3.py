@@ -92,22 +92,25 @@ class S3Source:
         if found.presence is not Presence.ABSENT:
             return found
         try:
-            self._asked("head_bucket")
+            shown = self._asked("head_bucket")
         except _NoAnswerError as error:
             return Reading.not_visible(f"{self.name} shows no such object, and its bucket {error}")
+        if _was_kept(shown):
+            return Reading.not_visible(f"{self.name} shows no such object, and its bucket was shown by a cache")
         return found
 
     def find(self, ctx: Context, prefix: str) -> list[Reading]:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
         Under a crowded prefix only the object whose key it is, if that one's versions can all be seen. Raises
-        ReaderFailedError where not everything could be looked at, or nothing was found with less than a strong
-        `consistency`: it may be on its way.
+        ReaderFailedError where not everything could be looked at, a cache answered, or nothing was found with less than
+        a strong `consistency`: it may be on its way.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
         except _NoAnswerError as error:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {error}.") from error
+        self._answered_itself(_was_kept(listed))
         versions = listed.get("Versions", [])
         if listed.get("IsTruncated") or len(versions) > CANDIDATES_MAX:
             # The key itself comes first; where another one follows, all of its versions are here.
@@ -119,6 +122,7 @@ class S3Source:
         unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
         if unseen is not None:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {unseen.detail}")
+        self._answered_itself(any(each.consistency is Consistency.CACHED for each in found))
         ours = [each for each in found if each.stamp == ctx.stamp]
         if not ours and self._consistency not in (None, Consistency.STRONG):
             raise ReaderFailedError(f"Source {self.name!r} is replicated into: that it finds nothing says nothing.")
@@ -130,6 +134,10 @@ class S3Source:
             self._asked("head_bucket")
         except _NoAnswerError as error:
             raise ReaderFailedError(f"The bucket of source {self.name!r} {error}.") from error
+
+    def _answered_itself(self, kept: bool) -> None:
+        if kept:
+            raise ReaderFailedError(f"Source {self.name!r} showed what a cache had kept.")
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -158,10 +166,10 @@ class S3Source:
             "stamp": metadata.get(STAMP_METADATA),
         }
         try:
-            mark = value["version_id"] or value["etag"]
-            return Reading.of(
-                value, version=str(mark), stamp=metadata.get(STAMP_METADATA), consistency=self._consistency
-            )
+            version_id = value["version_id"]
+            mark = version_id if version_id not in (None, "null") else value["etag"]  # the former is one for all
+            level = Consistency.CACHED if _was_kept(said) else self._consistency
+            return Reading.of(value, version=str(mark), stamp=metadata.get(STAMP_METADATA), consistency=level)
         except CanonError as error:
             raise ReaderTypeError(f"An object of {self.name!r} has no JSON form: {error.message}") from error
 
@@ -170,7 +178,11 @@ class S3Source:
         version = said.get("VersionId")
         same = {"VersionId": version} if version not in (None, "null") else {"IfMatch": said["ETag"]}
         digest, size = sha256(), 0
-        body = self._asked("get_object", **{**named, **same})["Body"]
+        sent = self._asked("get_object", **{**named, **same})
+        body = sent["Body"]
+        if _was_kept(sent) or (sent.get("ETag"), sent.get("VersionId")) != (said.get("ETag"), version):
+            body.close()
+            raise _NoAnswerError(0, "sent what a cache had kept, or another object than its head is of")
         try:
             with _answering(self._faults()):
                 while chunk := body.read(CHUNK_BYTES):
@@ -185,7 +197,7 @@ class S3Source:
     def _unseen(self, error: _NoAnswerError) -> Reading:
         status, said = error.status, f"{self.name} {error}"
         if status == 404:
-            return Reading.absent(consistency=self._consistency)
+            return Reading.absent(consistency=Consistency.CACHED if error.kept else self._consistency)
         if status in _HIDDEN:
             return Reading.not_visible(f"{said}: these credentials are shown nothing")
         if status in _LATER or status == 412 or status >= 500:
@@ -215,11 +227,12 @@ def _version_of(listed: Mapping[str, Any]) -> str | None:
 
 
 class _NoAnswerError(Exception):
-    """Why nothing was shown, as the end of a sentence; `status` 0: there was no answer at all."""
+    """Why nothing was shown, as the end of a sentence; `status` 0: no answer at all; `kept`: a cache gave it."""
 
-    def __init__(self, status: int, said: str) -> None:
+    def __init__(self, status: int, said: str, *, kept: bool = False) -> None:
         super().__init__(said)
         self.status = status
+        self.kept = kept
 
 
 @contextmanager
@@ -229,10 +242,17 @@ def _answering(faults: tuple[type[Exception], type[Exception]]) -> Iterator[None
     try:
         yield
     except refused as error:
-        status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        raise _NoAnswerError(int(status), f"answered {status}") from error
+        said = getattr(error, "response", {})
+        status = said.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        raise _NoAnswerError(int(status), f"answered {status}", kept=_was_kept(said)) from error
     except (broken, OSError) as error:
         raise _NoAnswerError(0, one_line(f"gave no answer: {type(error).__name__}: {error}")) from error
+
+
+def _was_kept(said: Mapping[str, Any]) -> bool:
+    """A cache on the way answered, and says so by the age of what it kept."""
+    headers = said.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return str(headers.get("age", "0")).strip() != "0"
 
 
 def _digest_of(said: Mapping[str, Any]) -> tuple[str | None, str]:
