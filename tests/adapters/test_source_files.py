@@ -390,3 +390,23 @@ def test_a_manifest_of_a_folder_that_is_gone_is_unavailable(root: Path, work: Fi
 def test_a_source_has_a_name(root: Path) -> None:
     with pytest.raises(UsageError):
         FileSource("", root)
+
+
+def test_a_name_that_is_a_link_is_told_to_be_one_whatever_lies_behind_it(work: FileSource, root: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "folder" / "a.txt").write_text("a")
+    for name, to in (("link", "folder/a.txt"), ("way", "folder"), ("dangling", "nowhere")):
+        (root / name).symlink_to(to)
+    for name in ("link", "way"):
+        found = work.stat(name).value
+        assert isinstance(found, dict)
+        assert (found["link"], work.is_link(name)) == (True, True)
+    for name in ("folder/a.txt", "way/a.txt", "folder", "folder/."):
+        found = work.stat(name).value
+        assert isinstance(found, dict)
+        assert ("link" in found, work.is_link(name)) == (False, False)
+    assert (work.stat("dangling").presence, work.is_link("dangling")) == (Presence.ABSENT, True)
+    assert not work.is_link("nowhere")
+    assert not work.is_link("folder/a.txt/b")
+    with pytest.raises(SandboxEscapeError):
+        work.is_link("../work")

@@ -94,3 +94,54 @@ def test_looking_changes_nothing_in_the_repository(repository: Path) -> None:
 
 def test_what_is_no_repository_is_unavailable(tmp_path: Path) -> None:
     assert GitSource("repository", str(tmp_path)).status().presence is Presence.UNAVAILABLE
+
+
+def test_one_digest_tells_whether_what_lies_in_the_working_tree_is_what_lay_there(repository: Path) -> None:
+    def files(*paths: str) -> object:
+        found = GitSource("repository", str(repository)).status(files=paths or None).value
+        assert isinstance(found, dict)
+        return found["files"]
+
+    (repository / "a.txt").write_text("second\n")
+    (repository / "new.txt").write_text("new\n")
+    first = files()
+    assert files("new.txt", "a.txt") == first
+    git(repository, "add", ".")
+    assert files("a.txt", "new.txt") == first
+    seen = [first]
+    (repository / "a.txt").write_text("third!\n")
+    seen.append(files("a.txt", "new.txt"))
+    (repository / "a.txt").chmod(0o755)
+    seen.append(files("a.txt", "new.txt"))
+    (repository / "a.txt").unlink()
+    seen.append(files("a.txt", "new.txt"))
+    (repository / "a.txt").symlink_to("new.txt")
+    seen.append(files("a.txt", "new.txt"))
+    (repository / "a.txt").unlink()
+    (repository / "a.txt").mkdir()
+    seen.append(files("a.txt", "new.txt"))
+    assert len(set(map(str, seen))) == len(seen)
+
+
+def test_it_is_told_whether_each_path_means_a_file(repository: Path) -> None:
+    (repository / ".gitignore").write_text("*.log\n")
+    (repository / "x.log").write_text("log\n")
+    (repository / "gone.txt").unlink()
+    for path in ("a.txt", "b*", ".", "gone.txt", ".gitignore", ":!a.txt"):
+        assert status(repository, "a.txt", path)["matched"] is True, path
+    for path in ("x.log", "typo.txt", "*.md", "-x"):
+        assert status(repository, "a.txt", path)["matched"] is False, path
+
+
+def test_what_is_changed_within_a_submodule_is_nothing_of_the_repository_that_holds_it(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outer = tmp_path_factory.mktemp("outer")
+    git(outer, "init", "-q", "-b", "main")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "inner")
+    git(outer, "commit", "-q", "-m", "first")
+    (outer / "inner" / "a.txt").write_text("changed\n")
+    assert status(outer)["unstaged"] == []
+    git(outer / "inner", "commit", "-q", "-a", "-m", "further")
+    shown = status(outer)
+    assert (shown["unstaged"], shown["submodules"]) == (["inner"], ["inner"])

@@ -56,10 +56,14 @@ def test_a_reset_that_threw_changes_away_is_not_as_intended() -> None:
     action = contract_files("pack:git?repository=/repository")["git_reset"]
     before: dict[str, Json] = {
         "branch": "main", "commit": "c1", "staged": ["a"], "unstaged": ["b"], "untracked": ["new"],
+        "files": "f1",
     }  # fmt: skip
     requested = {"repo_path": "/repository"}
     after: dict[str, Json] = {**before, "staged": [], "unstaged": ["a", "b"]}
     assert action.evaluate(requested=requested, before=before, authoritative=after).verdict is Verdict.VERIFIED
+    assert action.evaluate(requested=requested, before=before, authoritative={**after, "files": "f2"}).verdict is (
+        Verdict.REFUTED
+    )
     for lost in ("unstaged", "untracked"):
         seen: dict[str, Json] = {**after, lost: ["a"]}
         assert action.evaluate(requested=requested, before=before, authoritative=seen).verdict is Verdict.REFUTED

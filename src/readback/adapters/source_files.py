@@ -12,6 +12,7 @@ import os
 import stat as modes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -66,7 +67,8 @@ class FileSource:
         self._hash_max_bytes = hash_max_bytes
 
     def stat(self, path: str) -> Reading:
-        """`path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`), `mtime_us`.
+        """`path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`), `mtime_us`; `link` where
+        what bears the name is a link to it.
 
         The version changes with every write. A file too large or not open to us is shown without `sha256`.
         """
@@ -108,6 +110,16 @@ class FileSource:
         except CanonError as error:
             raise ReaderTypeError(f"{self.name!r} holds a name without a JSON form: {error.message}") from error
 
+    def is_link(self, path: str) -> bool:
+        """Whether what bears the name is a link, whatever it leads to. Raises SandboxEscapeError, ReaderFailedError."""
+        self._parts(path)
+        try:
+            return modes.S_ISLNK(os.lstat(self._named(path)).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise ReaderFailedError(f"{self.name!r} cannot be looked at: {error}") from error
+
     def ping(self) -> None:
         """Raises ReaderFailedError where the folder cannot be listed."""
         try:
@@ -125,7 +137,11 @@ class FileSource:
                 with self._folder_of([]) as folder:
                     return Reading.of({"path": ".", **_outside(os.fstat(folder))})
             with self._folder_of(parts[:-1]) as folder:
-                return self._object(folder, parts, encoding, picked)
+                shown = self._object(folder, parts, encoding, picked)
+            by_link = self._named(path) != os.path.join(os.path.realpath(self._root), *parts)
+            if by_link and isinstance(shown.value, dict):
+                return replace(shown, value={**shown.value, "link": True})
+            return shown
         except _NotShownError as error:
             return error.reading
         except PermissionError as error:
@@ -204,6 +220,11 @@ class FileSource:
         if not real.startswith(root.rstrip("/") + "/"):
             raise SandboxEscapeError(f"The path {path!r} leads out of the folder of {self.name!r}.")
         return real[len(root.rstrip("/")) + 1 :].split("/")
+
+    def _named(self, path: str) -> str:
+        """Where the name itself stands: its folder is resolved, and it is not."""
+        folder, name = os.path.split(os.path.normpath(os.path.join(self._root, path)))
+        return os.path.join(os.path.realpath(folder), name)
 
     @contextmanager
     def _folder_of(self, parts: list[str]) -> Iterator[int]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import signal
+import stat as modes
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -67,13 +68,15 @@ class GitSource:
         """What a remote itself says that a branch points at: `remote`, `branch`, `commit`."""
         return self._told(lambda: self._remote(remote, branch))
 
-    def status(self, paths: Sequence[str] = (), *, revision: str = "") -> Reading:
+    def status(self, paths: Sequence[str] = (), *, revision: str = "", files: Sequence[str] | None = None) -> Reading:
         """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
         `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
-        `staged`, `unstaged` and `untracked` (paths), `tracked` (how many files git knows), `means` (the commit that
-        `revision` is; null where it is none). With `paths`, git's own pathspecs, the last three lists are of those.
+        `staged`, `unstaged` and `untracked` (paths), `submodules` (those of `unstaged` that are some), `tracked` (how
+        many files git knows), `means` (the commit that `revision` is; null where it is none), `files` (a digest of what
+        lies at those paths in the working tree; None: at those of the three lists), `matched` (whether each of `paths`
+        means a file). With `paths`, git's own pathspecs, `files` and all lists but `staged` are of those.
         """
-        return self._told(lambda: self._status(paths, revision))
+        return self._told(lambda: self._status(paths, revision, files))
 
     def ping(self) -> None:
         """Raises ReaderFailedError where there is no such repository."""
@@ -156,25 +159,54 @@ class GitSource:
         staged: list[Json] = [each.decode(errors="replace") for each in named.split(b"\0") if each]
         return Reading.of({"branch": branch, "commit": commit, "staged": staged}, version=str(commit or ""))
 
-    def _status(self, paths: Sequence[str], revision: str) -> Reading:
+    def _status(self, paths: Sequence[str], revision: str, files: Sequence[str] | None) -> Reading:
         head = self._head().value
         assert isinstance(head, dict)
         from hashlib import sha256
 
         named = ["--", *paths] if paths else []
-        listed = self._git("status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", *named)
-        unstaged, untracked = _worktree(listed)
+        # Of a submodule only its commit counts: what is changed in it is nothing that this repository could take in.
+        shown = ("--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+        unstaged, untracked, submodules = _worktree(self._git("status", *shown, *named))
+        if files is None:
+            files = [*unstaged, *untracked, *([] if paths else _texts(head["staged"]))]
         value: dict[str, Json] = {
             **head,
             "tip": self._tip_shown(str(head["commit"])) if head["commit"] else None,
             "index": sha256(self._git("ls-files", "-s", "-z", most=BLOB_MAX_BYTES)).hexdigest(),
-            "unstaged": unstaged,
-            "untracked": untracked,
+            "unstaged": [*unstaged],
+            "untracked": [*untracked],
+            "submodules": [*submodules],
+            "files": self._files(files),
+            "matched": self._matched(paths),
             "tracked": self._git("ls-files", "-z", *named, most=BLOB_MAX_BYTES).count(b"\0"),
             "means": self._meant(revision) if revision else None,
             **self._refs(),
         }
         return Reading.of(value)
+
+    def _matched(self, paths: Sequence[str]) -> bool:
+        """Whether each path means a file that git knows or could add; what begins with a colon is no mere path."""
+        plain = [path for path in paths if not path.startswith(":")]
+        try:
+            if plain:
+                known = ("--cached", "--others", "--exclude-standard", "--error-unmatch")
+                self._git("ls-files", *known, "-z", "--", *plain, most=BLOB_MAX_BYTES)
+        except _RefusedError:
+            return False
+        return True
+
+    def _files(self, paths: Sequence[str]) -> str:
+        """One digest of what lies at these paths: the bytes of each file, and of a large one its size and time."""
+        from hashlib import sha256
+
+        top = self._git("rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
+        digest, left = sha256(), BLOB_MAX_BYTES
+        for path in sorted(set(paths)):
+            what, size = _lying(os.path.join(top, path), left)
+            left -= size
+            digest.update(f"{path}\0{what}\0".encode(errors="surrogateescape"))
+        return digest.hexdigest()
 
     def _tip_shown(self, commit: str) -> Json:
         head, _, message = self._git("cat-file", "commit", commit).decode(errors="replace").partition("\n\n")
@@ -257,19 +289,47 @@ class GitSource:
         return out
 
 
-def _worktree(listed: bytes) -> tuple[list[Json], list[Json]]:
-    """The paths whose file is not as it is staged, and those that git does not know; of `status --porcelain=v2 -z`."""
-    unstaged: list[Json] = []
-    untracked: list[Json] = []
+def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str]]:
+    """The paths whose file is not as it is staged, those that git does not know, and which of the first are submodules;
+    of `status --porcelain=v2 -z`.
+    """
+    unstaged: list[str] = []
+    untracked: list[str] = []
+    submodules: list[str] = []
     for entry in listed.decode(errors="replace").split("\0"):
         kind, _, rest = entry.partition(" ")
         if kind == "1" and rest[1] != ".":
             unstaged.append(rest.split(" ", 7)[7])
+            if rest.split(" ", 2)[1].startswith("S"):
+                submodules.append(unstaged[-1])
         elif kind == "u":
             unstaged.append(rest.split(" ", 9)[9])
         elif kind == "?":
-            untracked.append(rest)
-    return unstaged, untracked
+            untracked.append(rest.rstrip("/"))  # a repository within this one; once added it has its name alone
+    return unstaged, untracked, submodules
+
+
+def _texts(paths: Json) -> list[str]:
+    return [str(each) for each in paths] if isinstance(paths, list) else []
+
+
+def _lying(path: str, most: int) -> tuple[str, int]:
+    """What lies there, in a word, and how many bytes of it were read: `most` of them at most."""
+    try:
+        seen = os.lstat(path)
+        if modes.S_ISLNK(seen.st_mode):
+            return f"link to {os.readlink(path)}", 0
+        if not modes.S_ISREG(seen.st_mode):
+            return f"no file: {modes.S_IFMT(seen.st_mode):o}", 0
+        rights = seen.st_mode & modes.S_IXUSR
+        if seen.st_size > most:
+            return f"{rights:o} {seen.st_size} {seen.st_mtime_ns}", 0
+        from hashlib import sha256
+
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return f"{rights:o} {sha256(file.read(seen.st_size + 1)).hexdigest()}", seen.st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing", 0
 
 
 def _environment() -> Mapping[str, str]:

@@ -28,6 +28,7 @@ STEPS_MAX: Final = 20
 _Facts: TypeAlias = dict[tuple[str, str], str]
 _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_WRITES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
 _OTHER_TIMES: Final = ("2001-01-01", "2002-02-02")
 _TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
@@ -52,9 +53,10 @@ class TablesSource:
 
     def state(self, statement: str = "") -> Reading:
         """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
-        digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, but for
-        those that depend on time or chance; and `error`, where it fails. Where it went over a bound of the trial there
-        is only `bounded`, which says so: what it does elsewhere is not known. Equal versions are equal facts.
+        digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, or would
+        if a row fitted, but for those that depend on time or chance; and `error`, where it fails. Where it went over a
+        bound of the trial there is only `bounded`, which says so: what it does elsewhere is not known. Equal versions
+        are equal facts.
         """
         try:
             with closing(self._copy()) as copy:
@@ -89,18 +91,19 @@ class TablesSource:
 
     def _foreseen(self, copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Json]:
         made: list[_Facts] = []
+        written: set[str] = set()
         for run, other in enumerate(_OTHER_TIMES):
             with closing(_in_memory()) as tried:
                 copy.backup(tried)
                 try:
-                    error = _tried(tried, statement, run, other)
+                    error = _tried(tried, statement, run, other, written)
                 except _OverBoundError as over:
                     return {"bounded": str(over)}
                 if error:
                     return {"foreseen": [], "error": error}
                 made.append(_facts(tried))
         one, two = made
-        anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)}
+        anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
         anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
         certain = {key: fact for key, fact in one.items() if two.get(key) == fact and key[0] in anew}
         return {"foreseen": _told(certain), "error": ""}
@@ -113,11 +116,12 @@ def _in_memory() -> sqlite3.Connection:
 # --- trying --------------------------------------------------------------------------------------------------------
 
 
-def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str) -> str:
-    """Runs the statement on a copy; what went wrong, in the library's words. Raises _OverBoundError where it is stopped
-    by a bound that is the trial's own: the same statement may well succeed where nothing bounds it.
+def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str, written: set[str]) -> str:
+    """Runs the statement on a copy; what went wrong, in the library's words. Adds the tables that it names to write in.
+    Raises _OverBoundError where it is stopped by a bound that is the trial's own: the same statement may well succeed
+    where nothing bounds it.
     """
-    with _bounded(tried, run, other):
+    with _bounded(tried, run, other, written):
         try:
             for _ in tried.execute(statement):
                 pass
@@ -130,11 +134,13 @@ def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str) -> s
 
 
 @contextmanager
-def _bounded(tried: sqlite3.Connection, run: int, other: str) -> Iterator[None]:
+def _bounded(tried: sqlite3.Connection, run: int, other: str, written: set[str]) -> Iterator[None]:
     """Neither other files nor settings are reached, no statement runs on and on, and time and chance are each run's."""
     left = iter(range(STEPS_MAX))
 
-    def allowed(action: int, *_: object) -> int:
+    def allowed(action: int, table: object, *_: object) -> int:
+        if action in _WRITES:
+            written.add(str(table))
         return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
 
     for name in _TIMES:

@@ -119,16 +119,20 @@ def _inside(settled: Settled, path: object) -> str:
 def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[str, str]) -> Reading:
     """With what lies at other paths, a folder with its manifest; all of it is seen, or nothing is told."""
     shown: dict[str, Json] = {}
+    links: list[Json] = []
     for name, path in others.items():
+        if files.is_link(path):
+            links.append(name)
         other: Reading = files.stat(path)
         if isinstance(other.value, dict) and other.value.get("kind") == "directory":
             other = files.tree(path)
         if other.presence not in (Presence.PRESENT, Presence.ABSENT) or not other.complete:
             return other
         value = _timeless(other).value
-        shown[name] = {key: each for key, each in value.items() if key != "path"} if isinstance(value, dict) else None
+        told = value if isinstance(value, dict) else None
+        shown[name] = told and {key: each for key, each in told.items() if key not in ("path", "link")}
     assert isinstance(found.value, dict)
-    return replace(found, value={**found.value, "also": shown})
+    return replace(found, value={**found.value, "also": shown, "links": links})
 
 
 def _matching(given: Given) -> list[Any]:
@@ -392,10 +396,11 @@ def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
         case "head":
             found = git.head()
         case "status":
-            paths = given.get("paths", [])
-            if not isinstance(paths, list) or not all(isinstance(each, str) and each for each in paths):
-                raise ReaderTypeError("`paths` comes to no list of texts.")
-            found = git.status(paths, revision=str(given.get("revision", "")))
+            paths, files = given.get("paths", []), given.get("files")
+            for name, listed in (("paths", paths), ("files", [] if files is None else files)):
+                if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
+                    raise ReaderTypeError(f"`{name}` comes to no list of texts.")
+            found = git.status(paths, revision=str(given.get("revision", "")), files=files)
         case "remote":
             found = git.remote(str(settled.get("remote")), branch)
         case _:
