@@ -209,3 +209,39 @@ def test_no_file_stays_open(root: Path, work: FileExecutor) -> None:
         with pytest.raises(ToolError):
             work.stage(CTX, "sub", "x")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.requirement("INPUT-sandbox-escape")
+def test_no_path_of_an_action_takes_the_mark_of_a_dirty_folder_off(root: Path, work: FileExecutor) -> None:
+    work.mark_dirty(CTX, "a rollback could not be verified")
+    noted = (root / ".readback-dirty").read_text()
+    (root / "plain.txt").write_text("plain")
+    (root / "by-a-link").symlink_to(".readback-dirty")
+    for change in (
+        lambda: work.delete(CTX, ".readback-dirty"),
+        lambda: work.write_text(CTX, "./.readback-dirty", ""),
+        lambda: work.write_text(CTX, "by-a-link", ""),
+        lambda: work.append(CTX, ".readback-dirty", "it was looked at"),
+        lambda: work.move(CTX, ".readback-dirty", "elsewhere"),
+        lambda: work.move(CTX, "plain.txt", ".readback-dirty", overwrite=True),
+    ):
+        with pytest.raises(SandboxEscapeError):
+            change()
+    assert (root / ".readback-dirty").read_text() == noted
+
+
+def test_a_staging_area_that_another_one_removes_meanwhile_is_made_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the two steps in which it is made and opened, whoever had it before takes it away: it is empty."""
+    made, left = os.mkdir, [2]
+
+    def late(path: str, *args: int, **more: int) -> None:
+        if str(path).endswith(f".readback-{root.name}") and left[0]:
+            left[0] -= 1
+            raise FileExistsError(path)
+        made(path, *args, **more)
+
+    monkeypatch.setattr(os, "mkdir", late)
+    FileExecutor(root).write_text(CTX, "note.txt", "written")
+    assert ((root / "note.txt").read_text(), left) == ("written", [0])

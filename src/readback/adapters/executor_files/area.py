@@ -81,17 +81,27 @@ class Area:
         while True:
             with suppress(FileExistsError):
                 os.mkdir(path, 0o700)
-            if os.stat(path).st_dev != device:
+            with suppress(FileNotFoundError):  # Removed by whoever had it before us.
+                handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                if self._held(path, handle, device):
+                    return handle
+
+    def _held(self, path: str, handle: int, device: int) -> bool:
+        """Whether the folder is locked, and still bears its name; closed where not."""
+        try:
+            if os.fstat(handle).st_dev != device:
                 raise UsageError(
                     f"{path!r} lies on another file system than {self._root!r}.",
                     remedy="Pass a `staging` folder on the same one: only there is a move one step.",
                 )
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             fcntl.flock(handle, fcntl.LOCK_EX)
-            with suppress(FileNotFoundError):
-                if os.stat(path).st_ino == os.fstat(handle).st_ino:
-                    return handle
-            os.close(handle)  # Removed by whoever had it before us.
+            if os.stat(path).st_ino == os.fstat(handle).st_ino:
+                return True
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        return False
 
     @property
     def exists(self) -> bool:

@@ -45,7 +45,8 @@ class FileExecutor:
         self.name = name
         self._root = os.fspath(root)
         self._area = Area(root, staging)
-        self._folder = Confined(name, root, (INSIDE,))
+        self._folder = Confined(name, root, (INSIDE, DIRTY_MARKER))
+        self._marked = Confined(name, root)
         self.left: list[dict[str, str]] = self.recover() if self._area.exists else []
         """What a process that died had left, and what became of it as the folder was opened."""
 
@@ -187,7 +188,7 @@ class FileExecutor:
 
     def _mark(self, action: str, reason: str, target: str = "") -> None:
         note = json.dumps({"action": action, "target": target, "reason": reason}) + "\n"
-        with told(self.name), self._folder.place(DIRTY_MARKER) as (folder, name):
+        with told(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, NEW_FILE_MODE, dir_fd=folder)
             try:
@@ -206,5 +207,7 @@ class FileExecutor:
     def clear_dirty(self, ctx: Context) -> dict[str, Json]:
         """Takes the mark off, once somebody has looked."""
         if self.dirty:
-            self.delete(ctx, DIRTY_MARKER)
+            with told(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+                os.fsync(folder)
         return {"dirty": False}
