@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from readback import Readback, bootstrap
 from readback.contracts.files.contract import values_of
 from readback.contracts.files.fill import Values, compile_fill
-from readback.domain.errors import ExpressionError, TemplateError
+from readback.domain.errors import ArgumentError, ExpressionError, TemplateError
 from readback.domain.outcome import Outcome
 from readback.sdk.files import ContractFiles, contract_files
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -85,6 +85,40 @@ def test_any_text_is_a_template_or_a_typed_error_and_a_value_is_never_evaluated(
     with suppress(TemplateError, ExpressionError):
         compile_fill(text, ENGINE, ["a"])
     assert compile_fill("<{requested.a}>", ENGINE, ["a"]).text(_values(a=text)) == f"<{text}>"
+
+
+@pytest.mark.requirement("FILE-template")
+def test_a_number_of_a_file_is_the_text_that_was_written_where_a_text_stands() -> None:
+    fakes = Fakes()
+    argv = "argv: [release, 1.10, 1.0, 0.50, 7, -0, 1e3, 0x10, 007, no, '{requested.id}']"
+    made = loaded(contract(WRITTEN.replace("argv: [release]", argv)), fakes=fakes).sound().contracts["one"]
+    made.plan.hands.execute.call(context(), {"id": "a"})
+    [seen] = [seen for each in fakes.made for seen in each.seen]
+    assert seen["argv"] == ["release", "1.10", "1.0", "0.50", "7", "-0", "1e3", "0x10", "007", "no", "a"]
+
+
+WRITTEN = """
+    kind: set
+    side_effect: low_risk_internal
+    target: order/x
+    identity: {target: authoritative.id, tenant: not_offered}
+    arguments: {id: string}
+    operation: "{requested.id}"
+    execute:
+      command: {argv: [release]}
+    readers:
+      - sql: {database: shop.db, query: "select * from orders where id = {requested.id}"}
+    ensure: {there: authoritative.id == requested.id}
+"""
+
+
+@pytest.mark.requirement("FILE-template")
+@pytest.mark.parametrize("value", ["", " ", "\n"])
+def test_an_operation_that_comes_to_nothing_is_none_and_nothing_is_proposed(value: str, tmp_path: Path) -> None:
+    """Without one, each repetition of the same call would be an operation of its own, and executed."""
+    action = contract_files(written(tmp_path / "c.yaml", contract(WRITTEN)))["one"]
+    with pytest.raises(ArgumentError, match="comes to nothing"):
+        action(id=value)
 
 
 ORDERS = """

@@ -120,6 +120,31 @@ def test_a_whole_number_is_a_number_too_and_stays_one_after_it_was_written_down(
     assert type(schema.revive(stored)["price"]) is float
 
 
+def test_a_number_that_would_be_taken_for_another_one_is_refused() -> None:
+    def priced(ctx: Context, price: float, parts: list[float], level: Literal[1, 2] = 2) -> None: ...
+
+    schema = schema_of(priced)
+    largest = 2**53
+    assert schema.bind((), {"price": largest, "parts": [largest, -largest]}).arguments["price"] == largest
+    for numbers in (
+        {"price": largest + 1, "parts": []},
+        {"price": 10**400, "parts": []},
+        {"price": 1, "parts": [1, largest + 1]},
+        {"price": 1, "parts": [], "level": True},
+    ):
+        with pytest.raises(ArgumentError, match="would be taken for another one"):
+            schema.bind((), numbers)
+
+
+def test_a_large_fraction_comes_back_from_the_record_though_it_is_written_as_a_whole_number() -> None:
+    def priced(ctx: Context, price: float) -> None: ...
+
+    schema, price = schema_of(priced), 123456789012345683968.0
+    requested = parse_json(payload_bytes(schema.bind((), {"price": price}).requested))
+    assert isinstance(requested, dict)
+    assert schema.revive(requested) == {"price": price}
+
+
 def test_a_member_of_an_enumeration_of_text_is_its_text() -> None:
     assert schema_of(plain).bind((Colour.RED, 1), {}).arguments["order_id"] == "red"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import termios
 import unicodedata
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from readback.domain.errors import ApprovalError
 
 TERMINAL: Final = "/dev/tty"
 ANSWER_MAX_BYTES: Final = 1_024
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ECHO: Final = 3
 """The place of the local modes in what termios gives."""
 
@@ -103,7 +105,8 @@ def facts(value: Json, path: str) -> Iterator[str]:
     """Each value on a line of its own, as JSON, so that "7" and 7 look different."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
-            yield from facts(value[key], f"{path}.{key}")
+            named = f".{key}" if _NAME.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
+            yield from facts(value[key], f"{path}{named}")
     elif isinstance(value, list) and value:
         for place, part in enumerate(value):
             yield from facts(part, f"{path}[{place}]")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PROBLEMS_MAX: Final = 50
 _PAYLOAD_UNCHECKED_MAX_CHARS: Final = 65_536
 _MISSING: Final = object()
+_ROUNDED: Final = "It holds a number that would be taken for another one: it is beyond 2**53, or true or false."
 _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
@@ -181,11 +182,13 @@ def _take(parameter: Parameter, value: object) -> object:
     """The value as the tool will get it. Raises _UnfitError, ValueTooLargeError."""
     try:
         if parameter.kinds is not None:
-            return _plain(parameter, value)
+            return _unrounded(parameter, value, _plain(parameter, value))
         valid = value if parameter.adapter is None else _validated(parameter, parameter.adapter, value)
         written = json_value(valid)
     except UnsupportedValueError as error:
         raise _UnfitError([_problem(parameter.name, error.message)]) from error
+    if parameter.adapter is not None:
+        _unrounded(parameter, value, written)
     revived = _revive(parameter, written)
     if parameter.adapter is not None and revived != valid:
         reason = "It does not come back unchanged from its JSON form; give the parameter a simpler type."
@@ -214,13 +217,34 @@ def _plain(parameter: Parameter, value: object) -> object:
     kind = type(value)
     if kind in kinds:
         return value
-    if kind is int and float in kinds:
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, int) and kind is int and float in kinds:
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise _UnfitError([_problem(parameter.name, _ROUNDED)]) from error
     for plain in (str, int, float):  # a subclass, such as a StrEnum's member, is its plain value
         if plain in kinds and isinstance(value, plain) and not isinstance(value, bool):
             return plain(value.value) if hasattr(value, "value") else plain(value)
     wanted = " or ".join(sorted(_PLAIN[k] for k in kinds))
     raise _UnfitError([_problem(parameter.name, f"It takes {wanted}, and is given {kind.__name__}.")])
+
+
+def _unrounded(parameter: Parameter, given: object, taken: object) -> object:
+    """What was taken. Raises _UnfitError where it holds another number than was given."""
+    if _altered(given, taken):
+        raise _UnfitError([_problem(parameter.name, _ROUNDED)])
+    return taken
+
+
+def _altered(given: object, taken: object) -> bool:
+    """Whether a number that was given is another one, or a truth value a number, in what was taken."""
+    if isinstance(given, dict) and isinstance(taken, dict):
+        return any(name in taken and _altered(value, taken[name]) for name, value in given.items())
+    if isinstance(given, list | tuple) and isinstance(taken, list):
+        return any(map(_altered, given, taken))
+    if type(given) is bool:
+        return isinstance(taken, int | float) and type(taken) is not bool
+    return type(given) is int and isinstance(taken, int | float) and given != taken
 
 
 def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -> object:

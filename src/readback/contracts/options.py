@@ -221,6 +221,13 @@ def _texts(value: object) -> tuple[str, ...]:
     return found
 
 
+def _somebody(value: object) -> tuple[str, ...]:
+    found = _texts(value)
+    if not found:
+        raise ContractFieldError("It names nobody; leave the key away where everybody may.")
+    return found
+
+
 def _paths_under(root: str) -> Callable[[object], tuple[str, ...]]:
     """Dotted paths within one root, which may be written out or left away."""
 
@@ -358,7 +365,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "late_window": ("late_window_us", microseconds),
     "key_fields": ("key_fields", _texts),
     "key_kept": ("key_kept_us", _positive),
-    "principals": ("principals", _texts),
+    "principals": ("principals", _somebody),
     "scopes": ("scopes", _texts),
     "redact": ("redact", _redact),
     "tell": ("tell", _paths_under("authoritative")),

@@ -60,6 +60,9 @@ class Builder:
         self._findings = entry.findings
         self._began = len(entry.findings.faults)
         known = self._findings.keys(entry.node, entry.path, "A contract", CONTRACT_KEYS)
+        for name in [name for name, node in known.items() if node.value is None]:
+            said = "Nothing stands behind it: write a value, or leave the key away."
+            self._findings.add(entry.node.keys[name], joined(entry.path, name), said)
         self.keys = {name: node for name, node in known.items() if node.value is not None}
         self.toolbox = toolbox.of(entry.home.file)
         self.served = entry.home.server is not None or self.toolbox.own is not None

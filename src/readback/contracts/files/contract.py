@@ -126,7 +126,10 @@ class FileContract:
         """What the contract's `operation` comes to; "" where it has none. Raises TemplateError."""
         if self.operation is None:
             return ""
-        return self.operation.text(Values(self.predicates, {"requested": dict(requested)}))
+        named = self.operation.text(Values(self.predicates, {"requested": dict(requested)}))
+        if not named.strip():  # it would be another operation each time
+            raise TemplateError(f"{self.operation.source!r:.80} comes to nothing here.")
+        return named
 
     def as_json(self) -> dict[str, Json]:
         """What it acts with and reads, without credentials: a reference stands for itself."""

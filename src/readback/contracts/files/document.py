@@ -7,6 +7,7 @@ else is the text that was written.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from readback.canon.frozen import dataclass
@@ -44,13 +45,15 @@ class Fault:
 class Written:
     """A value as it stands in a file: a mapping or a list of such, or a plain value. `keys`: where each key stands.
 
-    `exact`: the text begins at `place` just as it is, so that a column within it can be named.
+    `exact`: the text begins at `place` just as it is, so that a column within it can be named. `text`: a plain value as
+    it was written, so that 1.10 stays what it is where a text is meant.
     """
 
     place: Place
     value: dict[str, Written] | list[Written] | str | int | float | bool | None
     keys: dict[str, Place]
     exact: bool = False
+    text: str = ""
 
     @property
     def mapping(self) -> dict[str, Written] | None:
@@ -103,7 +106,7 @@ class _Taking:
             return self._mapping(node, path, place)
         if node.id == "sequence":
             return Written(place, [self.value(each, f"{path}[{n}]") for n, each in enumerate(node.value)], {})
-        return Written(place, self._scalar(node, path, place), {}, _exact(node))
+        return Written(place, self._scalar(node, path, place), {}, _exact(node), str(node.value))
 
     def _mapping(self, node: Any, path: str, place: Place) -> Written:
         found: dict[str, Written] = {}
@@ -136,7 +139,12 @@ class _Taking:
             if abs(number) > INTEGER_SAFE_MAX:
                 self.faults.append(Fault(place, path, f"{text} is too large to be kept exactly.", "Write it as text."))
             return number
-        return float(text) if _NUMBER.fullmatch(text) else text
+        if not _NUMBER.fullmatch(text):
+            return text
+        fraction = float(text)
+        if Decimal(repr(fraction)) != Decimal(text):
+            self.faults.append(Fault(place, path, f"{text} has too many digits to be kept.", "Write it as text."))
+        return fraction
 
 
 def _place(node: Any) -> Place:

@@ -50,10 +50,7 @@ def arguments_of(schema: object, report: Report) -> ArgumentSchema:
             report((key,), "Of all arguments together nothing more than `properties` and `required` is checked.")
     if whole.get("additionalProperties") not in (None, False):
         report(("additionalProperties",), "An action's arguments are all named.")
-    required = whole.get("required", [])
-    for name in required if isinstance(required, list) else []:
-        if name not in properties:
-            report(("required",), f"There is no argument {name!r:.60}.{did_you_mean(str(name), properties)}")
+    required = _required(whole, properties, report, ())
     inside = ("properties",) if whole is schema else ()
     made = [reading.parameter(name, shape, name in required, (*inside, name)) for name, shape in properties.items()]
     return ArgumentSchema([each for each in made if each is not None])
@@ -69,6 +66,20 @@ def _short(schema: Mapping[str, object]) -> dict[str, Any]:
     shapes = {name: {"type": said} if isinstance(said, str) else said for name, said in schema.items()}
     required = [name for name, said in shapes.items() if not (isinstance(said, dict) and "default" in said)]
     return {"type": "object", "properties": shapes, "required": required}
+
+
+def _required(
+    shape: Mapping[str, Any], properties: Mapping[str, object], report: Report, path: tuple[str, ...]
+) -> list[str]:
+    """The names under `required`; those that are none of the properties would be asked for by nobody."""
+    said = shape.get("required", [])
+    if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
+        report((*path, "required"), "It is a list of names.")
+        return []
+    for name in said:
+        if name not in properties:
+            report((*path, "required"), f"There is no argument {name!r:.60}.{did_you_mean(name, properties)}")
+    return said
 
 
 class _Reading:
@@ -101,6 +112,7 @@ class _Reading:
             self._report(path, f"It is a type, or a schema, and at most {DEPTH_MAX} deep.")
             return Any
         if "$ref" in shape:
+            self._only(shape, {"$ref"}, path)
             return self.annotation(self._referred(shape["$ref"], path), path, depth + 1)
         for word in ("anyOf", "oneOf"):
             if isinstance(shape.get(word), list) and shape[word]:
@@ -111,6 +123,9 @@ class _Reading:
         if constants is not None:
             return self._one_of(shape, constants, path)
         named = shape.get("type")
+        if "type" in shape and (not named or (isinstance(named, list) and None in named)):
+            self._report((*path, "type"), "It names no type; leave the key away where any value may stand.")
+            return Any
         kinds = named if isinstance(named, list) else [named]
         return _union([self._typed(kind, shape, kinds, path, depth) for kind in kinds])
 
@@ -143,13 +158,20 @@ class _Reading:
         return self._bounded(_PLAIN[kind], kind, shape, path)
 
     def _object(self, shape: dict[str, Any], path: tuple[str, ...], depth: int) -> Any:
-        properties, more = shape.get("properties"), shape.get("additionalProperties")
-        if not isinstance(properties, dict) or not properties:
+        properties, more = shape.get("properties", {}), shape.get("additionalProperties")
+        if not isinstance(properties, dict):
+            self._report((*path, "properties"), "It is a mapping of names to types.")
+            return Any
+        if "additionalProperties" in shape and not isinstance(more, bool | dict):
+            self._report((*path, "additionalProperties"), "It is true, false or a schema.")
+        required = _required(shape, properties, self._report, path)
+        if not properties:
+            if more is False:
+                self._report((*path, "additionalProperties"), "Without `properties` nothing could stand in it.")
             inner = self.annotation(more, (*path, "additionalProperties"), depth + 1) if isinstance(more, dict) else Any
             return dict[str, inner]  # type: ignore[valid-type]
         from typing_extensions import TypedDict  # pydantic's own; it reads another one wrongly before Python 3.12
 
-        required = shape.get("required", [])
         fields: dict[str, Any] = {}
         for name, each in properties.items():
             made = self.annotation(each, (*path, "properties", name), depth + 1)

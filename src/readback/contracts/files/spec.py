@@ -205,7 +205,8 @@ class SpecReader:
         source = node.value
         if isinstance(source, bool | dict | list) or source is None:
             raise ContractFieldError("It is a text.")
-        fill = compile_fill(str(source), self.engine, self.arguments, self.roots)
+        written = node.text if isinstance(source, int | float) else source
+        fill = compile_fill(written, self.engine, self.arguments, self.roots)
         for hole in fill.holes:
             self.names |= fields_of(hole.predicate, "requested")
         return fill
