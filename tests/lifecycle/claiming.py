@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Word
+from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
 from readback.domain.events import Event, EventKind
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
@@ -15,6 +15,7 @@ from readback.lifecycle.people.claims import ClaimOrder
 from readback.sdk.action import ActionDefinition
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import TENANT, House
+from tests.lifecycle.reviewing import word
 
 K, C = ClaimKind, ClaimStatus
 EVE: Final = "human:eve"
@@ -56,7 +57,9 @@ def person(
     *,
     version: int = 0,
     who: str = EVE,
-    signed_by: str = "",
+    signed: bool = False,
 ) -> None:
-    order = ClaimOrder(action_id, kind, status, Word(who, "Seen by hand.", signed_by), version)
+    why = "Seen by hand."
+    statement = claim_bytes(claim_id(action_id, kind), TENANT, version, status.value, who, why)
+    order = ClaimOrder(action_id, kind, status, Word(who, why, word(statement, who) if signed else None), version)
     house.driver.drive(claim_person.decide(order, TENANT))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
+from readback.domain.approval.binding import key_id
 from readback.domain.context import Context
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
 from readback.domain.reading import Reading
-from readback.domain.review import Decision
+from readback.domain.review import Decision, lift_bytes, resolution_bytes
+from readback.domain.signed_word import SignedWord
 from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.people import review
 from readback.lifecycle.people.packet import packet
 from readback.lifecycle.people.review import Order
 from readback.sdk.action import ActionDefinition
+from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, STAMPED, TENANT, House
 
 EVE: Final = "human:eve"
@@ -28,24 +32,35 @@ def look(house: House, action_id: str) -> ReviewPacket:
     return packet(house.store, action_id, TENANT, house.engine.table, house.plans.get)
 
 
-def order(house: House, action_id: str, decision: str, *, version: int = 0, signed_by: str = "") -> Order:
-    expected = version or look(house, action_id).version
-    return Order(action_id, Decision(decision), expected, EVE, "Looked at it.", signed_by)
+def word(statement: bytes, name: str = EVE) -> SignedWord:
+    """Signed by somebody of this name, whose key is made of it."""
+    signer = MemorySigner(name)
+    return SignedWord(name, key_id(signer.public_key), statement, signer.sign(statement))
+
+
+def order(house: House, action_id: str, decision: str, *, version: int = 0, signed: bool = False) -> Order:
+    expected, why = version or look(house, action_id).version, "Looked at it."
+    made = Order(action_id, Decision(decision), expected, EVE, why)
+    statement = resolution_bytes(action_id, TENANT, expected, decision, EVE, why)
+    return replace(made, signed=word(statement)) if signed else made
 
 
 def resolve(
-    house: House, action_id: str, decision: str, *, version: int = 0, signed_by: str = "", check: bool = True
+    house: House, action_id: str, decision: str, *, version: int = 0, signed: bool = False, check: bool = True
 ) -> Outcome:
     """Decides, with the version of now unless another is given; the ledger is sound afterwards."""
-    made = order(house, action_id, decision, version=version, signed_by=signed_by)
+    made = order(house, action_id, decision, version=version, signed=signed)
     house.driver.drive(review.resolve(house.engine, made, TENANT, house.plans.get))
     if check:
         sound(house)
     return house.get(action_id)
 
 
-def lift(house: House, subject: str, action_id: str, *, signed_by: str = "") -> None:
-    made = Order(action_id, Decision.ABANDON, 0, EVE, "It is in order.", signed_by)
+def lift(house: House, subject: str, action_id: str, *, signed: bool = False) -> None:
+    made, frozen = Order(action_id, Decision.ABANDON, 0, EVE, "It is in order."), house.store.freezes(TENANT)
+    named = tuple(sorted((one.action_id, one.since_us) for one in frozen if one.subject == subject))
+    statement = lift_bytes(TENANT, subject, named, EVE, made.reason)
+    made = replace(made, signed=word(statement)) if signed else made
     house.driver.drive(review.lift(action_id, subject, made, TENANT))
 
 

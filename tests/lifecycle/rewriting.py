@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,19 @@ from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import request_hash
 from readback.domain.kind import Kind
 from readback.ports.store import Evidence
+from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import TENANT, House
 
 
 def rewritten(house: House, action_id: str, what: str) -> None:
     """Puts something else in place of what was approved; only signatures stay as they were."""
-    content = house.store._content
-    events = [open_envelope(stored.envelope).event for stored in content.events[action_id]]
-    changed = [_other(house, event, what) for event in events]
+    altered(house.store, action_id, lambda event: _other(house, event, what))
+
+
+def altered(store: MemoryStore, action_id: str, change: Callable[[Event], Event]) -> None:
+    """Puts another entry in place of each, and links them anew."""
+    content = store._content
+    changed = [change(open_envelope(stored.envelope).event) for stored in content.events[action_id]]
     previous, stored = "", []
     for old, event in zip(content.events[action_id], changed, strict=True):
         envelope, leaf = seal(event, action_id, TENANT, old.version, previous)

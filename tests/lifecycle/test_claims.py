@@ -265,8 +265,8 @@ def test_about_a_critical_mutation_only_a_signed_word_counts(house: House) -> No
     with pytest.raises(ClaimError) as refused:
         person(house, told.id, C.RETRACTED)
     assert refused.value.code == "claim.signature"
-    person(house, told.id, C.RETRACTED, signed_by="eve")
-    assert claim(house, told.id).said.signed_by == "eve"  # type: ignore[union-attr]
+    person(house, told.id, C.RETRACTED, signed=True)
+    assert claim(house, told.id).said.signed_by == EVE  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("CLAIM-person")

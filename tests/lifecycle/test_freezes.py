@@ -207,7 +207,7 @@ def test_a_critical_mutation_that_was_executed_and_is_not_verified_freezes(house
     with pytest.raises(ReviewError) as refused:
         lift(house, "resource:item/o-1", told.id)
     assert refused.value.code == "review.signature"
-    lift(house, "resource:item/o-1", told.id, signed_by="human:eve")
+    lift(house, "resource:item/o-1", told.id, signed=True)
     assert frozen(house) == []
     sound(house)
 
@@ -244,7 +244,7 @@ def test_what_was_lifted_is_not_frozen_again_by_another_look_that_says_nothing_n
     house.shop.eyes = lambda ctx, args: Reading.unavailable("down") if house.shop.calls else house.shop.show(args)
     told = house.run(made)
     assert frozen(house) == ["resource:item/o-1"]
-    lift(house, "resource:item/o-1", told.id, signed_by="human:eve")
+    lift(house, "resource:item/o-1", told.id, signed=True)
     house.work(90 * 86_400)
     assert frozen(house) == []
     sound(house)

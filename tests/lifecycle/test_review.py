@@ -399,9 +399,9 @@ def test_a_success_under_break_glass_is_confirmed_or_denied(house: House) -> Non
     first, second = house.run(made), house.run(made, "op-2", item="o-3")
     assert (first.verified, first.review) == (True, "break_glass")
     assert refused(house, first.id, "attest_done") == "review.signature"
-    confirmed = resolve(house, first.id, "attest_done", signed_by="eve")
+    confirmed = resolve(house, first.id, "attest_done", signed=True)
     assert (confirmed.verified, confirmed.standing, confirmed.review) == (True, True, "")
-    denied = resolve(house, second.id, "attest_not_done", signed_by="eve")
+    denied = resolve(house, second.id, "attest_not_done", signed=True)
     assert (denied.verified, denied.standing, denied.contested) == (True, False, True)
     assert "completed successfully" not in denied.message
 
@@ -623,7 +623,7 @@ def test_what_waits_for_an_approval_is_in_the_queue_and_may_be_abandoned(house: 
     waiting = house.run(house.action(**CRITICAL))
     assert (waiting.state, waiting.review) == (State.VALIDATED, "approval")
     assert open_to(house, waiting.id) == {"abandon"}
-    ended = resolve(house, waiting.id, "abandon", signed_by="eve")
+    ended = resolve(house, waiting.id, "abandon", signed=True)
     assert (ended.state, ended.review, ended.hold, ended.attempts) == (State.FAILED, "", "", 0)
     assert ended.may_repeat
     house.work(90 * 86_400)

@@ -77,7 +77,7 @@ def test_a_saga_of_which_a_step_was_taken_back_by_a_person_is_no_success_for_a_s
     told = trip.run()
     assert (told.exit_code, told.raise_unless_verified()) == (0, told)
     hotel = step(trip, told.id, "hotel")
-    order = ClaimOrder(hotel.id, kind, ClaimStatus.RETRACTED, Word("human:eve", "It is not there.", "eve"))
+    order = ClaimOrder(hotel.id, kind, ClaimStatus.RETRACTED, Word("human:eve", "It is not there."))
     trip.driver.drive(claims.decide(order, TENANT))
     now = trip.get(told.id)
     assert (now.state, now.standing, now.exit_code) == (State.RECONCILED_SUCCESS, False, 3)
@@ -92,7 +92,7 @@ def test_a_step_is_not_told_as_reversed_any_more_where_its_reversal_was_taken_ba
     flight = step(trip, told.id, "flight")
     assert (flight.state, flight.contested) == (State.COMPENSATED, False)
     order = ClaimOrder(
-        flight.compensation, ClaimKind.HAPPENED, ClaimStatus.RETRACTED, Word("human:eve", "It is still there.", "eve")
+        flight.compensation, ClaimKind.HAPPENED, ClaimStatus.RETRACTED, Word("human:eve", "It is still there.")
     )
     trip.driver.drive(claims.decide(order, TENANT))
     now = step(trip, told.id, "flight")

@@ -40,6 +40,7 @@ from readback.domain.claim import (
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
+from readback.domain.signed_word import SignedWord
 from readback.domain.state import State
 from readback.lifecycle.claims.entries import stages
 
@@ -183,7 +184,12 @@ def test_every_reason_has_a_confidence_an_advice_and_words_and_every_advice_a_se
     assert set(ADVICE) == set(Advice)
     for reason in Reason:
         for status in SAYABLE:
-            data = data_of(Change(K.HOLDS, status, reason), ("a",), 2, Word("human:eve", "Seen.", "eve"))
+            data = data_of(
+                Change(K.HOLDS, status, reason),
+                ("a",),
+                2,
+                Word("human:eve", "Seen.", SignedWord("eve", "k1", b"[]", b"s")),
+            )
             action = verified()
             action.claims = (_said(K.HOLDS, C.CONTESTED),)
             action.apply(Event(EVENT_OF[status], 5, (), data), "ff")

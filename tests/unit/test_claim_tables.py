@@ -40,6 +40,7 @@ from readback.domain.claim import (
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
+from readback.domain.signed_word import SignedWord
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
 HELD = Said(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
@@ -191,7 +192,7 @@ def test_what_is_no_such_decimal_is_corrupt(confidence: str) -> None:
 
 def test_what_is_written_of_a_change_is_the_reasons_row_and_a_persons_word() -> None:
     change = Change(K.HAPPENED, C.RETRACTED, R.UNDETERMINED)
-    assert data_of(change, ("a1",), 2, Word("human:eve", "Seen.", "eve")) == {
+    assert data_of(change, ("a1",), 2, Word("human:eve", "Seen.", SignedWord("eve", "k1", b"[]", b"s"))) == {
         "claim": "happened",
         "reason": "undetermined",
         "confidence": "0.50",
@@ -204,7 +205,7 @@ def test_what_is_written_of_a_change_is_the_reasons_row_and_a_persons_word() -> 
     }
     nobodys = {"who": "", "note": "", "signed_by": "", "dependants": [], "more": 0}
     assert data_of(change).items() >= nobodys.items()
-    assert Word() == NOBODY == Word("", "", "")
+    assert Word() == NOBODY == Word("", "", None)
 
 
 @pytest.mark.parametrize("status", [C.CONTESTED, C.RETRACTED, C.REINSTATED])

@@ -57,8 +57,9 @@ def verify(
     \b
     Checked: places without gaps, leaf hashes, canonical envelopes, versions and
     links of each action, its projection, its evidence's digests, its request
-    and key, its idempotency record, the sealed log (every tile and checkpoint), and
-    the store's own files.
+    and key, its idempotency record, what people approved and signed (by those
+    whom the settings list), the sealed log (every tile and checkpoint), and the
+    store's own files.
 
     Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end, or
     written anew as a whole, looks sound from inside: keep what `ledger checkpoint` signs (or the head that is printed
@@ -118,6 +119,7 @@ def _described(report: AuditReport, url: str) -> dict[str, Json]:
         "faults": [asdict(fault) for fault in report.faults],
         "faults_total": report.faults_total,
         "truncation": report.truncation,
+        "signatures": {"kept": report.signatures.kept, "not_kept": report.signatures.not_kept},
         "unchecked": list(report.unchecked),
     }
 

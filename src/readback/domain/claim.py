@@ -21,6 +21,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
+from readback.domain.signed_word import SignedWord
 
 DEPENDANTS_NAMED_MAX: Final = 32
 """So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""
@@ -278,11 +279,16 @@ def said_in(event: Event, version: int) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A person's word about a claim: who, why, and whose key signed it ("" where nobody signed)."""
+    """A person's word about a claim: who, why, and what he signed (None where nobody signed)."""
 
     who: str = ""
     note: str = ""
-    signed_by: str = ""
+    signed: SignedWord | None = None
+
+    @property
+    def signed_by(self) -> str:
+        """Whose key signed it; "" where nobody signed."""
+        return self.signed.signer if self.signed is not None else ""
 
 
 NOBODY: Final = Word()

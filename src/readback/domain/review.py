@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from readback.canon import Json, payload_bytes
+from readback.canon import Json, ReadbackError, parse_json, payload_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.idempotency import Resolution
 from readback.domain.recovery.action import RecoveryAction
@@ -303,6 +303,8 @@ def _barred_at_end(decision: Decision, standing: Standing) -> str:
 
 # --- what is signed -----------------------------------------------------------------------------------------
 
+_LIFT: Final = "readback/lift/2"
+
 
 def resolution_bytes(action_id: str, tenant: str, version: int, decision: str, who: str, reason: str) -> bytes:
     """What an approver signs for a resolution: canonical bytes, which bind all that it is about."""
@@ -314,5 +316,16 @@ def lift_bytes(tenant: str, subject: str, frozen: tuple[tuple[str, int], ...], w
     """What an approver signs for lifting a freeze: the subject, and the actions that had frozen it, each with when it
     did (microseconds): one that freezes it again is not lifted by the same signature.
     """
-    bound: list[Json] = ["readback/lift/2", tenant, subject, [list(each) for each in frozen], who, reason]
+    bound: list[Json] = [_LIFT, tenant, subject, [list(each) for each in frozen], who, reason]
     return payload_bytes(bound)
+
+
+def lifts(statement: bytes, tenant: str, subject: str, froze: tuple[str, int], who: str, reason: str) -> bool:
+    """Whether these bytes are what an approver signs to lift this. `froze`: an action, and since when it freezes it."""
+    try:
+        said = parse_json(statement)
+        frozen = said[3] if isinstance(said, list) and len(said) > 3 else None
+        named = isinstance(frozen, list) and [*froze] in frozen
+        return named and payload_bytes([_LIFT, tenant, subject, frozen, who, reason]) == statement
+    except ReadbackError:
+        return False

@@ -21,7 +21,7 @@ from readback.domain.freezing import FreezeScope, freezes, subjects
 from readback.domain.incident import cause_of, incident_id, severity_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.ports.store import Freeze, Incident
+from readback.ports.store import Freeze, Incident, LedgerStore
 
 
 @dataclass(slots=True)
@@ -43,6 +43,13 @@ class Control:
         if cause and "severity" in data:
             severity = str(data["severity"])
             self.incidents.append(Incident(tenant, incident_id(action_id, version), cause, severity, action_id, at_us))
+
+
+def oldest_freeze(store: LedgerStore, tenant: str, subjects: tuple[str, ...], by: str = "") -> Freeze | None:
+    """The oldest freeze of one of these subjects; of those by one action alone, where it is named."""
+    if not by:
+        return store.frozen(tenant, subjects)
+    return next((one for one in store.freezes(tenant) if one.action_id == by and one.subject in subjects), None)
 
 
 def texts(value: Json) -> list[str]:
@@ -84,4 +91,4 @@ def resource_of(target: str) -> tuple[str, ...]:
     return subjects((FreezeScope.RESOURCE,), tenant="", principal="", contract="", target=target)
 
 
-__all__ = ["Control", "freeze_data", "freezing", "incident_data", "resource_of", "texts"]
+__all__ = ["Control", "freeze_data", "freezing", "incident_data", "oldest_freeze", "resource_of", "texts"]

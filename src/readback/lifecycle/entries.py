@@ -7,15 +7,19 @@ that both agree with what the entries say is what the audit shows.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.events import Event, EventKind, seal
+from readback.domain.signed_word import TOKEN, SignedWord
 from readback.domain.state import State
 from readback.lifecycle.control import Control
 from readback.lifecycle.projection import projection_of, settled_key
-from readback.ports.store import Append, KeyRecord, SealedEvent
+from readback.ports.store import Append, Evidence, KeyRecord, SealedEvent
+
+MEDIA: Final = "application/json"
 
 
 @dataclass(slots=True)
@@ -26,10 +30,23 @@ class Entries:
     expected: int
     events: list[SealedEvent] = field(default_factory=list)
     control: Control = field(default_factory=Control)
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    """By digest: several entries may stand on one signature."""
 
-    def add(self, kind: EventKind, at_us: int, path: tuple[State, ...], data: dict[str, Json]) -> None:
-        """One more fact: folded now, durable with the append."""
-        action, event = self.action, Event(kind, at_us, path, data)
+    def add(
+        self,
+        kind: EventKind,
+        at_us: int,
+        path: tuple[State, ...],
+        data: dict[str, Json],
+        signed: SignedWord | None = None,
+    ) -> None:
+        """One more fact: folded now, durable with the append. `signed`: the word that it says, kept beside it."""
+        refs: dict[str, str] = {}
+        if signed is not None:
+            refs[TOKEN] = digest = signed.digest()
+            self.evidence[digest] = Evidence(digest, MEDIA, signed.body())
+        action, event = self.action, Event(kind, at_us, path, data, refs)
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
         self.control.take(action.tenant, action.id, action.version, at_us, data)
@@ -45,6 +62,7 @@ class Entries:
             fence,
             tuple(self.events),
             projection_of(action),
+            tuple(self.evidence.values()),
             reserve=reserve,
             replaces=replaces,
             settle=None if reserve is not None else settled_key(action),

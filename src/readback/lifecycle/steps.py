@@ -139,10 +139,11 @@ class LoadCounts:
 
 @dataclass(frozen=True, slots=True)
 class LoadFreeze:
-    """Bring the oldest freeze of one of these subjects. Answer: FreezeFound."""
+    """Bring the oldest freeze of one of these subjects, or of those `by` this action alone. Answer: FreezeFound."""
 
     tenant: str
     subjects: tuple[str, ...]
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from readback.lifecycle.claims.report import claim_of, claims_of
 from readback.lifecycle.people.claims import ClaimOrder, unsigned
 from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter
-from readback.sdk.reviewing import check_words, signer_of
+from readback.sdk.reviewing import check_words, signed_word
 from readback.sdk.session import Session
 
 Upon = Outcome | Claim | str
@@ -115,7 +115,7 @@ def ordered(
         return order
     message = claim_bytes(order.claim, session.scope.tenant, version, status.value, who, reason)
     try:
-        signed_by = signer_of(session, who, message, signature, [stored.projection.contract])
+        signed = signed_word(session, who, message, signature, [stored.projection.contract])
     except ReviewError as refused:
         raise unsigned(refused.message) from refused
-    return replace(order, word=Word(who, reason, signed_by))
+    return replace(order, word=Word(who, reason, signed))

@@ -11,6 +11,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.events import EventKind
 from readback.domain.observation import guarded
+from readback.lifecycle.control import oldest_freeze
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.resume import fold, woken
 from readback.lifecycle.saga_run import fold_saga
@@ -120,8 +121,8 @@ class Desk:
                 return KeyFound(store.key(tenant, key_hash))
             case LoadCounts(tenant):
                 return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
-            case LoadFreeze(tenant, subjects):
-                return FreezeFound(store.frozen(tenant, subjects))
+            case LoadFreeze(tenant, subjects, by):
+                return FreezeFound(oldest_freeze(store, tenant, subjects, by))
             case Load(tenant, digest):
                 evidence = store.evidence(tenant, digest)
                 return Loaded(None if evidence is None else evidence.body)

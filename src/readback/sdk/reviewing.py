@@ -9,10 +9,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
-from readback.domain.approval.binding import SIGNATURE_BYTES, is_principal
+from readback.domain.approval.binding import is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.packet import ReviewPacket
 from readback.domain.review import Decision, lift_bytes, resolution_bytes
+from readback.domain.signed_word import SignedWord, why_not_signed
 from readback.lifecycle.people import review
 from readback.lifecycle.people.packet import packet
 from readback.lifecycle.people.review import Order, needs_signature
@@ -74,7 +75,7 @@ def resolution(
     message = resolution_bytes(action_id, tenant, expect_version, decided.value, who, reason)
     stored = session.store.projection(action_id)
     contracts = [stored.projection.contract] if stored is not None else []
-    return replace(order, signed_by=signer_of(session, who, message, signature, contracts))
+    return replace(order, signed=signed_word(session, who, message, signature, contracts))
 
 
 def lifting(
@@ -96,7 +97,7 @@ def lifting(
     if signature is not None:
         message = lift_bytes(tenant, subject, frozen, who, reason)
         contracts = [action.contract for action in frozen_by]
-        order = replace(order, signed_by=signer_of(session, who, message, signature, contracts))
+        order = replace(order, signed=signed_word(session, who, message, signature, contracts))
     if not order.signed_by and any(needs_signature(action) for action in frozen_by):
         raise _unsigned(f"A critical mutation froze {subject!r}: lifting it has to be signed by an approver's key.")
     return ids, order
@@ -134,16 +135,19 @@ def incident(session: Session, incident_id: str) -> Incident:
     )
 
 
-def signer_of(session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]) -> str:
-    """Whose key signed exactly this, by this process's approvers. Raises ReviewError where that counts for nothing."""
+def signed_word(
+    session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]
+) -> SignedWord:
+    """Exactly this, signed by one of this process's approvers. Raises ReviewError where that counts for nothing."""
     approvals, tenant = session.engine.approvals, session.scope.tenant
     signature = given if isinstance(given, bytes) else given.sign(message)
     approver = approvals.policy.named(who)
     if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
         raise _unsigned(f"{who!r} is no approver for this.")
-    if len(signature) != SIGNATURE_BYTES or not approvals.verify(approver.key, message, signature):
+    word = SignedWord(approver.name, approver.key_id, message, signature)
+    if why_not_signed(word, approvals.policy, approvals.verify):
         raise _unsigned(f"The signature is not {who!r}'s over this decision.")
-    return approver.name
+    return word
 
 
 def check_words(who: str, reason: str) -> None:

@@ -5,30 +5,30 @@ and holds no more than one action at a time. What it finds it names; it repairs 
 elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
 
 Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, order, fold, projection. 3. its
-evidence: digests, request and key recomputed. 4. its idempotency record. 5. freezes and incidents, derived from all
-entries; who was planned upon which claim. 6. erasures: what an entry says is gone, and nothing else. 7. the sealed log:
-tiles and checkpoints, made again. 8. subscribers: positions and dead letters that there can be. 9. what the store
-itself finds (the caller adds it).
+evidence: digests, request and key recomputed; what people approved and signed. 4. its idempotency record. 5. freezes
+and incidents, derived from all entries; who was planned upon which claim. 6. erasures: what an entry says is gone, and
+nothing else. 7. the sealed log: tiles and checkpoints, made again. 8. subscribers: positions and dead letters that
+there can be. 9. what the store itself finds (the caller adds it).
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, fields
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from readback.canon import Json, ReadbackError
+from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.erasure import let_go_by
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
-from readback.domain.idempotency import KeyStatus, asked_hash, expires_us, key_hash, key_status, request_hash
-from readback.domain.kind import Kind
+from readback.domain.idempotency import KeyStatus, expires_us, key_status
 from readback.domain.saga.fold import Saga
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL
 from readback.ledger.tree import SIZE_MAX
 from readback.lifecycle.approve import Approvals
@@ -48,12 +48,13 @@ from readback.lifecycle.audit.entries import (
 from readback.lifecycle.audit.erasure import Erasures, is_gone
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.outbox import Positions
+from readback.lifecycle.audit.request import request_faults
 from readback.lifecycle.audit.sealed import SealedAudit
 from readback.lifecycle.audit.shelf import MEDIA, Shelf
+from readback.lifecycle.audit.signed import Signatures
 from readback.lifecycle.execute import STAMP_PREFIX
 from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold_opened
-from readback.lifecycle.run import REDACTED
 from readback.lifecycle.saga_run import fold_saga, projection_of_saga
 from readback.lifecycle.sealing.authority import Authority
 from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
@@ -67,6 +68,7 @@ TRUNCATION: Final = "truncation not detectable: no head of this log was kept els
 
 _PROPOSED: Final = EventKind.PROPOSED
 _PENDING: Final = KeyStatus.PENDING
+_CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 _LEAF: Final = attrgetter("leaf")
 _LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
@@ -96,20 +98,27 @@ class AuditReport:
     truncation: str = TRUNCATION
     erasures: Erasures = field(default_factory=Erasures)
     approvals: Approvals | None = None
-    """By whose list signatures of approvals were checked; None where they were not."""
+    """By whose list signatures of people were checked; None where they were not."""
     approved: int = 0
     """Actions that somebody approved or denied."""
+    signatures: Signatures = field(default_factory=Signatures)
+    """Of decisions in review, of lifted freezes, and of words about claims."""
     log_key: bool = False
     """Whether signatures of stored checkpoints were checked."""
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What there was to check and could not be, for want of keys: a sentence each."""
+        """What there was to check and could not be, for want of keys or of what was kept: a sentence each."""
         said = []
         if self.checkpoints and not self.log_key:
             said.append("signatures of checkpoints not checked: no key of the log was given")
         if self.approved and self.approvals is None:
             said.append("signatures of approvals not checked: nobody said who may approve")
+        if self.signatures.kept and self.approvals is None:
+            said.append("signatures of decisions not checked: nobody said who may approve")
+        if self.signatures.not_kept:
+            entries = f"{self.signatures.not_kept} entries"
+            said.append(f"signatures of decisions not kept when {entries} were recorded: neither valid nor invalid")
         return tuple(said)
 
     @property
@@ -145,7 +154,7 @@ def audit(
     `authority`: whose signatures of stored checkpoints count; without it they are not checked.
     Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
     """
-    report = AuditReport(approvals=approvals, log_key=authority is not None)
+    report = AuditReport(approvals=approvals, log_key=authority is not None, signatures=Signatures(approvals))
     met, head = kept is None, b""
     controls, sealed = Controls(), SealedAudit(store, authority)
     for piece in placed(store):  # 1
@@ -332,6 +341,8 @@ def _saga_faults(
         yield "projection.column", what
     for what in _evidence(store, shelf, saga.tenant, look, report):
         yield "evidence", what
+    for what in report.signatures.read(shelf, look.opened, critical=saga.side_effect is _CRITICAL):
+        yield "signature", what
     yield from audit_saga.check_saga(store, saga, look.opened, lambda digest: shelf.loaded(saga.tenant, digest))
 
 
@@ -350,7 +361,7 @@ def _action_faults(
         yield "evidence", what
     contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
     request = shelf.loaded(action.tenant, action.request_ref)
-    for what in _request(action, contract, request):
+    for what in request_faults(action, contract, request):
         yield "evidence", what
     if action.context:
         yield from audit_saga.check_member(store, action)
@@ -358,6 +369,8 @@ def _action_faults(
             yield "reliance", what
     for what in _key(store, shelf, action, report):
         yield "key", what
+    for what in report.signatures.read(shelf, opened, critical=action.side_effect == _CRITICAL):
+        yield "signature", what
     report.approved += action.approval is not None
     if action.approval is not None or action.attempts:
         for what in approval_faults(store, action, opened, contract, request, report.approvals):
@@ -418,40 +431,6 @@ def _evidence(store: LedgerStore, shelf: Shelf, tenant: str, look: _Look, report
             else:
                 new.discard(digest)
                 shelf.note(tenant, {digest})
-
-
-def _request(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:
-    """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
-    requested, named = request.get("requested"), contract.get("key_fields")
-    given = requested if isinstance(requested, dict) else {}
-    keys = {key_hash(action.tenant, action.contract, action.operation)}
-    if isinstance(named, list) and named:
-        # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
-        fields = {str(name): given.get(str(name)) for name in named}
-        unknown = not request or _redacted(fields)
-        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, fields))
-    if contract and action.key_hash not in keys:
-        yield f"Action {action.id} has another key than its tenant, contract and operation make."
-    if not isinstance(requested, dict) or _redacted(requested):
-        return
-    if not action.contract_ref:  # asked for by name, and nobody who knows its contract has looked at it
-        if asked_hash(action.contract, given) != action.request_hash:
-            yield f"Action {action.id} has another request than it was asked for by."
-        return
-    if action.kind not in _KINDS:
-        yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
-        return
-    if request_hash(_KINDS[action.kind], action.target, given) != action.request_hash:
-        yield f"Action {action.id} has another request than its request hash says."
-
-
-_KINDS: Final = {kind.value: kind for kind in Kind}
-
-
-def _redacted(value: Json) -> bool:
-    if isinstance(value, dict):
-        return REDACTED in value or _redacted([*value.values()])
-    return isinstance(value, list) and any(_redacted(below) for below in value if isinstance(below, dict | list))
 
 
 # --- 4. idempotency ---

@@ -142,7 +142,7 @@ def enter_claims(entries: Entries, changes: Iterable[Change], now_us: int, word:
     for change in changes:
         for each in stages(entries.action, change):
             named, more = yield from dependants(entries.action, each.kind)
-            entries.add(EVENT_OF[each.status], now_us, (), data_of(each, named, more, word))
+            entries.add(EVENT_OF[each.status], now_us, (), data_of(each, named, more, word), word.signed)
 
 
 def stages(action: Action, change: Change) -> tuple[Change, ...]:

@@ -19,8 +19,9 @@ from readback.domain.claim import Word
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
-from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, path_of
+from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
 from readback.domain.side_effect import SideEffect
+from readback.domain.signed_word import SignedWord
 from readback.domain.state import State
 from readback.lifecycle import attend
 from readback.lifecycle.claims import entries as claim
@@ -35,11 +36,13 @@ from readback.lifecycle.steps import (
     Begun,
     Commit,
     Committed,
+    FreezeFound,
     KeyFound,
     Lease,
     Leased,
     Load,
     Loaded,
+    LoadFreeze,
     LoadKey,
     Step,
     Stir,
@@ -57,8 +60,8 @@ Steps = Generator[Step, Answer, None]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person decided. `expect_version`: the version of the action that he looked at. `signed_by`: whose key
-    signed it, where it was checked; "" where nobody signed.
+    """What a person decided. `expect_version`: the version of the action that he looked at. `signed`: what he signed,
+    where that was checked; None where nobody signed.
     """
 
     action_id: str
@@ -66,7 +69,12 @@ class Order:
     expect_version: int
     who: str
     reason: str
-    signed_by: str = ""
+    signed: SignedWord | None = None
+
+    @property
+    def signed_by(self) -> str:
+        """Whose key signed it; "" where nobody signed."""
+        return self.signed.signer if self.signed is not None else ""
 
 
 def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
@@ -85,8 +93,9 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         reserve, replaces = yield from _reserved(action, lease.now_us)
     said = claim.of_attestation(action, order.decision)
     entries = Entries(action, action.version)
-    entries.add(EventKind.RESOLVED, lease.now_us, path_of(order.decision, action.state), _data(action, order, lease))
-    yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed_by))
+    path, data = path_of(order.decision, action.state), _data(action, order, lease)
+    entries.add(EventKind.RESOLVED, lease.now_us, path, data, order.signed)
+    yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed))
     assert lease.fence is not None
     committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
     assert isinstance(committed, Committed)
@@ -114,14 +123,30 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
         lease = yield from leased(action.id, 0)
         if lease.version != action.version:
             continue
+        yield from _check_freeze(action, subject, order)
         entries = Entries(action, action.version)
         data: dict[str, Json] = {"lift": [subject], "who": order.who, "reason": order.reason}
-        entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by})
+        entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by}, order.signed)
         assert lease.fence is not None
         committed = yield Commit(entries.append(lease.fence))
         assert isinstance(committed, Committed)
         if isinstance(committed.result, Appended):
             return
+
+
+def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
+    """What is signed lifts the freeze that was looked at, and no later one of the same action."""
+    if order.signed is None:
+        return
+    found = yield LoadFreeze(action.tenant, (subject,), action.id)
+    assert isinstance(found, FreezeFound)
+    froze = (action.id, found.freeze.since_us if found.freeze is not None else 0)
+    if not lifts(order.signed.statement, action.tenant, subject, froze, order.who, order.reason):
+        raise ReviewError(
+            f"Action {action.id} has frozen {subject!r} again since its lift was signed.",
+            remedy="Look at the freeze again, and sign for what it is now.",
+            code="review.stale",
+        )
 
 
 # --- may it be decided? ---

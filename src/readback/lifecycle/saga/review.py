@@ -13,6 +13,7 @@ from readback.domain.packet import ReviewPacket, packet_of
 from readback.domain.review import ACTS, Standing, choices, path_of
 from readback.domain.saga.fold import Heading, Saga
 from readback.domain.side_effect import SideEffect
+from readback.domain.signed_word import TOKEN
 from readback.domain.state import State
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.people.packet import history
@@ -46,7 +47,8 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         "was": found.review,
         "closes": list(found.incidents),
     }
-    run.record(EventKind.RESOLVED, data, path_of(order.decision, found.state))
+    refs = {TOKEN: run.keep(order.signed.as_json())} if order.signed is not None else {}
+    run.record(EventKind.RESOLVED, data, path_of(order.decision, found.state), refs)
     committed = yield Commit(run.append(park=True))
     assert isinstance(committed, Committed)
     if not isinstance(committed.result, Appended):

@@ -1,0 +1,163 @@
+"""The part of the audit that looks at people's signed words: decisions in review, lifted freezes, words about claims.
+
+Called by audit, with the entries of one action or saga. What was signed is made again from the entry and compared,
+always; signatures are checked where the caller says who may approve, or might before. An entry of before signatures
+were kept names a signer and keeps nothing: that is counted, and is neither valid nor invalid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
+from readback.domain.claim import ClaimKind, claim_bytes, claim_id
+from readback.domain.errors import StoreCorruptError, StoreError
+from readback.domain.events import Event, EventKind, Opened
+from readback.domain.review import lifts, resolution_bytes
+from readback.domain.signed_word import TOKEN, SignedWord, signed_word_of, why_not_signed
+from readback.lifecycle.approve import Approvals
+from readback.lifecycle.audit.shelf import Shelf
+from readback.lifecycle.control import texts
+
+_SIGNED_BY: Final = "signed_by"
+_STATUS: Final = {
+    EventKind.CLAIM_CONTESTED: "retracted",  # on the way to that
+    EventKind.CLAIM_RETRACTED: "retracted",
+    EventKind.CLAIM_REINSTATED: "reinstated",
+}
+"""What a person said of a claim, by the entries that it makes."""
+_ATTESTED: Final = frozenset(
+    {
+        ("attest_not_done", "retracted", "happened"),
+        ("attest_done", "reinstated", "happened"),
+        ("attest_done", "reinstated", "holds"),
+    }
+)
+"""What is attested in a review says this of the claims too: decision, status, claim."""
+_APPROVALS: Final = frozenset({EventKind.APPROVED, EventKind.DENIED})
+"""They keep a token too, which audit.approvals looks at."""
+
+
+@dataclass(slots=True)
+class Signatures:
+    """What the entries up to some place say of signatures. `approvals` None: nobody says who may approve."""
+
+    approvals: Approvals | None = None
+    kept: int = 0
+    """Entries whose signature is kept."""
+    not_kept: int = 0
+    """Entries that name a signer and keep no signature."""
+
+    def read(self, shelf: Shelf, opened: list[Opened], *, critical: bool) -> Iterator[str]:
+        """One more action or saga. `critical`: a decision about it counts only where it is signed."""
+        told = [one for one in opened if _SIGNED_BY in one.event.data or TOKEN in one.event.refs]
+        told = [one for one in told if one.event.kind not in _APPROVALS]
+        if not told:
+            return  # as most
+        said = _Said(opened)
+        for one in told:
+            event, digest = one.event, one.event.refs.get(TOKEN)
+            what = f"Version {one.version} of action {one.action_id}"
+            if digest is not None:
+                self.kept += 1
+                said.goes_on(one)
+                why = self._why_not(one, _kept(shelf, one), said)
+                if why:
+                    yield f"{what} {why}"
+            elif event.data.get(_SIGNED_BY):
+                self.not_kept += 1
+            elif critical and event.data.get("who"):
+                yield f"{what} decides about a critical mutation, and nobody signed it."
+
+    def _why_not(self, one: Opened, word: SignedWord | None, said: _Said) -> str:
+        """Why the signature of an entry does not count, behind its name; "" where it does."""
+        data = one.event.data
+        if word is None:
+            return f"keeps what is no signature of {data.get(_SIGNED_BY)!r}."
+        if not data.get(_SIGNED_BY) == data.get("who") == word.signer or not said.by(one, word.statement):
+            return "keeps a signature over something else than it says."
+        if self.approvals is None:
+            return ""
+        why = why_not_signed(word, self.approvals.policy, self.approvals.verify)
+        return f"keeps a signature of {word.signer!r} that does not count: {why}." if why else ""
+
+
+@dataclass(slots=True)
+class _Said:
+    """The entries of one action or saga, and the first of those that one signature makes together."""
+
+    opened: list[Opened]
+    first: Opened | None = None
+    last: Opened | None = None
+
+    def goes_on(self, one: Opened) -> None:
+        """One more entry that keeps a signature, in their order."""
+        last, self.last = self.last, one
+        if last is None or last.version != one.version - 1 or last.event.refs[TOKEN] != one.event.refs[TOKEN]:
+            self.first = one
+
+    def by(self, one: Opened, statement: bytes) -> bool:
+        """Whether the entry that went on says exactly this."""
+        first = self.first or one
+        looked_at = first.version - 1
+        match one.event.kind:
+            case EventKind.RESOLVED:
+                return _resolution(one, looked_at) == statement
+            case EventKind.LIFTED:
+                return self._lifts(one, statement)
+            case kind if kind not in _STATUS:
+                return False
+            case kind if first.event.kind is EventKind.RESOLVED:
+                said = (first.event.data.get("decision"), _STATUS[kind], one.event.data.get("claim"))
+                same = said in _ATTESTED and _reason(one.event) == _reason(first.event)
+                return same and _resolution(first, looked_at) == statement
+            case _:
+                return statement in (_claim(one, looked_at), _claim(one, 0))  # 0: signed for whichever it is at
+
+    def _lifts(self, one: Opened, statement: bytes) -> bool:
+        lifted = texts(one.event.data.get("lift"))
+        since = self._frozen_since(lifted[0], one.version) if len(lifted) == 1 else None
+        if since is None:
+            return False
+        who, reason = str(one.event.data.get("who")), _reason(one.event)
+        return lifts(statement, one.tenant, lifted[0], (one.action_id, since), who, reason)
+
+    def _frozen_since(self, subject: str, version: int) -> int | None:
+        """When the action froze what it lifts in this version."""
+        since: int | None = None
+        for one in self.opened[: version - 1]:
+            data = one.event.data
+            if subject in texts(data.get("lift")):
+                since = None
+            if since is None and subject in texts(data.get("freeze")):
+                since = one.event.at_us
+        return since
+
+
+def _reason(event: Event) -> str:
+    """Why, by the person's own words."""
+    return str(event.data.get("note" if event.kind in _STATUS else "reason"))
+
+
+def _resolution(one: Opened, version: int) -> bytes:
+    data = one.event.data
+    decision, who = str(data.get("decision")), str(data.get("who"))
+    return resolution_bytes(one.action_id, one.tenant, version, decision, who, _reason(one.event))
+
+
+def _claim(one: Opened, version: int) -> bytes:
+    data = one.event.data
+    claim, who = claim_id(one.action_id, ClaimKind(str(data["claim"]))), str(data.get("who"))
+    return claim_bytes(claim, one.tenant, version, _STATUS[one.event.kind], who, _reason(one.event))
+
+
+def _kept(shelf: Shelf, one: Opened) -> SignedWord | None:
+    try:
+        found = shelf.evidence(one.tenant, one.event.refs[TOKEN])
+        return None if found is None else signed_word_of(found.body)
+    except ReadbackError as error:
+        if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
+            raise
+        return None  # evidence that is damaged is named by its digest
