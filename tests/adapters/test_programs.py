@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,25 @@ def test_a_program_may_print_more_than_is_kept_and_want_less_than_it_is_given() 
 def test_a_program_is_given_all_of_a_long_input() -> None:
     answer = CommandExecutor().run(CTX, _py("import sys; print(len(sys.stdin.read()))"), stdin="y" * 3_000_000)
     assert answer["stdout"] == "3000000\n"
+
+
+def test_a_program_that_nobody_can_watch_over_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system gives no thread for its limit of time, it ran on alone, after the call had been given up."""
+
+    def none(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    before, act = _children(), _py("open('done', 'w').close()")
+    with pytest.raises(NotDispatchedError):
+        CommandExecutor(cwd=str(tmp_path)).run(CTX, act)
+    found = CommandSource("ps", cwd=str(tmp_path)).read(CTX, act)
+    assert found.presence is Presence.UNAVAILABLE
+    assert (_children(), list(tmp_path.iterdir())) == (before, [])
+
+
+def test_an_input_or_argument_that_no_program_can_be_given_was_not_dispatched() -> None:
+    with pytest.raises(NotDispatchedError):
+        CommandExecutor().run(CTX, _py("pass"), stdin="\ud800")
+    with pytest.raises(NotDispatchedError):
+        CommandExecutor().run(CTX, [sys.executable, 5])  # type: ignore[list-item]

@@ -66,19 +66,26 @@ class CommandExecutor:
         Raises NotDispatchedError where it could not be started, ToolTimeoutError where it was ended after its time,
         and ToolError for an exit code that claims no success; its effect is open in both.
         """
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        process = self._started(ctx, argv)
-        late = Event()
-        timer = Timer(self._timeout_s, _over, (process, late))
-        timer.start()
+        late, running = Event(), list[subprocess.Popen[bytes]]()
+        timer = Timer(self._timeout_s, _over, (running, late))
+        try:  # before the program is: one that nobody watches over is not begun
+            given = stdin.encode() if isinstance(stdin, str) else stdin
+            timer.start()
+        except (UnicodeEncodeError, RuntimeError) as error:
+            raise NotDispatchedError(f"The program of {self.name!r} was not started: {error}") from error
         try:
+            process = self._started(ctx, argv)
+            running.append(process)
+            if late.is_set():
+                _kill(process)
             out, said = _served(process, given, late)
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
         finally:
             timer.cancel()
             timer.join()
-            _kill(process)  # whatever it left behind in its session
-            process.wait()
+            for each in running:
+                _kill(each)  # whatever it left behind in its session
+                each.wait()
         if late.is_set():
             raise ToolTimeoutError(f"The program {argv[0]!r} was ended after {self._timeout_s:g} s.")
         answer = _answer(process.returncode, out, said)
@@ -103,7 +110,7 @@ class CommandExecutor:
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # so that what it starts can be ended with it
             )
-        except (OSError, ValueError, IndexError) as error:
+        except (OSError, ValueError, TypeError, IndexError) as error:
             raise NotDispatchedError(f"The program of {self.name!r} cannot be started: {error}") from error
 
 
@@ -156,9 +163,10 @@ def _fed(number: int, left: memoryview) -> memoryview:
         return left[len(left) :]
 
 
-def _over(process: subprocess.Popen[bytes], late: Event) -> None:
+def _over(running: Sequence[subprocess.Popen[bytes]], late: Event) -> None:
     late.set()
-    _kill(process)
+    for process in running:
+        _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -164,8 +164,36 @@ class CommandSource:
         return {**kept, **self._env, **told}
 
     def _run(self, ctx: Context, argv: Sequence[str]) -> _Ended:
+        late, running = Event(), list[subprocess.Popen[bytes]]()
+        timer = Timer(self._timeout_s, _over, (running, late))
+        try:  # before the program is: one that nobody watches over is not begun
+            timer.start()
+        except RuntimeError as error:
+            return _Ended(-1, b"", "", f"cannot be watched over: {error}")
         try:
-            process = subprocess.Popen(
+            process = self._started(ctx, argv)
+            if isinstance(process, _Ended):
+                return process
+            running.append(process)
+            if late.is_set():
+                _kill(process)
+            out, said = _drained(process, late)
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
+        finally:
+            timer.cancel()
+            timer.join()
+            for each in running:
+                _kill(each)  # whatever it left behind in its session
+                each.wait()
+        if late.is_set():
+            return _Ended(-1, b"", "", f"took over {self._timeout_s:g} s")
+        if len(out) > PAYLOAD_MAX_BYTES:
+            raise ReaderTypeError(f"The program of {self.name!r} printed over {PAYLOAD_MAX_BYTES} bytes.")
+        return _Ended(process.returncode, out, " ".join(said.decode(errors="replace").split()))
+
+    def _started(self, ctx: Context, argv: Sequence[str]) -> subprocess.Popen[bytes] | _Ended:
+        try:
+            return subprocess.Popen(
                 list(argv),
                 cwd=self._cwd,
                 env=self._environment(ctx),
@@ -176,22 +204,6 @@ class CommandSource:
             )
         except (OSError, ValueError) as error:
             return _Ended(-1, b"", "", f"cannot be started: {error}")
-        late = Event()
-        timer = Timer(self._timeout_s, _over, (process, late))
-        timer.start()
-        try:
-            out, said = _drained(process, late)
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
-        finally:
-            timer.cancel()
-            timer.join()
-            _kill(process)  # whatever it left behind in its session
-            process.wait()
-        if late.is_set():
-            return _Ended(-1, b"", "", f"took over {self._timeout_s:g} s")
-        if len(out) > PAYLOAD_MAX_BYTES:
-            raise ReaderTypeError(f"The program of {self.name!r} printed over {PAYLOAD_MAX_BYTES} bytes.")
-        return _Ended(process.returncode, out, " ".join(said.decode(errors="replace").split()))
 
 
 def _drained(process: subprocess.Popen[bytes], late: Event) -> tuple[bytes, bytes]:
@@ -216,9 +228,10 @@ def _drained(process: subprocess.Popen[bytes], late: Event) -> tuple[bytes, byte
     return bytes(out), bytes(said)
 
 
-def _over(process: subprocess.Popen[bytes], late: Event) -> None:
+def _over(running: Sequence[subprocess.Popen[bytes]], late: Event) -> None:
     late.set()
-    _kill(process)
+    for process in running:
+        _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
