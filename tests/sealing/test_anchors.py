@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from readback import bootstrap
+from readback.adapters import anchor_git
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint
@@ -33,6 +34,7 @@ from readback.ports.anchor import Anchor
 from readback.sdk.anchoring import RETRY_FIRST_US, Anchoring
 from readback.testing.conformance_anchor import AnchorConformance
 from readback.testing.runtime_virtual import VirtualRuntime
+from tests.demo.waiting import eventually
 from tests.sealing.given import NAME, Log, Signer, authority
 from tests.sealing.web import Place, Witness, serving
 
@@ -76,6 +78,14 @@ def git(*args: str) -> str:
     return done.stdout
 
 
+def gone(pid: int) -> bool:
+    """Not there any more, or ended and waiting for whoever it was given to."""
+    try:
+        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 class TestGit(_Conformance):
     @pytest.fixture(autouse=True)
     def place(self, tmp_path: Path) -> None:
@@ -113,6 +123,29 @@ class TestGit(_Conformance):
         assert anchor.last() == self.notes[1][1]
         git("-C", remote, "update-ref", "-d", "refs/heads/heads")
         assert anchor.last() is None
+
+    @pytest.mark.parametrize("what", ["heads", "heads:checkpoint"])
+    def test_a_replacement_in_the_repository_here_shows_no_earlier_checkpoint(self, what: str) -> None:
+        """Whoever may write the ledger may write this one: a log that was cut would compare well with its old head."""
+        local, remote = str(self.folder / "work"), str(self.folder / "heads.git")
+        git("init", "--quiet", local)
+        git("-C", local, "remote", "add", "outside", remote)
+        anchor = bootstrap.anchor(f"git+file://{local}?push=outside#heads")
+        self._take(anchor, 0)
+        older = git("-C", local, "rev-parse", what).strip()
+        self._take(anchor, 1)
+        git("-C", local, "replace", git("-C", local, "rev-parse", what).strip(), older)
+        assert anchor.last() == self.notes[1][1]
+
+    def test_what_git_started_ends_with_it_when_it_takes_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(anchor_git, "TIMEOUT_SECONDS", 0.5)
+        local, pid = str(self.folder / "work"), self.folder / "pid"
+        git("init", "--quiet", local)
+        git("-C", local, "remote", "add", "outside", "ssh://nowhere.invalid/x")
+        git("-C", local, "config", "core.sshCommand", f"sh -c 'echo $$ > {pid}; sleep 600' --")
+        with pytest.raises(AnchorError, match="took over"):
+            bootstrap.anchor(f"git+file://{local}?push=outside#heads").last()
+        eventually(lambda: gone(int(pid.read_text())))
 
 
 class TestHttp(_Conformance):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -104,20 +106,34 @@ class GitAnchor:
     def _git(self, *args: str, given: bytes | None = None) -> bytes:
         command = ["git", "-c", "core.hooksPath=/dev/null", "-C", str(self._repository), *args]
         try:
-            done = subprocess.run(
-                command, input=given, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, env=_environment()
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(),
+                start_new_session=True,  # a transport that it starts is ended with it
             )
-        except subprocess.TimeoutExpired as error:
-            raise AnchorError(f"git {args[0]} for {self.name} took over {TIMEOUT_SECONDS:.0f} seconds.") from error
         except OSError as error:
             raise AnchorError(f"git cannot be run: {error.strerror}.", remedy="Install git.") from error
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            raise AnchorError(f"git {args[0]} for {self.name} failed: {lines[-1] if lines else done.returncode}.")
-        return done.stdout
+        try:
+            out, said = process.communicate(given, timeout=TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise AnchorError(f"git {args[0]} for {self.name} took over {TIMEOUT_SECONDS:.0f} seconds.") from error
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        if process.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise AnchorError(f"git {args[0]} for {self.name} failed: {lines[-1] if lines else process.returncode}.")
+        return out
 
 
 def _environment() -> Mapping[str, str]:
+    """Without replacements and grafts, by which an earlier checkpoint would stand in the last one's place."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     named = {"GIT_AUTHOR_NAME": WHO, "GIT_AUTHOR_EMAIL": MAIL, "GIT_COMMITTER_NAME": WHO, "GIT_COMMITTER_EMAIL": MAIL}
-    return {**kept, **named, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    as_named = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+    return {**kept, **named, **as_named, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
