@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from readback.contracts import yaml_nodes
 from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.files import ContractFileError
@@ -145,6 +146,22 @@ NO_DOCUMENTS = {
         TOP + b"metadata: {version: 1.0}\ncontracts: {}\n",
         "3:21 metadata.version: It is a text",
     ),
+    "half a character": (
+        TOP + b'contracts: {one: {description: "\\ud800"}}\n',
+        "3:32 : It holds half a character",
+    ),
+    "no character": (
+        TOP + b'contracts: {one: {description: "\\U00110000"}}\n',
+        "3:35 : It is no YAML: chr() arg not in range",
+    ),
+    "a key behind a line break that is not shown": (
+        TOP + "# All of it needs an approval.\u2028contracts: {}\n".encode(),
+        "3:31 : There is a character that breaks a line or turns its order",
+    ),
+    "a line that is shown in another order": (
+        TOP + "contracts: {}  # \u202e}gnihtyna{\n".encode(),
+        'editors do not show; write it as "\\u202e".',
+    ),
     "a number too large": (
         TOP + b"contracts: {one: {quorum: 99999999999999999}}\n",
         "is too large to be kept exactly",
@@ -159,6 +176,12 @@ NO_DOCUMENTS = {
 def test_what_is_no_contract_file_is_refused_where_it_is_wrong(content: bytes, said: str) -> None:
     found = faults(content)
     assert any(said in fault for fault in found), found
+
+
+@pytest.mark.requirement("FILE-every-fault")
+def test_a_file_of_too_many_values_is_refused_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_nodes, "NODES_MAX", 5)
+    assert faults(b"a: [1, 2, 3, 4]") == ["1:11 : It holds over 5 values."]
 
 
 @pytest.mark.requirement("FILE-every-fault")

@@ -153,6 +153,8 @@ def test_a_doubled_row_says_where_the_first_one_stands() -> None:
         (b"rows: !own x", (1, 7), "Tags have no place here"),
         (b"[" * 1000, (1, 17), "nested over 16 deep"),
         (b"rows: [", (1, 8), "It is no YAML"),
+        (b'kind: "\\U00110000"', (1, 10), "It is no YAML"),
+        (b'kind: "\\udfff"', (1, 7), "It holds half a character"),
         (b"\tkind: x", (1, 1), "It is no YAML"),
         (b"kind: x\n---\nkind: y", (2, 1), "another document"),
         (b"kind: 7", (1, 7), "kind is a text"),

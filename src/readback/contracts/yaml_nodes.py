@@ -5,12 +5,16 @@ Used by the loaders of operators' files. Nothing is constructed: a loader looks 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 
 DEPTH_MAX: Final = 16
+NODES_MAX: Final = 100_000
+_UNSEEN: Final = re.compile("[\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""By these a line could hold a key that whoever reviews the file takes for a part of a comment."""
 _PLAIN: Final = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "seq", "map"))
 
 
@@ -25,7 +29,7 @@ class YamlFault(Exception):
 class _Nodes(yaml.SafeLoader):  # type: ignore[misc]  # it comes without types
     """The safe composer, without what one file could do to its reader: aliases, depth, tags of its own."""
 
-    depth = 0
+    depth = nodes = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
@@ -34,11 +38,16 @@ class _Nodes(yaml.SafeLoader):  # type: ignore[misc]  # it comes without types
         tag = getattr(event, "tag", None)
         if tag is not None and tag != "!":
             raise _at(event.start_mark, f"Tags have no place here: {tag}")
+        self.nodes += 1
+        if self.nodes > NODES_MAX:
+            raise _at(event.start_mark, f"It holds over {NODES_MAX} values.")
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise _at(event.start_mark, f"It is nested over {DEPTH_MAX} deep.")
         node = super().compose_node(parent, index)
         self.depth -= 1
+        if isinstance(event, yaml.ScalarEvent) and not _is_text(node.value):
+            raise _at(event.start_mark, "It holds half a character (a surrogate), which is no text; write it whole.")
         if node.tag not in _PLAIN:
             node.tag = "tag:yaml.org,2002:str"  # a date or a merge key is a text like any other
         return node
@@ -52,16 +61,20 @@ def composed(content: bytes) -> Any:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         raise YamlFault(line, column, "The text is not UTF-8.") from error
+    unseen = _UNSEEN.search(text)
+    if unseen is not None:
+        said = 'There is a character that breaks a line or turns its order, which editors do not show; write it as "\\u'
+        raise YamlFault(*_position(text, unseen.start()), f'{said}{ord(unseen[0]):04x}".')
     try:
         loader = _Nodes(text)
         try:
             return loader.get_single_node()
+        except (RecursionError, ValueError) as error:  # such as the number of a character that there is none of
+            raise _at(loader.get_mark(), f"It is no YAML: {error}.") from error
         finally:
             loader.dispose()
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        column = error.position - (text.rfind("\n", 0, error.position) + 1) + 1
-        raise YamlFault(line, column, "There is a character that YAML does not allow.") from error
+        raise YamlFault(*_position(text, error.position), "There is a character that YAML does not allow.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _at(mark, f"It is no YAML: {error.problem or error.context}.") from error
@@ -70,6 +83,18 @@ def composed(content: bytes) -> Any:
 def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
     """The keys and values of a mapping, in the order of the file."""
     yield from node.value
+
+
+def _position(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _at(mark: Any, said: str) -> YamlFault:

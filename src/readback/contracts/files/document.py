@@ -15,7 +15,6 @@ from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.contracts.yaml_nodes import YamlFault, composed
 
 FILE_MAX_BYTES: Final = 1_048_576
-NODES_MAX: Final = 100_000
 FAULTS_TOLD_MAX: Final = 200
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,18}")
@@ -81,8 +80,6 @@ def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:
         root = composed(content)
     except YamlFault as fault:
         return None, [Fault(Place(fault.line, fault.column), "", fault.said)]
-    except (RecursionError, ValueError) as error:
-        return None, [Fault(Place(1, 1), "", f"It is no YAML: {error}.")]
     if root is None:
         return None, [Fault(Place(1, 1), "", "The file is empty.")]
     taking = _Taking([])
@@ -93,15 +90,9 @@ def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:
 @dataclass(slots=True)
 class _Taking:
     faults: list[Fault]
-    nodes: int = 0
 
     def value(self, node: Any, path: str) -> Written:
         place = _place(node)
-        self.nodes += 1
-        if self.nodes == NODES_MAX:
-            self.faults.append(Fault(place, path, f"The file holds over {NODES_MAX} values."))
-        if self.nodes >= NODES_MAX:
-            return Written(place, None, {})
         if node.id == "mapping":
             return self._mapping(node, path, place)
         if node.id == "sequence":
