@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import pytest
 
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, PATIENCE_SECONDS, Desk
+from tests.workers.forks import READBACK
 
 RUN = ("run", "ship", "--contracts", CONTRACTS)
 NOBODY = 65534
@@ -323,3 +325,40 @@ def test_a_reader_that_has_gone_is_no_crash(desk: Desk, tmp_path: Path) -> None:
     _, said = started.communicate(timeout=PATIENCE_SECONDS)
     assert "Traceback" not in said
     assert "Exception ignored" not in said
+    assert started.returncode == 3  # no answer arrived, so that it says neither that it is so nor that it is not
+
+
+@pytest.mark.parametrize(
+    "args", [("list",), ("list", "--json"), ("show", "nobody", "--json"), ("--help",), ("version",)]
+)
+def test_an_answer_that_cannot_be_written_is_neither_yes_nor_no(desk: Desk, args: tuple[str, ...]) -> None:
+    desk.ship("a", code=0)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        told = subprocess.run(
+            [READBACK, *args], cwd=desk.folder, env=desk.environment(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    said = told.stderr.decode()
+    assert told.returncode == 3, said
+    assert "could not be written: No space left on device" in said
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_a_command_without_its_streams_ends_with_the_code_of_what_it_did(desk: Desk, closed: str) -> None:
+    desk.ship("a", code=0)
+    for args, code in (("list", 0), ("show nobody", 2)):
+        command = f"{READBACK} {args} {closed}"
+        told = subprocess.run(["sh", "-c", command], cwd=desk.folder, env=desk.environment(), capture_output=True)
+        assert told.returncode == code, told
+        assert b"unexpectedly" not in told.stderr
+
+
+def test_bytes_that_are_no_text_are_bad_input(desk: Desk) -> None:
+    desk.ship("a", code=0)
+    assert "UTF-8" in desk("show", "a\udcff", code=2).err
+
+
+def test_a_name_that_is_too_long_is_bad_input(desk: Desk) -> None:
+    for args in (("init",), ("contracts", "draft", "--url", "http://127.0.0.1:9", "--out")):
+        assert "unexpectedly" not in desk(*args, "x" * 300).err

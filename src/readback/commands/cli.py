@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO, cast
 
 import click
 
@@ -54,8 +54,10 @@ COMMANDS: Final = {
 EXIT_CODES: Final = """\b
 Exit codes: 0 verified or done; 1 refuted, failed, partial, rolled back or
 abandoned, or a check that found a fault; 2 bad usage or input; 3 undetermined
-or pending; 4 held for review or approval; 5 verifier, contract or settings
-error; 6 store error. Of several actions: the first of 6, 5, 4, 3, 1, 0."""
+or pending, or an answer that could not be written; 4 held for review or
+approval; 5 verifier, contract or settings error; 6 store error. Of several
+actions: the first of 6, 5, 4, 3, 1, 0."""
+UNHEARD: Final = 3
 
 
 class Cli(click.Group):
@@ -92,30 +94,89 @@ class Cli(click.Group):
     def answer(self, arguments: list[str]) -> int:
         """Runs one command line and returns its exit code."""
         as_json = "--json" in arguments
+        _open_streams()
         for stream in (sys.stdout, sys.stderr):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
+        stdout, sys.stdout = sys.stdout, cast("TextIO", _Told(sys.stdout))
+        try:
+            code = self._answered(arguments, as_json=as_json)
+            sys.stdout.flush()
+        except _UnheardError as error:
+            return _unheard(error.why)
+        finally:
+            sys.stdout = stdout
+        return code
+
+    def _answered(self, arguments: list[str], *, as_json: bool) -> int:
         try:
             code = super().main(arguments, prog_name="readback", standalone_mode=False)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever read us has gone: nothing more can be said there, not even by the interpreter at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return 1
+            return code if isinstance(code, int) else 0
         except click.exceptions.Exit as leaving:
             return leaving.exit_code
         except (click.Abort, KeyboardInterrupt):
             return _interrupted()
+        except _UnheardError:
+            raise
         except Exception as error:  # tidy: boundary -- the outermost one: whatever was raised ends in words and a code
-            return _failed(error, as_json=as_json)
-        return code if isinstance(code, int) else 0
+            return _failed(error, arguments, as_json=as_json)
 
 
-def _failed(error: Exception, *, as_json: bool) -> int:
+class _UnheardError(Exception):
+    """The answer cannot be written. No OSError: libraries take a pipe that nobody reads for the end of a program."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class _Told:
+    """stdout, whose failures are told apart from all others."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            raise _UnheardError(error) from error
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise _UnheardError(error) from error
+
+
+def _open_streams() -> None:
+    """Whoever started us without them gets no answer in words; the exit code he gets."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _unheard(error: OSError) -> int:
+    """The answer did not arrive, so that the code may not say one either; whoever reads a pipe no more knows why."""
+    from readback.commands.terminal import note, safe
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
+    if not isinstance(error, BrokenPipeError):
+        note(f"Error: The answer could not be written: {safe(error.strerror or error)}.")
+        note("Next: What was done is in the ledger: `readback list`, `readback show ID`.")
+    return UNHEARD
+
+
+def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
     from readback.canon.fault import ReadbackError
     from readback.commands import failures
 
+    if isinstance(error, UnicodeEncodeError) and any("\udc80" <= each <= "\udcff" for each in "".join(arguments)):
+        error = click.UsageError("What was given holds bytes that are no text in UTF-8.")
     if isinstance(error, click.ClickException):
         return failures.misused(error, as_json=as_json)
     if isinstance(error, ReadbackError):
@@ -124,7 +185,9 @@ def _failed(error: Exception, *, as_json: bool) -> int:
 
 
 def _interrupted() -> int:
-    print("Interrupted. What was recorded stays; `readback resume` goes on with it.", file=sys.stderr)
+    from readback.commands.terminal import note
+
+    note("Interrupted. What was recorded stays; `readback resume` goes on with it.")
     return 3
 
 

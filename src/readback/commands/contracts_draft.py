@@ -7,6 +7,7 @@ proposal: `readback contracts check` refuses it until a person has decided.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -58,7 +59,7 @@ def draft(
 
     if bool(command) is bool(url):
         raise UsageError("A draft is made of one server.", remedy="Give its command after --, or its --url.")
-    if out is not None and (out.exists() or out.is_symlink()):
+    if out is not None and os.path.lexists(out):
         raise UsageError(f"{out} is there already.", remedy="Name another file; nothing was written.")
     try:
         limit = (microseconds(timeout) or 0) / US

@@ -122,7 +122,7 @@ def _words(error: BaseException) -> str:
 
 
 def _said() -> bytes:
-    return sys.stdin.buffer.read(protocol.INPUT_MAX_BYTES + 1)
+    return sys.stdin.buffer.read(protocol.INPUT_MAX_BYTES + 1) if sys.stdin is not None else b""
 
 
 def _hook_file(named: str | None) -> HookFile:

@@ -6,6 +6,7 @@ written at all. The hooks of a coding agent are set up by `init_claude_code`.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from importlib.resources import files
@@ -50,7 +51,7 @@ def init(folder: Path, claude_code: bool, as_json: bool) -> int:
     text = (files("readback.contracts.files") / "start.yaml").read_text(encoding="utf-8")
     made = [folder / CONTRACTS, folder / NOTES, folder / DATABASE]
     for path in made:
-        if path.exists() or path.is_symlink():
+        if os.path.lexists(path):
             raise UsageError(f"{path} is there already.", remedy="Name another folder; nothing was written.")
     try:
         folder.mkdir(parents=True, exist_ok=True)

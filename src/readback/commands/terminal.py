@@ -6,6 +6,7 @@ warnings and errors go to stderr. rich is imported only where something is drawn
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -85,8 +86,9 @@ def print_json(answer: object) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people on stderr. The caller has made values in it safe."""
-    print(text, file=sys.stderr, flush=True)
+    """A line for people on stderr, which stops nothing where it cannot be written. The caller has made values safe."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def speaks_unicode() -> bool:

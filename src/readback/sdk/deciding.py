@@ -108,7 +108,7 @@ class DecisionType:
         Raises EnvelopeError with every fault at once, SettingsError where a file cannot be read.
         """
         folder = None if verifiers is None else Path(verifiers)
-        if folder is not None and not folder.is_dir():
+        if folder is not None and not os.path.isdir(folder):
             raise SettingsError(f"{os.fspath(folder)!r} is no folder of verifiers.", remedy="Name the folder.")
         return cls(load_envelope(envelope_file(path), os.fspath(path), folder))
 
