@@ -19,10 +19,13 @@ from readback.domain.errors import (
     NotFoundError,
     PayloadConflictError,
     ProposalError,
+    ReviewError,
     UnknownPrincipalError,
 )
 from readback.domain.errors.submission import SubmissionError
 from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.keeping.restore import hold_in_flight
+from readback.lifecycle.people import review
 from readback.ports.store import Append, AppendResult, LedgerStore
 from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -271,6 +274,78 @@ def test_what_was_submitted_can_be_cancelled_by_who_knows_no_contract(place: Pla
     with place.knows(ship_of(place.desk)) as rb:
         assert rb.resume() == []
     assert place.desk.calls == 0
+    place.sound()
+
+
+def held_unknown(place: Place) -> str:
+    """Submitted by name, and restored from a backup before anybody who knows its contract had looked at it."""
+    with place.caller() as rb:
+        name = rb.submit("ship", ARGUMENTS, operation="one")
+    hold_in_flight(place.open_store(), "human:ops", "The disk broke.", place.runtime.now_us())
+    with place.caller() as rb:
+        version = rb.review(name).version
+        told = rb.resolve(name, "attest_not_done", expect_version=version, who="human:eve", reason="Looked it up.")
+        assert told.resolution == "attested_not_done"
+    return name
+
+
+@pytest.mark.requirement("SUBMIT-once")
+def test_what_was_cancelled_before_anybody_looked_at_it_is_asked_for_again_by_who_knows_its_contract(
+    place: Place,
+) -> None:
+    with place.caller() as rb:
+        name = rb.submit("ship", ARGUMENTS, operation="one")
+        assert rb.cancel(name).may_repeat
+    ship = ship_of(place.desk)
+    with place.knows(ship) as rb:
+        with pytest.raises(PayloadConflictError):
+            rb.run(ship(order_id="o-1", carrier="ups"), operation="one")
+        assert rb.run(ship(**ARGUMENTS), operation="one").verified
+    place.sound()
+
+
+def test_what_was_cancelled_and_erased_can_be_compared_with_nothing(place: Place) -> None:
+    with place.caller() as rb:
+        name = rb.submit("ship", ARGUMENTS, operation="one")
+        rb.cancel(name)
+        rb.erase(name, who="human:dpo", reason="Ana asked for it.")
+    ship = ship_of(place.desk)
+    with place.knows(ship) as rb, pytest.raises(PayloadConflictError):
+        rb.run(ship(**ARGUMENTS), operation="one")
+    assert place.desk.calls == 0
+
+
+@pytest.mark.requirement("SUBMIT-once")
+def test_what_nobody_who_knows_its_contract_has_looked_at_is_not_reopened_but_asked_for_again(place: Place) -> None:
+    name = held_unknown(place)
+    with place.caller() as rb:
+        packet = rb.review(name)
+        [reopen] = [one for one in packet.choices if one.decision == "reopen"]
+        assert reopen.why_not == "Nobody who knows its contract has looked at it; ask for the operation again."
+        with pytest.raises(ReviewError) as refused:
+            rb.resolve(name, "reopen", expect_version=packet.version, who="human:eve", reason="Go on.")
+        assert refused.value.code == "review.not-offered"
+    with place.knows(ship_of(place.desk)) as rb:
+        again = rb.run(ship_of(place.desk)(**ARGUMENTS), operation="one")
+        assert (again.verified, again.id == name, place.desk.calls) == (True, False, 1)
+    place.sound()
+
+
+def test_what_was_reopened_so_before_that_was_refused_goes_to_a_person_and_holds_up_nobody(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = held_unknown(place)
+    with place.caller() as rb, monkeypatch.context() as before:
+        before.setattr(review, "refuse", lambda order, standing: None)
+        rb.resolve(name, "reopen", expect_version=rb.review(name).version, who="human:eve", reason="Go on.")
+        assert rb.get(name).state is State.VALIDATED
+    with place.knows(ship_of(place.desk)) as rb:
+        other = rb.submit("ship", {**ARGUMENTS, "order_id": "o-2"}, operation="two")
+        assert {told.id: told.state for told in rb.resume()} == {
+            name: State.REVIEW_REQUIRED,
+            other: State.RECONCILED_SUCCESS,
+        }
+    assert place.desk.calls == 1
     place.sound()
 
 

@@ -23,6 +23,7 @@ from readback.domain.review import (
     COMPENSATION_FAILED,
     CONTESTED,
     ENDED,
+    NOT_ADMITTED,
     NOT_EXECUTED,
     RESOLUTION_OF,
     WORKED_ON,
@@ -144,6 +145,7 @@ WHY_NOT: list[tuple[Decision, dict[str, Any], str]] = [
     (D.REOPEN, {"resolution": Resolution.ATTESTED_DONE}, MAY_BE_DONE),
     (D.REOPEN, {"executed": False}, ""),
     (D.REOPEN, {"executed": False, "effect_shown": True}, SHOWN),
+    (D.REOPEN, {**ATTESTED, "admitted": False}, NOT_ADMITTED),
     (D.REOPEN, {"executed": False, "hold": "deferred"}, ""),
     (D.REOPEN, {"executed": False, "hold": "approval"}, "It waits for an approval; that is given by approving it."),
     (

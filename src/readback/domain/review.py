@@ -152,6 +152,8 @@ class Standing:
     loaded: bool | None = None
     workflow: bool = False
     """It is a saga: what its steps came to is decided about them."""
+    admitted: bool = True
+    """Somebody who knows its contract has looked at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,7 @@ _KEEP: Final = "Records your word that it was done after all: the operation may 
 _WILL_DRIFT: Final = MappingProxyType({_D.ATTEST_DONE: _KNOWN, _D.VERIFY_AGAIN: _LOOK_AGAIN, _D.ABANDON: _CLOSE_DRIFT})
 WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
 ENDED: Final = "It has ended; there is nothing left to go on with."
+NOT_ADMITTED: Final = "Nobody who knows its contract has looked at it; ask for the operation again."
 NOT_EXECUTED: Final = "It was never executed."
 OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
@@ -270,6 +273,8 @@ def _barred(decision: Decision, standing: Standing) -> str:
 
 
 def _barred_reopen(standing: Standing) -> str:
+    if not standing.admitted:
+        return NOT_ADMITTED
     if standing.effect_shown:
         return "A reading shows an effect of it."
     if standing.executed and standing.resolution is not Resolution.ATTESTED_NOT_DONE:

@@ -69,6 +69,8 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
 
 def _freeze(action: Action) -> dict[str, Json]:
     """What was critical and executed stays frozen; what else its contract names nobody here can say."""
+    if not action.side_effect:  # nobody who knows its contract has looked at it: nor is its target known
+        return {}
     severe = freezes(SideEffect(action.side_effect), State.REVIEW_REQUIRED, by_row=False, executed=action.attempts > 0)
     named = tuple(subject for subject in resource_of(action.target) if subject not in action.frozen)
     return freezing(named, CONTRACT_CHANGED) if severe else {}

@@ -265,7 +265,7 @@ def _admitted(
 
 def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
     """Whether the action that has the key was asked for the same. Where it was asked for by name, and nobody has held
-    it against its contract yet, that is done here.
+    it against its contract, that is done here; of one that was erased meanwhile nobody can tell.
     """
     if record.request_hash == run.action.request_hash:
         return True
@@ -274,8 +274,10 @@ def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
     other = folded.action
     if other is None or run.plan.bind is None:
         return False
-    if not unadmitted(other):
+    if other.contract_ref:
         return other.request_hash == run.action.request_hash
+    if other.request_ref in other.erased:
+        return False
     given = (yield from load_kept(other)).get("requested")
     try:
         _, requested = run.plan.bind(given if isinstance(given, dict) else {})

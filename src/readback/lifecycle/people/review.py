@@ -224,6 +224,7 @@ def standing_of(
         blind=requested is None or any(True for _ in marks(requested, "requested")),
         resolution=action.attested,  # as far as it counts: a reading may have contradicted it since
         loaded=loaded,
+        admitted=bool(action.contract_ref),
     )
 
 
