@@ -149,6 +149,10 @@ def test_what_is_redacted_is_neither_stored_in_a_key_or_target_nor_told() -> Non
         tell=["card.number"],
     )
     assert list(problems) == ["key_fields", "target", "tell"]
+    twins = refused(
+        ContractFieldError, redact=["intended.order_id", "before.card"], key_fields=["order_id"], tell=["card"]
+    )
+    assert list(twins) == ["key_fields", "target", "tell"]
 
 
 # --- postconditions ----------------------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def _check_class(
     target: Template,
     problems: Problems,
 ) -> None:
-    named = frozenset(path[1] for path in target.paths if path[0] == "requested")
+    named = frozenset(path[1] for path in target.paths if path[0] in ("requested", "intended"))
     depths.check_secrets(options, named, problems)
     if options.side_effect is None or options.kind is None:
         return

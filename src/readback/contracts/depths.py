@@ -7,7 +7,7 @@ Source: the action verification specification, "Verification Depth"; the rules o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from readback.contracts.options import Options
@@ -174,18 +174,25 @@ def check_watch(
 
 def check_secrets(options: Options, named: frozenset[str], problems: Problems) -> None:
     """What is redacted is not put where it would be stored or told. `named`: arguments that the target names."""
-    hidden = {path.partition(".")[2] for path in options.redact if path.startswith("requested.")}
+    hidden = hidden_under(options.redact, "requested", "intended")
     for name in options.key_fields:
-        if _covered(name, hidden):
+        if covered(name, hidden):
             problems.add("key_fields", ContractFieldError(f"{name!r} is redacted, and a key's fields are stored."))
     for name in sorted(named):
-        if _covered(name, hidden):
+        if covered(name, hidden):
             problems.add("target", ContractFieldError(f"{name!r} is redacted, and the target is stored."))
-    secret = {path.partition(".")[2] for path in options.redact if path.startswith("authoritative.")}
+    secret = hidden_under(options.redact, "authoritative", "before")
     for path in options.tell:
-        if _covered(path, secret):
+        if covered(path, secret):
             problems.add("tell", ContractFieldError(f"{path!r} is redacted, and would be told."))
 
 
-def _covered(path: str, hidden: AbstractSet[str]) -> bool:
+def hidden_under(redact: Iterable[str], *roots: str) -> set[str]:
+    """What is redacted under one of these roots, which are twins: what is hidden in one is hidden in the other."""
+    found = [path.partition(".") for path in redact]
+    return {rest for root, _, rest in found if root in roots}
+
+
+def covered(path: str, hidden: AbstractSet[str]) -> bool:
+    """Whether a path is hidden, or a part of it, or what it is a part of."""
     return any(path == h or path.startswith(f"{h}.") or h.startswith(f"{path}.") for h in hidden)

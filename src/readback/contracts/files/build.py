@@ -13,6 +13,7 @@ from typing import Final
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.clauses import fields_of
 from readback.contracts.compile import compile_contract
+from readback.contracts.depths import covered, hidden_under
 from readback.contracts.files.contract import (
     GATEWAY,
     Entry,
@@ -407,10 +408,14 @@ class Builder:
             if not isinstance(node.value, str):
                 raise ContractFieldError("It is a template, such as 'ship {requested.order_id}'.")
             fill = compile_fill(node.value, self.engine, self.arguments.names if self.arguments_known else None)
+            hidden = hidden_under(map(str, self._listed("redact")), "requested", "intended")
             for hole in fill.holes:
                 if any(not path_.startswith("requested") for path_ in hole.predicate.paths):
                     raise ContractFieldError("An operation is named by what is requested, and by nothing else.")
-                self._also |= fields_of(hole.predicate, "requested")
+                named = fields_of(hole.predicate, "requested")
+                for name in sorted(each for each in named if covered(each, hidden)):
+                    raise ContractFieldError(f"{name!r} is redacted, and the operation is stored.")
+                self._also |= named
             if not fill.holes:
                 raise ContractFieldError("Every call would be the same operation; name an argument.")
         except ContractError as error:
