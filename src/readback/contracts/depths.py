@@ -167,7 +167,7 @@ def check_watch(
             problems.add("watch.ensure", ContractFieldError(reason))
     for name in options.watch.ensure or asked:
         for path in asked.get(name, ()):
-            if not path.startswith("authoritative") and _covered(path, hidden):
+            if not path.startswith("authoritative") and covered(path, hidden):
                 reason = f"{name!r:.60} asks for {path!r:.80}, which is redacted and not known later; name others."
                 problems.add("watch", ContractFieldError(reason))
 
