@@ -363,6 +363,34 @@ def test_an_entry_that_was_rewritten_under_its_signature_is_found(
     assert "signature" in {fault.code for fault in looked(made.store, None).faults}
 
 
+@every_way
+@pytest.mark.parametrize("value", [None, 7, True, "", [], ["x"], {}, {"a": []}, "\u2028"], ids=repr)
+def test_whatever_somebody_writes_into_a_signed_entry_is_named_and_ends_no_audit(
+    house: House, decide: Way, value: Json
+) -> None:
+    made = decide(house)
+    events = made.store._content.events[made.action_id]
+    names = {name for event, _ in signed_entries(made.store, made.action_id) for name in event.data}
+    for name in sorted(names):
+
+        def change(event: Event, name: str = name) -> Event:
+            signed = TOKEN in event.refs and name in event.data and event.data[name] != value
+            return replace(event, data={**event.data, name: value}) if signed else event
+
+        altered(made.store, made.action_id, change)
+        report = looked(made.store)
+        if name in SAID:
+            assert {fault.code for fault in report.faults} & {"signature", "action.fold"}, name
+        made.store._content.events[made.action_id] = events
+        for old in events:
+            made.store._content.log[old.seq - 1] = old
+    assert looked(made.store).ok
+
+
+SAID: Final = ("who", "signed_by", "note", "decision", "lift")
+"""Fields of an entry that a signature is about, whatever entry it is."""
+
+
 def test_a_signature_for_another_version_does_not_serve(house: House) -> None:
     made = resolved(house)
     other = resolution_bytes(made.action_id, TENANT, 3, "abandon", EVE, "Looked at it.")

@@ -110,7 +110,7 @@ class _Said:
             case kind if kind not in _STATUS:
                 return False
             case kind if first.event.kind is EventKind.RESOLVED:
-                said = (first.event.data.get("decision"), _STATUS[kind], one.event.data.get("claim"))
+                said = (str(first.event.data.get("decision")), _STATUS[kind], str(one.event.data.get("claim")))
                 same = said in _ATTESTED and _reason(one.event) == _reason(first.event)
                 return same and _resolution(first, looked_at) == statement
             case _:
