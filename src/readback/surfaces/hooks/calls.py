@@ -55,8 +55,15 @@ def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
 
 def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
     from readback.domain.errors import InputError
-    from readback.surfaces.hooks.desk import arguments_of
+    from readback.surfaces.hooks.desk import arguments_of, unapprovable
 
+    rest = unapprovable(action, call)
+    if rest:
+        return protocol.denied(
+            f"{call.tool} was not called: {action.name} needs an approval of all that it is called with, and names "
+            f"{'neither' if len(rest) > 1 else 'no'} {' nor '.join(rest)}. Call it without, or ask the user to have "
+            "that named under the contract's `arguments`."
+        )
     try:
         handed = desk.hand_out(action, call, arguments_of(action, call))
     except InputError as error:  # a decision: it cannot be proposed as it is, and nothing was done

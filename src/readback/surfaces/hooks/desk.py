@@ -40,6 +40,8 @@ PAGE: Final = 100
 LOOKED_BACK_MAX: Final = 2_000
 """Actions of a session among which a call is looked for, the newest first."""
 ABOUT_MAX_CHARACTERS: Final = 200
+_WORDS: Final = {"Bash": frozenset({"description"})}
+"""What a tool is given for people to read, and does nothing with."""
 _ABOUT: Final = ("command", "file_path", "notebook_path", "path", "url")
 
 
@@ -206,6 +208,16 @@ def noted(call: ToolCall) -> dict[str, Json]:
     about = next((call.given[name] for name in _ABOUT if isinstance(call.given.get(name), str)), "")
     body = payload_bytes(dict(call.given))
     return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
+
+
+def unapprovable(action: FileAction, call: ToolCall) -> list[str]:
+    """What a call has that an approval would not be bound to: an argument that the contract does not name.
+
+    An approver would sign for a part, and the agent could call the tool with any rest.
+    """
+    if action.contract.approval is None:
+        return []
+    return sorted(set(call.given) - set(action.arguments.names) - _WORDS.get(call.tool, frozenset()))
 
 
 def arguments_of(action: FileAction, call: ToolCall) -> dict[str, Json]:
