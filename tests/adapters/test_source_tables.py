@@ -85,6 +85,55 @@ def test_a_row_that_chance_picks_is_left_open_and_how_many_are_left_is_not(chanc
         assert set(foreseen) <= set(value(other)["facts"])
 
 
+@pytest.mark.requirement("PACK-foreseen")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update o set at = datetime('now')",
+        "update o set at = current_timestamp where id = 1",
+        "update o set r = random()",
+        "delete from o where random() < 0",
+        "update o set n = case when random() > 0 then n else 'z' end",
+    ],
+)
+def test_what_only_time_or_chance_would_show_is_named_as_it_is_before(statement: str, database: Path) -> None:
+    run(database, "update o set at = '2001-01-01 00:00:00', r = 0.5")
+    before = value(database, statement)
+    assert set(before["foreseen"]) <= set(before["facts"]), "nothing sure tells it done from not done"
+    assert before["left_open"]
+    assert set(before["left_open"]) <= set(before["facts"])
+
+
+@pytest.mark.requirement("PACK-foreseen")
+@pytest.mark.parametrize(
+    ("statement", "done"),
+    [
+        ("delete from o where at < datetime('now')", ["new"]),
+        ("delete from o where at between datetime('now', '-40 years') and current_timestamp", ["new"]),
+        ("update o set n = 'soon' where at > date('now') returning n", ["old", "soon"]),
+        ("delete from o where at < datetime('now', '-100 years')", ["old", "new"]),
+    ],
+)
+def test_what_a_statement_does_by_the_time_of_day_is_foreseen_as_of_now(
+    statement: str, done: list[str], database: Path
+) -> None:
+    run(database, "delete from o", "delete from p")
+    run(database, "insert into o (n, at) values ('old', '2020-01-01'), ('new', '2999-01-01')")
+    before = value(database, statement)
+    assert (before["error"], before["left_open"]) == ("", [])
+    assert (set(before["foreseen"]) <= set(before["facts"])) is (done == ["old", "new"])
+    run(database, statement)
+    assert set(before["foreseen"]) <= set(value(database)["facts"])
+    with closing(sqlite3.connect(database)) as connection:
+        assert [row[0] for row in connection.execute("select n from o order by id")] == done
+
+
+def test_a_statement_that_fails_by_chance_is_neither_foreseen_nor_an_error(database: Path) -> None:
+    run(database, "create table q (a check (a <> 1))")
+    found = value(database, "insert into q values (random())")
+    assert found.keys() == {"facts", "bounded"}
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

@@ -70,6 +70,16 @@ def deleted(folder: Path, n: str) -> bool:
     return rows(folder, n) == ["b"]
 
 
+def expire(folder: Path, n: str) -> Mapping[str, Any]:
+    name = table(folder, n, "a", "b")
+    run(
+        folder,
+        f"update {name} set at = '2001-01-01' where n = 'a'",
+        f"update {name} set at = '2999-01-01' where n = 'b'",
+    )
+    return {"query": f"DELETE FROM {name} WHERE at < datetime('now')"}
+
+
 def create(folder: Path, n: str) -> Mapping[str, Any]:
     return {"query": f"CREATE TABLE place_{n.replace('-', '_')} {OPEN}"}
 
@@ -83,6 +93,7 @@ CASES = (
     Case("insert", "write_query", insert, inserted, ALL),
     Case("update", "write_query", update, updated),
     Case("delete", "write_query", delete, deleted),
+    Case("expire", "write_query", expire, deleted, ("", "drop", "elsewhere")),
     Case("create", "create_table", create, created),
 )
 
@@ -105,3 +116,14 @@ def test_a_statement_that_the_server_forgets_to_commit_is_not_told_as_done(desk:
     told = desk.call("write_query", {"query": f"REPLACE INTO {name}(id, n) VALUES (1, 'a')"})
     assert rows(desk.folder, "forgotten") == []
     assert told.verified is False
+
+
+@pytest.mark.requirement("PACK-sqlite")
+def test_what_only_the_time_would_show_is_told_as_done_where_it_shows_it_and_nowhere_else(desk: Desk) -> None:
+    name = table(desk.folder, "touched", "a")
+    run(desk.folder, f"update {name} set at = '2001-01-01'")
+    touch = {"query": f"UPDATE {name} SET at = datetime('now')"}
+    dropped = desk.call("write_query", touch, "drop")
+    assert run(desk.folder, f"select at from {name}") == [("2001-01-01",)]
+    assert (dropped.verified, dropped.outcome["verdict"]) == (False, "undetermined")
+    assert desk.call("write_query", touch).verified is True

@@ -2,7 +2,7 @@
 
 Constructed by `sdk.fitted_sources` for contract files, and by users. The database is opened for reading only, and a
 statement is run in memory, on a copy that nobody else sees: that is where the expectation comes from for a tool that
-takes any SQL. It is run twice, with other times and other random values, so that what depends on those is left open.
+takes any SQL. It is run as of now and of later, with other random values, so that what depends on those is left open.
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
 _WRITES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
-_OTHER_TIMES: Final = ("2001-01-01", "2002-02-02")
+_LATER: Final = "+1 hour"
+"""When a statement is tried once more: what comes out alike is sure, since it is executed before that."""
+_RUNS: Final = ((False, False), (True, True), (False, True))
+"""Of the trial: whether it is later, and whether chance falls otherwise. The last only where the first two differ."""
 _TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
 _HIGH: Final = 1_000_000_007
 """A prime, so that its remainders are not those of the first value."""
-_NOW: Final = ("current_date", "current_time", "current_timestamp")
+_NOW: Final = {"current_date": slice(10), "current_time": slice(11, None), "current_timestamp": slice(None)}
+"""What of a moment they say."""
 
 
 class _OverBoundError(Exception):
@@ -54,9 +58,10 @@ class TablesSource:
     def state(self, statement: str = "") -> Reading:
         """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
         digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, or would
-        if a row fitted, but for those that depend on time or chance; and `error`, where it fails. Where it went over a
-        bound of the trial there is only `bounded`, which says so: what it does elsewhere is not known. Equal versions
-        are equal facts.
+        if a row fitted, but for those that depend on time or chance; `left_open`: of these, as they are before, where
+        nothing else would tell the statement done from not done; and `error`, where it fails. Where it went over a
+        bound of the trial, or fails by chance, there is only `bounded`, which says so: what it does elsewhere is not
+        known. Equal versions are equal facts.
         """
         try:
             with closing(self._copy()) as copy:
@@ -91,22 +96,38 @@ class TablesSource:
 
     def _foreseen(self, copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Json]:
         made: list[_Facts] = []
+        errors: list[str] = []
         written: set[str] = set()
-        for run, other in enumerate(_OTHER_TIMES):
+        moment = str(copy.execute("select datetime('now', ?)", (_LATER,)).fetchone()[0])
+        for later, otherwise in _RUNS:
             with closing(_in_memory()) as tried:
                 copy.backup(tried)
                 try:
-                    error = _tried(tried, statement, run, other, written)
+                    errors.append(_tried(tried, statement, moment if later else "", otherwise, written))
                 except _OverBoundError as over:
                     return {"bounded": str(over)}
-                if error:
-                    return {"foreseen": [], "error": error}
                 made.append(_facts(tried))
-        one, two = made
+            if len(made) == 2 and made[0] == made[1]:
+                break
+        if all(errors):
+            return {"foreseen": [], "left_open": [], "error": errors[0]}
+        if any(errors):
+            return {"bounded": f"it depends on time or chance whether it fails: {next(filter(None, errors))}"}
+        one, two = made[:2]
         anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
         anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
         certain = {key: fact for key, fact in one.items() if two.get(key) == fact and key[0] in anew}
-        return {"foreseen": _told(certain), "error": ""}
+        return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made)), "error": ""}
+
+
+def _left_open(facts: _Facts, made: list[_Facts]) -> _Facts:
+    """Where nothing that is sure tells the statement done from not done: what it may change, as it stands before."""
+    one, two = made[:2]
+    if any(one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys()):
+        return {}
+    if facts == one == made[-1]:  # as it is now it changes nothing, however chance falls
+        return {}
+    return {key: fact for key, fact in facts.items() if one.get(key) != two.get(key)}
 
 
 def _in_memory() -> sqlite3.Connection:
@@ -116,12 +137,12 @@ def _in_memory() -> sqlite3.Connection:
 # --- trying --------------------------------------------------------------------------------------------------------
 
 
-def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str, written: set[str]) -> str:
+def _tried(tried: sqlite3.Connection, statement: str, now: str, otherwise: bool, written: set[str]) -> str:
     """Runs the statement on a copy; what went wrong, in the library's words. Adds the tables that it names to write in.
     Raises _OverBoundError where it is stopped by a bound that is the trial's own: the same statement may well succeed
     where nothing bounds it.
     """
-    with _bounded(tried, run, other, written):
+    with _bounded(tried, now, otherwise, written):
         try:
             for _ in tried.execute(statement):
                 pass
@@ -134,7 +155,7 @@ def _tried(tried: sqlite3.Connection, statement: str, run: int, other: str, writ
 
 
 @contextmanager
-def _bounded(tried: sqlite3.Connection, run: int, other: str, written: set[str]) -> Iterator[None]:
+def _bounded(tried: sqlite3.Connection, now: str, otherwise: bool, written: set[str]) -> Iterator[None]:
     """Neither other files nor settings are reached, no statement runs on and on, and time and chance are each run's."""
     left = iter(range(STEPS_MAX))
 
@@ -143,11 +164,12 @@ def _bounded(tried: sqlite3.Connection, run: int, other: str, written: set[str])
             written.add(str(table))
         return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
 
-    for name in _TIMES:
-        tried.create_function(name, -1, _in_time(name, other), deterministic=True)
-    for name in _NOW:
-        tried.create_function(name, 0, lambda: f"{other} 01:02:03", deterministic=True)
-    chance = _chances(run)
+    if now:
+        for name in _TIMES:
+            tried.create_function(name, -1, _in_time(name, now), deterministic=True)
+        for name, part in _NOW.items():
+            tried.create_function(name, 0, lambda part=part: now[part], deterministic=True)
+    chance = _chances(otherwise)
     tried.create_function("random", 0, lambda: next(chance))
     tried.create_function("randomblob", 1, lambda size: _blob(next(chance), int(size)))
     tried.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DATABASE_MAX_BYTES)  # what is longer makes the file too large to read
@@ -160,21 +182,23 @@ def _bounded(tried: sqlite3.Connection, run: int, other: str, written: set[str])
         tried.set_progress_handler(None, 0)
 
 
-def _chances(run: int) -> Iterator[int]:
+def _chances(otherwise: bool) -> Iterator[int]:
     """Values that differ from row to row and from run to run, rising in one and falling in the other: so that what they
-    only put in order is in another one, too.
+    only put in order is in another one, too. Every second one of the latter is below nought.
     """
-    return count(1) if run == 0 else count(_HIGH, -1)
+    if not otherwise:
+        return count(1)
+    return (-value if at % 2 else value for at, value in enumerate(count(_HIGH, -1)))
 
 
 def _blob(value: int, size: int) -> bytes:
-    """So many bytes, in the order of the value."""
+    """So many bytes, in the order of the value, whatever its sign."""
     size = min(max(size, 1), 1_000_000)
-    return value.to_bytes(8, "big")[-size:].ljust(size, b"\0")
+    return abs(value).to_bytes(8, "big")[-size:].ljust(size, b"\0")
 
 
 def _in_time(name: str, other: str) -> Callable[..., Any]:
-    """The library's own function, with another day in place of now."""
+    """The library's own function, with another moment in place of now."""
     plain = _in_memory()
 
     def told(*given: object) -> Any:

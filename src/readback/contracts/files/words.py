@@ -184,7 +184,7 @@ SOURCES: Final = (
         "An SQLite database by its tables, as digests; and what a statement would make of them, tried on a copy.",
         (
             Key("database", Shape.FIXED, "The file, from the contract file's folder on.", required=True),
-            Key("foresee", Shape.TEXT, "A statement; `foreseen` is what it makes anew. Nothing where it is empty."),
+            Key("foresee", Shape.TEXT, "A statement; `foreseen` is what it makes anew, `left_open` what else it may."),
         ),
         ("read",),
         Consistency.STRONG,
