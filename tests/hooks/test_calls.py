@@ -49,6 +49,74 @@ def test_a_write_that_says_so_and_did_it_is_verified(agent: Agent) -> None:
     assert "Verified" in agent.write("a.txt", "hello").context
 
 
+@pytest.mark.requirement("HOOK-denied")
+@pytest.mark.parametrize("tool", ["Write", "Edit"])
+def test_a_path_that_depends_on_the_agents_folder_is_denied_with_what_is_wrong(agent: Agent, tool: str) -> None:
+    given = {"file_path": "a.txt", "content": "a", "old_string": "a", "new_string": "b"}
+    assert "a whole path" in pre(agent, tool, given).denied
+
+
+def test_a_path_means_what_it_means_to_the_agent(agent: Agent) -> None:
+    (agent.folder / "b").mkdir()
+    given = {"file_path": f"{agent.folder}/b/../a.txt", "content": "hello"}
+    told = agent.use("Write", given, lambda: (agent.folder / "a.txt").write_text("hello"), {})
+    assert "Verified" in told.context
+
+
+EDITS = [
+    ("one two", " two", "", "one", True),
+    ("one two", "two", "two three", "one two three", True),
+    ("", "", "new", "new", True),
+    (None, "", "new", "new", True),
+    (None, "", "new", "new and more", False),
+    ("one two", "nowhere", "one", "one three", False),
+    ("one two", "two", "one", "one two one", False),
+    ("one two", "two", "three", "one two", False),
+]
+
+
+@pytest.mark.requirement("HOOK-told")
+@pytest.mark.parametrize(("before", "old", "new", "after", "done"), EDITS)
+def test_an_edit_is_verified_where_the_old_text_was_there_and_the_new_one_is_in_its_place(
+    agent: Agent, before: str | None, old: str, new: str, after: str, done: bool
+) -> None:
+    path = agent.folder / "a.txt"
+    if before is not None:
+        path.write_text(before)
+    given = {"file_path": str(path), "old_string": old, "new_string": new}
+    told = agent.use("Edit", given, lambda: path.write_text(after), {})
+    assert ("Verified" in told.context) is done, told
+
+
+@pytest.mark.requirement("HOOK-told")
+@pytest.mark.parametrize(
+    ("command", "governed"),
+    [
+        ("git commit -m x", True),
+        (" git commit --amend --no-edit\n", True),
+        ("git commit -m 'a; b && c'", True),
+        ('git commit -m "$(cat <<\'EOF\'\nFix it (a; b)\n\nand \\"more\\" & more\nEOF\n)"', True),
+        ("git commit -m it\\'s", True),
+        ("git commit -m x && git push", False),
+        ("git commit -m x; rm a", False),
+        ("git commit -m x | tee log", False),
+        ("git commit -m x > log", False),
+        ("git commit -m x\ngit push", False),
+        ("git commit -m $(git push)", False),
+        ("git commit -m `git push`", False),
+        ("git commit -m x &", False),
+        ("git commit-tree x", False),
+        (f"git commit {' ' * 100_000};", False),
+    ],
+)
+def test_a_commit_with_something_behind_it_is_not_told_as_done_by_its_commit(
+    agent: Agent, command: str, governed: bool
+) -> None:
+    told = agent.use("Bash", {"command": command}, lambda: agent.git("commit", "--allow-empty", "-m", "x"), BASH)
+    assert ("Verified" in told.context) is governed, told
+    assert ("no contract governs it" in told.context) is not governed
+
+
 @pytest.mark.requirement("L29", "L32", "HOOK-told")
 def test_a_file_that_holds_something_else_than_was_asked_for_is_refuted_whatever_the_tool_says(agent: Agent) -> None:
     told = agent.write("a.txt", "hello", really="hell")
@@ -90,8 +158,8 @@ def test_a_call_whose_arguments_do_not_fit_is_denied_with_what_is_wrong(agent: A
 @pytest.mark.requirement("HOOK-denied")
 def test_a_precondition_that_does_not_hold_denies_the_call(agent: Agent) -> None:
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "    ensure:\n      there: authoritative != null\n      same bytes",
-        "    require:\n      new: before == null\n    ensure:\n      there: authoritative != null\n      same bytes",
+        "    require:\n      a whole path",
+        "    require:\n      new: before == null\n      a whole path",
     ))  # fmt: skip
     (agent.folder / "a.txt").write_text("mine", encoding="utf-8")
     assert "Write was not called" in pre(agent).denied

@@ -113,3 +113,26 @@ def test_a_hook_that_is_set_up_already_is_not_set_up_twice(project: Path) -> Non
     init()
     assert settings(project)["hooks"]["PreToolUse"] == [own]
     assert len(settings(project)["hooks"]["Stop"]) == 1
+
+
+@pytest.mark.requirement("HOOK-settings")
+def test_settings_that_switch_hooks_off_are_left_alone(project: Path) -> None:
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    told = init()
+    assert told.exit_code == 2
+    assert "disableAllHooks" in told.stderr
+    assert [path.name for path in (project / ".claude").iterdir()] == ["settings.json"]
+
+
+@pytest.mark.requirement("HOOK-settings")
+def test_a_hook_that_is_there_for_some_tools_alone_is_kept_and_said(project: Path) -> None:
+    init()
+    whole = settings(project)
+    for event in ("PreToolUse", "PostToolUse"):
+        whole["hooks"][event][0]["matcher"] = "Bash"
+    (project / ".claude" / "settings.json").write_text(json.dumps(whole))
+    told = init()
+    assert settings(project) == whole
+    assert "others are not verified: PreToolUse: Bash" in told.stderr
+    assert json.loads(init("--json").stdout)["narrow"] == ["PreToolUse: Bash", "PostToolUse: Bash"]

@@ -76,12 +76,15 @@ def _claude_code(folder: Path, *, as_json: bool) -> int:
 
     done = set_up(folder)
     if as_json:
-        print_json({"written": [*done.written], "kept": [*done.kept], "next": [*TRY_CLAUDE_CODE]})
+        told = {"written": [*done.written], "kept": [*done.kept], "narrow": [*done.narrow], "next": [*TRY_CLAUDE_CODE]}
+        print_json(told)
         return 0
     for path in done.written:
         print(f"written: {safe(path)}")
     for path in done.kept:
         print(f"there already, left as it is: {safe(path)}")
+    for hook in done.narrow:
+        note(f"Warning: the hook that is there is for some tools alone, others are not verified: {safe(hook)}")
     for command in TRY_CLAUDE_CODE:
         note(f"Next: {command}")
     return 0

@@ -25,6 +25,7 @@ FILES: Final = {"readback.yaml": "hooks.yaml", "readback-contracts.yaml": "contr
 """What is written, and the file of the package that it is."""
 MATCHER: Final = f"^(?!({'|'.join(OWN_TOOLS)})$).*"
 """Every tool but those that nothing would be recorded of: no process is started for them."""
+_EVERY_TOOL: Final = ("", "*", ".*", MATCHER)
 HELD_BACK: Final = " || exit 2"
 """Where the command cannot be started at all the tool is held back too: the agent takes other codes for leave."""
 HOOKS: Final = {
@@ -39,10 +40,11 @@ HOOKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was written, and what was left because it was there."""
+    """What was written, what was left because it was there, and which hooks that were there are not for every tool."""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
+    narrow: tuple[str, ...]
 
 
 def set_up(folder: Path) -> Done:
@@ -50,7 +52,7 @@ def set_up(folder: Path) -> Done:
     home = folder / FOLDER
     settings = home / SETTINGS
     found = _read(settings)
-    added = _with_hooks(found, settings)
+    added, narrow = _with_hooks(found, settings)
     written, kept = [], []
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -68,7 +70,7 @@ def set_up(folder: Path) -> Done:
         (written if added else kept).append(str(settings))
     except OSError as error:
         raise UsageError(f"{home} cannot be written: {error}.", remedy="Name another folder.") from error
-    return Done(tuple(written), tuple(kept))
+    return Done(tuple(written), tuple(kept), tuple(narrow))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -98,23 +100,30 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _with_hooks(settings: dict[str, Any], path: Path) -> bool:
-    """Adds our hooks to the settings where they are not; whether anything was added."""
+def _with_hooks(settings: dict[str, Any], path: Path) -> tuple[bool, list[str]]:
+    """Adds our hooks to the settings where they are not; whether anything was added, and what is there for a part."""
+    if settings.get("disableAllHooks"):
+        raise UsageError(
+            f"{path} switches all hooks off.", remedy="Take `disableAllHooks` out of it first; nothing was written."
+        )
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
         raise _broken(path, "its `hooks` are no object")
-    added = False
+    added, narrow = False, []
     for event, (name, behind, seconds) in HOOKS.items():
         entries = hooks.setdefault(event, [])
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise _broken(path, f"its hooks for {event} are no list of objects")
         command = f"readback hook {name}"
-        if any(command in str(hook) for each in entries for hook in _commands(each, path, event)):
+        there = [each for each in entries if any(command in str(hook) for hook in _commands(each, path, event))]
+        if there:
+            if all(str(each.get("matcher", "")) not in _EVERY_TOOL for each in there):
+                narrow.append(f"{event}: {there[0]['matcher']}")
             continue
         ours: dict[str, Any] = {} if event in (STOP, SUBAGENT_STOP) else {"matcher": MATCHER}
         entries.append({**ours, "hooks": [{"type": "command", "command": command + behind, "timeout": seconds}]})
         added = True
-    return added
+    return added, narrow
 
 
 def _commands(entry: dict[str, Any], path: Path, event: str) -> list[Any]:
