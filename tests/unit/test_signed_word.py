@@ -14,7 +14,7 @@ from readback.canon import parse_json, payload_bytes, sha256_hex, stored_bytes
 from readback.domain.approval.binding import Approver, Policy, key_id
 from readback.domain.erasure import KEPT_REFS
 from readback.domain.review import lift_bytes, lifts, resolution_bytes
-from readback.domain.signed_word import TOKEN, WORD_FORMAT, SignedWord, signed_word_of, why_not_signed
+from readback.domain.signed_word import TOKEN, SignedWord, signed_word_of, why_not_signed
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
 EVE, BOB = MemorySigner("eve"), MemorySigner("bob")
@@ -26,7 +26,7 @@ PARTS: Any = WORD.as_json()
 
 def test_it_is_kept_as_canonical_json_with_exactly_the_bytes_that_were_signed() -> None:
     assert parse_json(WORD.body()) == {
-        "format": WORD_FORMAT,
+        "format": "readback-signed-word/1",
         "signer": "eve",
         "key_id": key_id(EVE.public_key),
         "statement": SAID.decode(),

@@ -328,9 +328,9 @@ def lift_bytes(tenant: str, subject: str, frozen: tuple[tuple[str, int], ...], w
 def lifts(statement: bytes, tenant: str, subject: str, froze: tuple[str, int], who: str, reason: str) -> bool:
     """Whether these bytes are what an approver signs to lift this. `froze`: an action, and since when it freezes it."""
     try:
-        said = parse_json(statement)
-        frozen = said[3] if isinstance(said, list) and len(said) > 3 else None
-        named = isinstance(frozen, list) and [*froze] in frozen
-        return named and payload_bytes([_LIFT, tenant, subject, frozen, who, reason]) == statement
+        match parse_json(statement):
+            case [_, _, _, list(frozen), _, _] if [*froze] in frozen:
+                return payload_bytes([_LIFT, tenant, subject, frozen, who, reason]) == statement
     except ReadbackError:
-        return False
+        pass  # then it is nothing that anybody signed here
+    return False
