@@ -73,6 +73,9 @@ def test_no_path_is_written_moved_deleted_or_read_outside_of_its_root(path: str,
         '[sh, -c, "echo {requested.v}"]', '[/bin/bash, -ec, "{requested.v}"]', '[env, python3, -c, "{requested.v}"]',
         '[node, --eval, "{requested.v}"]', '[perl, -ne, "{requested.v}"]', '[node, "--eval={requested.v}"]',
         '[python3.11, -W, ignore, -c, "{requested.v}"]', '["{requested.v}", x]',
+        '[node, "--eval=go({requested.v})"]', '[python3, "-cgo({requested.v})"]', '[pwsh, -Command, "{requested.v}"]',
+        '[psql, -Atc, "select {requested.v}"]', '[mysql, "--execute=use {requested.v}"]', '[env, -S, "{requested.v}"]',
+        '[su, me, -c, "{requested.v}"]',
     ],
 )  # fmt: skip
 def test_a_value_is_no_program(argv: str) -> None:
@@ -88,6 +91,29 @@ def test_a_value_is_no_program(argv: str) -> None:
     assert any("argv" in each for each in faults(contract(text))), argv
     apart = argv.replace("{requested.v}", "print").replace("]", ', --, "{requested.v}"]')
     assert faults(contract(text.replace(argv, apart))) == []
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize(
+    ("argv", "sound"),
+    [
+        ('[ssh, host, "rm {requested.v}"]', False), ('[ssh, host, rm, "{requested.v}"]', False),
+        ('[sqlite3, a.db, "delete {requested.v}"]', False), ('[ssh, "{requested.v}", uptime]', True),
+        ('[python3, tool.py, "--evaluate={requested.v}", "-env={requested.v}"]', True),
+        ('[psql, -f, a.sql, -v, "id={requested.v}"]', True), ('[sqlite3, "{requested.v}", .tables]', True),
+    ],
+)  # fmt: skip
+def test_a_value_is_no_text_that_another_machine_or_database_runs(argv: str, sound: bool) -> None:
+    text = f"""
+    kind: set
+    side_effect: ephemeral_write
+    target: x
+    arguments: {{v: string}}
+    execute: {{command: {{argv: {argv}}}}}
+    readers: [{{file: {{path: x}}}}]
+    ensure: {{there: authoritative != null}}
+    """
+    assert (faults(contract(text)) == []) is sound
 
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,16 @@ _SECRET_NAME: Final = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passw
 _INTERPRETER: Final = re.compile(
     r"(?:ba|da|z|k|c|tc|fi|a)?sh|busybox|python[\d.]*|perl|ruby|node|deno|bun|php|lua|Rscript"
 )
-_RUNS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceErp]|--(?:eval|print|command)=?|--run=?")
+_RUNS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceErp]|--(?:eval|print|command|run)(?:=|$)")
+_ATTACHED: Final = re.compile(r"-[A-Za-z]?[ce]")
+"""An option with its text behind it, as in `-cprint(1)`."""
+_CLIENT: Final = re.compile(
+    r"psql|mysql|mariadb|sqlite3|duckdb|clickhouse(?:-client)?|mongosh?|su|runuser|env|pwsh|powershell"
+)
+_ASKS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceqS]|-Command|--(?:command|execute|eval|query|split-string)(?:=|$)")
+"""The same of programs that take queries, or another program's whole line, as one text."""
+_ELSEWHERE: Final = frozenset({"ssh", "rsh", "sqlite3"})
+"""They join what follows into a line that a shell runs elsewhere, or run a text without an option before it."""
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -106,17 +115,30 @@ def sound_argv(fills: list[Fill]) -> None:
 
 def _no_program_text(fills: list[Fill]) -> None:
     """A value is no program: not in the text that an interpreter is given to run. Raises ContractFieldError."""
-    runs = ""
+    runs, takes, elsewhere, leading = "", _RUNS_TEXT, "", False
     for fill, before in zip(fills[1:], fills, strict=False):
-        name = PurePath(before.fixed or "").name
-        runs = name if _INTERPRETER.fullmatch(name) else runs
         option = before.fixed or ""
-        if runs and fill.holes and _RUNS_TEXT.fullmatch(option):
+        name = PurePath(option).name
+        if _INTERPRETER.fullmatch(name) or _CLIENT.fullmatch(name):
+            runs, takes, leading = name, _RUNS_TEXT if _INTERPRETER.fullmatch(name) else _ASKS_TEXT, True
+        elif not option.startswith("-"):
+            leading = False  # from here on it may be its script's options
+        elsewhere = name if name in _ELSEWHERE else elsewhere
+        if not fill.holes:
+            continue
+        within = fill.texts[0]
+        attached = takes.match(within) if within.startswith("--") else leading and _ATTACHED.match(within)
+        if runs and takes.fullmatch(option):
             raise ContractFieldError(
                 f"{fill.source!r:.80} is a program that {runs} runs: give the value as an argument after it."
             )
-        if runs and fill.holes and _RUNS_TEXT.fullmatch(fill.texts[0]):
+        if runs and (attached or takes.fullmatch(within)):
             raise ContractFieldError(f"{fill.source!r:.80} makes a value a program that {runs} runs.")
+        if elsewhere and name != elsewhere:
+            raise ContractFieldError(
+                f"{fill.source!r:.80} is run as a text by what {elsewhere} reaches: hand the value on by a file, a "
+                "service or a source of its own."
+            )
 
 
 def safe_argv(fills: list[Fill], values: Values) -> list[str]:
