@@ -62,10 +62,14 @@ def key(desk: Desk) -> ApproverKey:
 
 @pytest.fixture
 def decided(desk: Desk, key: ApproverKey) -> str:
+    return decide(f"sqlite:///{desk.ledger}", desk, key)
+
+
+def decide(url: str, desk: Desk, key: ApproverKey) -> str:
     """A ledger in which Eve decided a review, lifted a freeze, and retracted and reinstated a claim; the first's id."""
     made = wipe_of({})
     with Readback.open(
-        f"sqlite:///{desk.ledger}", tenant=TENANT, principal="agent:ops", runtime=desk.runtime, actions=[made],
+        url, tenant=TENANT, principal="agent:ops", runtime=desk.runtime, actions=[made],
         break_glass="The site is down.", approvers=[Approver("eve", key.public_key, (TENANT,))],
     ) as rb:  # fmt: skip
         bad, good = rb.run(made(disk="d-1"), operation="op-1"), rb.run(made(disk="d-2"), operation="op-2")
@@ -148,3 +152,13 @@ def test_a_backup_that_is_put_back_has_them_too(
     desk("ledger", "backup", "--out", "kept.db", code=0)
     told = desk("ledger", "verify", "--json", "--url", f"sqlite:///{desk.folder / 'kept.db'}", code=0).json
     assert (told["signatures"], told["unchecked"]) == ({"kept": 5, "not_kept": 0}, [])
+
+
+@pytest.mark.slow
+def test_a_ledger_in_postgresql_keeps_them_too(
+    desk: Desk, ledger_url: str, key: ApproverKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide(ledger_url, desk, key)
+    listed(desk, monkeypatch, key.public_key)
+    told = desk("ledger", "verify", "--json", "--url", ledger_url, code=0).json
+    assert (told["faults"], told["unchecked"], told["signatures"]) == ([], [], {"kept": 5, "not_kept": 0})
