@@ -116,6 +116,30 @@ def test_a_value_is_no_text_that_another_machine_or_database_runs(argv: str, sou
     assert (faults(contract(text)) == []) is sound
 
 
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize(
+    ("argv", "sound"),
+    [
+        ("[sh]", False), ("[/bin/bash, -eu]", False), ("[sh, -s, a]", False), ("[env, python3, -]", False),
+        ("[psql, shop]", False), ("[sqlite3, a.db]", False), ("[ssh, host]", False),
+        ("[python3, tool.py]", True), ("[sh, -c, cat]", True), ("[psql, -f, load.sql]", True),
+        ("[ssh, host, cat]", True), ("[ship]", True), ("[sqlite3, a.db, .tables]", True),
+    ],
+)  # fmt: skip
+def test_a_value_is_no_program_on_standard_input(argv: str, sound: bool) -> None:
+    text = f"""
+    kind: set
+    side_effect: ephemeral_write
+    target: x
+    arguments: {{v: string}}
+    execute: {{command: {{argv: {argv}, stdin: "do {{requested.v}}"}}}}
+    readers: [{{file: {{path: x}}}}]
+    ensure: {{there: authoritative != null}}
+    """
+    assert (faults(contract(text)) == []) is sound, faults(contract(text))
+    assert faults(contract(text.replace("{requested.v}", "it"))) == []
+
+
 # --- HTTP ----------------------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,8 @@ _ASKS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceqS]|-Command|--(?:command|execute|
 """The same of programs that take queries, or another program's whole line, as one text."""
 _ELSEWHERE: Final = frozenset({"ssh", "rsh", "sqlite3"})
 """They join what follows into a line that a shell runs elsewhere, or run a text without an option before it."""
+_READS_TEXT: Final = _ELSEWHERE | {"psql", "mysql", "mariadb", "duckdb", "clickhouse-client", "mongosh"}
+"""They run what they are given on standard input, where they are given nothing else."""
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -139,6 +141,28 @@ def _no_program_text(fills: list[Fill]) -> None:
                 f"{fill.source!r:.80} is run as a text by what {elsewhere} reaches: hand the value on by a file, a "
                 "service or a source of its own."
             )
+
+
+def sound_stdin(argv: list[Fill], stdin: Fill) -> None:
+    """A value is no program on standard input either: not of what runs what it is given there.
+
+    Raises ContractFieldError.
+    """
+    words = [fill.fixed or fill.source for fill in argv]
+    names = [PurePath(word).name for word in words]
+    at = next((n for n, name in enumerate(names) if _INTERPRETER.fullmatch(name) or name in _READS_TEXT), None)
+    if at is None or not stdin.holes:
+        return
+    given = [word for word in words[at + 1 :] if not word.startswith("-")]
+    options = [word for word in words[at + 1 :] if word.startswith("-")]
+    if _INTERPRETER.fullmatch(names[at]):
+        runs = not given or "-s" in options
+    elif names[at] in _ELSEWHERE:
+        runs = len(given) < 2
+    else:
+        runs = not any(_ASKS_TEXT.match(word) or word.startswith(("-f", "--file")) for word in options)
+    if runs:
+        raise ContractFieldError(f"{stdin.source!r:.80} is a program that {names[at]} runs: give the value otherwise.")
 
 
 def safe_argv(fills: list[Fill], values: Values) -> list[str]:

@@ -131,6 +131,11 @@ class SpecReader:
             self.findings.add(node, path, f"`{row.name}` takes one of {', '.join(row.either)}.")
         for said in _together(row, use, found):
             self.findings.add(node, path, said)
+        if len(self.findings.faults) == before and {"argv", "stdin"} <= found.keys():
+            try:
+                embed.sound_stdin(self._fills(found["argv"], path), self._fill(found["stdin"]))
+            except ContractError as error:
+                self.findings.add(found["stdin"], joined(path, "stdin"), error)
         if len(self.findings.faults) > before:
             return None
         return Spec(row.name, fixed, asked, frozenset(self.names))
