@@ -24,6 +24,7 @@ READING: Final = words_of(
     "get list ls read search find fetch show describe view count lookup check status diff head stat info exists "
     "cat whoami ping inspect preview browse select summarize analyze validate verify compare tree explain"
 )
+_JOINING: Final = words_of("and or then")
 _KINDS: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.DELETE: words_of("delete remove drop destroy purge clear trash unlink erase rm truncate uninstall"),
     Kind.CREATE: words_of("create add insert new make register open fork upload mkdir init book schedule"),
@@ -70,6 +71,8 @@ def only_reads(tool: Tool) -> bool:
     """Whether it is taken as one that changes nothing."""
     first = tool.words[:1]
     if tool.hints.read_only is True:
+        if first and first[0] in READING:
+            return _verb(tool) is None
         return not any(first and first[0] in words for words in _KINDS.values())
     if tool.hints.read_only is False or tool.hints.destructive is True:
         return False
@@ -115,9 +118,10 @@ def _hinted(tool: Tool) -> list[tuple[SideEffect, str]]:
 
 
 def _verb(tool: Tool) -> tuple[Kind, str] | None:
-    """The first word that says what is done; of one that says it reads, nothing after it counts."""
-    for word in tool.words:
-        if word in READING:
+    """The first word that says what is done; after one that says it reads, only what another thing begins with."""
+    words = iter(tool.words)
+    for word in words:
+        if word in READING and not any(each in _JOINING for each in words):
             return None
         for kind, known in _KINDS.items():
             if word in known:
