@@ -64,7 +64,8 @@ class Secrecy:
         if values <= self._values:
             return
         self._values |= values
-        forms = {form for each in self._values for form in (each, *_forms(each)) if len(form) >= SECRET_MIN_CHARACTERS}
+        forms = {form for each in self._values for form in (each, *forms_of(each))}
+        forms = {form for form in forms if len(form) >= SECRET_MIN_CHARACTERS}
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     def hide(self, value: Json, root: str) -> Json:
@@ -130,7 +131,7 @@ class Secrecy:
 _NOTHING_HIDDEN: Final = Secrecy(())
 
 
-def _forms(secret: str) -> Iterator[str]:
+def forms_of(secret: str) -> Iterator[str]:
     """How a value looks where somebody has written it down in another form than its own."""
     if len(secret) > SECRET_LINE_MAX_CHARACTERS:
         return

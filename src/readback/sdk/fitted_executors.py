@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import readback.bootstrap as bootstrap
-from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.ports.fittings import Given
@@ -116,8 +115,7 @@ def _command(settled: Settled, ctx: Context, given: Given) -> object:
     )
     argv = given["argv"]
     assert isinstance(argv, list)
-    answer: dict[str, Json] = executor.run(ctx, argv, stdin=str(given.get("stdin", "")))
-    return settled.without(answer)
+    return executor.run(ctx, argv, stdin=str(given.get("stdin", "")))
 
 
 def _agent(settled: Settled, ctx: Context, given: Given) -> object:

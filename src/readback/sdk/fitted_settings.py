@@ -6,13 +6,17 @@ back from the system.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from readback.canon import Json
 from readback.config import secret_at
 from readback.domain.errors import SettingsError
+from readback.lifecycle.secrecy import forms_of
 from readback.ports.fittings import Fixed, Reference
 
 US: Final = 1_000_000
@@ -28,6 +32,10 @@ def located(folder: str, named: str) -> str:
     return str(Path(folder) / Path(named).expanduser())
 
 
+_PASSWORD: Final = re.compile(r"postgres(?:ql)?://[^:@/]*:(.+)@|[a-z0-9+.-]+://[^:@/]*:([^/?#]+)@")
+"""In an address; in one of a database whatever it holds, since people write slashes in it."""
+
+
 class Settled:
     """A fitting's settings with their references resolved, once; and what of it nobody may see."""
 
@@ -36,6 +44,8 @@ class Settled:
         self.folder = folder
         self.timeout_s = timeout_us / US
         self._secrets: list[str] = []
+        self._forms: tuple[str, ...] | None = None
+        """What they look like, quoted and encoded too, the longest first; made when it is first asked for."""
         self._fixed = {key: self._resolved(value) for key, value in fixed.items()}
 
     def _resolved(self, value: object) -> object:
@@ -75,9 +85,13 @@ class Settled:
         return bool(self._secrets)
 
     def hidden(self, text: str) -> str:
-        for secret in self._secrets:
-            if len(secret) >= SECRET_MIN_CHARS:
-                text = text.replace(secret, HIDDEN)
+        if self._forms is None:
+            known = {part for each in self._secrets for part in (each, *_password_in(each))}
+            known = {each for each in known if len(each) >= SECRET_MIN_CHARS}
+            forms = {form for each in known for form in (each, *forms_of(each)) if len(form) >= SECRET_MIN_CHARS}
+            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        for form in self._forms:
+            text = text.replace(form, HIDDEN)
         return text
 
     def without(self, value: Json) -> Json:
@@ -91,3 +105,11 @@ class Settled:
         if isinstance(value, dict):
             return {self.hidden(key): self.without(each) for key, each in value.items()}
         return value
+
+
+def _password_in(secret: str) -> Iterator[str]:
+    """That of an address which is a secret as a whole, as it stands there and decoded: a driver may quote it alone."""
+    found = _PASSWORD.match(secret)
+    if found is not None:
+        password = found[1] or found[2]
+        yield from (password, unquote(password))

@@ -53,7 +53,14 @@ class FittedSource:
     def _cleaned(self, settled: Settled, found: Reading) -> Reading:
         if not settled.hides:
             return found
-        return replace(found, value=settled.without(found.value), detail=settled.hidden(found.detail))
+        return replace(
+            found,
+            value=settled.without(found.value),
+            version=settled.hidden(found.version) if isinstance(found.version, str) else found.version,
+            stamp=None if found.stamp is None else settled.hidden(found.stamp),
+            author=None if found.author is None else settled.hidden(found.author),
+            detail=settled.hidden(found.detail),
+        )
 
     def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
         """Whatever goes wrong here is a thread's to meet again, and to tell."""
@@ -74,7 +81,7 @@ class FittedSource:
     def find(self, ctx: Context, given: Given) -> list[Reading]:
         settled = self._settle()
         found = _cleared(settled, lambda: self._row.find(settled, ctx, given))
-        return [replace(each, value=settled.without(each.value)) for each in found]
+        return [self._cleaned(settled, each) for each in found]
 
     def lookup(self, ctx: Context, given: Given) -> Lookup:
         settled = self._settle()
@@ -98,7 +105,8 @@ class FittedExecutor:
             settled = self._settle()
         except SettingsError as error:
             raise NotDispatchedError(f"Nothing was sent: {error.message}") from error
-        return _cleared(settled, lambda: self._act(settled, ctx, given))
+        answer = _cleared(settled, lambda: self._act(settled, ctx, given))
+        return settled.without(answer) if isinstance(answer, dict) else answer
 
 
 class BuiltInFittings:
