@@ -60,6 +60,7 @@ def person(
     signed: bool = False,
 ) -> None:
     why = "Seen by hand."
+    version = version or (len(house.store.events(action_id)) if signed else 0)
     statement = claim_bytes(claim_id(action_id, kind), TENANT, version, status.value, who, why)
     order = ClaimOrder(action_id, kind, status, Word(who, why, word(statement, who) if signed else None), version)
     house.driver.drive(claim_person.decide(order, TENANT))

@@ -135,3 +135,18 @@ def test_about_a_critical_mutation_a_listed_approver_says_it_and_signs_exactly_t
         signed = rb.retract(claim, **by_eve, signature=key, expect_version=version)
         assert signed.said is not None
         assert (signed.status, signed.said.signed_by) == ("retracted", "eve")
+
+
+@pytest.mark.requirement("CLAIM-person")
+def test_a_signature_is_for_one_version_and_does_not_serve_again_where_it_is_read_in_the_ledger(tmp_path: Path) -> None:
+    key = ApproverKey.create(tmp_path / "eve.key", PASSPHRASE)
+    by_eve: dict[str, Any] = {"who": "eve", "reason": "Seen by hand."}
+    with Readback.open(**given(key)) as rb:
+        told = rb.run(wipe_of(disks(), wrong=False)(disk="d-1"), operation="op-1")
+        claim = f"{told.id}:happened"
+        for_any = key.sign(claim_bytes(claim, TENANT, 0, "retracted", "eve", "Seen by hand."))
+        for version in (None, 0, rb.claim(told.id).version):
+            with pytest.raises(ClaimError) as refused:
+                rb.retract(claim, **by_eve, signature=for_any, expect_version=version)
+            assert refused.value.code == "claim.signature"
+        assert rb.retract(claim, **by_eve, signature=key, expect_version=0).status == "retracted"

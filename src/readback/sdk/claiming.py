@@ -109,7 +109,8 @@ def ordered(
     action_id, kind = named_claim(session, text)
     stored = session.store.projection(action_id)
     assert stored is not None
-    version = stored.version if expect_version is None and signature is not None else (expect_version or 0)
+    # What is signed is for one version: what is kept of it can be read, and would serve again for any other.
+    version = expect_version or (stored.version if signature is not None else 0)
     order = ClaimOrder(action_id, kind, status, Word(who, reason), version)
     if signature is None:
         return order

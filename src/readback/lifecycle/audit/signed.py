@@ -114,7 +114,7 @@ class _Said:
                 same = said in _ATTESTED and _reason(one.event) == _reason(first.event)
                 return same and _resolution(first, looked_at) == statement
             case _:
-                return statement in (_claim(one, looked_at), _claim(one, 0))  # 0: signed for whichever it is at
+                return _claim(one, looked_at) == statement
 
     def _lifts(self, one: Opened, statement: bytes) -> bool:
         lifted = texts(one.event.data.get("lift"))
