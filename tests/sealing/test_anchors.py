@@ -184,6 +184,16 @@ class TestHttp(_Conformance):
             self._take(anchor, 0)
         assert self.kept.text == b"somebody else's"
 
+    def test_what_a_cache_had_kept_is_not_what_the_place_keeps(self) -> None:
+        """An earlier checkpoint, or none, compares well with a log that was cut since."""
+        anchor = self.anchor()
+        for text in (None, self.notes[0][1]):
+            self.kept.text, self.kept.age = text, "60"
+            with pytest.raises(AnchorError, match="cache"):
+                anchor.last()
+            self.kept.age = "0"
+            assert anchor.last() == text
+
     def test_what_is_too_large_is_no_checkpoint(self) -> None:
         self.kept.text = b"x" * 300_000
         with pytest.raises(AnchorRefusedError, match="over 262144 bytes"):

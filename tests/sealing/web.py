@@ -31,6 +31,8 @@ class Place:
     """What it answers in place of everything else."""
     token: str = ""
     puts: int = 0
+    age: str = ""
+    """What a cache before it says of its answers."""
 
     def answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         if self.status:
@@ -39,7 +41,8 @@ class Place:
             return 401, b"", {}
         tag = f'"{sha256(self.text or b"").hexdigest()[:12]}"'
         if method == "GET":
-            return (404, b"", {}) if self.text is None else (200, self.text, {"ETag": tag})
+            aged = {"Age": self.age} if self.age else {}
+            return (404, b"", aged) if self.text is None else (200, self.text, {"ETag": tag, **aged})
         if headers.get("if-match", tag) != tag or (headers.get("if-none-match") == "*" and self.text is not None):
             return 412, b"", {}
         self.text, self.puts = body, self.puts + 1

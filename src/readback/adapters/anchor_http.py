@@ -7,6 +7,7 @@ where it found nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -51,8 +52,13 @@ class HttpAnchor:
         return True
 
     def last(self) -> bytes | None:
-        status, body, etag = self._ask("GET")
-        self._etag = etag if status == 200 else ""
+        status, body, headers = self._ask("GET", more={"Cache-Control": "no-cache"})
+        if headers.get("age", "0").strip() != "0":
+            raise AnchorError(
+                f"The anchor {self.name} was shown by a cache: what is kept there may be newer.",
+                remedy="Let nothing on the way to the anchor keep its answers.",
+            )
+        self._etag = headers.get("ETag", "") if status == 200 else ""
         self._empty = status in (404, 410)
         if self._empty:
             return None
@@ -70,7 +76,7 @@ class HttpAnchor:
 
     def _ask(
         self, method: str, body: bytes | None = None, more: dict[str, str] | None = None
-    ) -> tuple[int, bytes, str]:
+    ) -> tuple[int, bytes, Mapping[str, str]]:
         import httpx
 
         limit = httpx.Timeout(self._timeout_s)
@@ -79,7 +85,7 @@ class HttpAnchor:
                 httpx.Client(timeout=limit, follow_redirects=False, trust_env=False) as client,
                 client.stream(method, self._url, content=body, headers={**self._headers, **(more or {})}) as answer,
             ):
-                return answer.status_code, _bounded(answer, self.name), answer.headers.get("ETag", "")
+                return answer.status_code, _bounded(answer, self.name), answer.headers
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise AnchorError(f"The anchor {self.name} cannot be reached: {type(error).__name__}.") from error
 
