@@ -18,6 +18,7 @@ from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
 from readback.domain.errors import SettingsError, UsageError
+from readback.domain.errors.gateway import UpstreamLostError
 
 if TYPE_CHECKING:
     from readback.surfaces.mcp.gateway import Gateway
@@ -240,3 +241,9 @@ async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
     except asyncio.CancelledError:
         if not stop.is_set():
             raise
+    except UpstreamLostError as error:
+        if started:
+            raise
+        raise UpstreamLostError(
+            error.message, remedy="Nothing was called. See whether the server starts by itself."
+        ) from error
