@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import psycopg
 import pytest
 
 from readback import Context
 from readback.commands.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.commands.demo.systems.s3 import S3Server
+from readback.domain.errors import ReaderFailedError
 from readback.domain.reading import Reading
+from readback.domain.side_effect import Consistency
 from readback.sdk.systems import S3Source, SqlSource
 from readback.testing.conformance_source import SOURCE_RULES, Rule
 
@@ -107,3 +115,61 @@ def test_an_sql_source_on_postgresql_keeps_the_rules_of_sources(rule: Rule, shel
     world = Rows(shelf, server)
     world.remove()
     rule(world)
+
+
+class Pooler:
+    """Stands between a client and a server, as poolers do: it hands on rows, and of what a server reports of itself
+    only what it knows. `folder`: where it listens, as a server would.
+    """
+
+    def __init__(self, folder: Path, server: str) -> None:
+        self._server = server
+        self._line = socket.socket(socket.AF_UNIX)
+        self._line.bind(f"{folder}/.s.PGSQL.{PRIMARY}")
+        self._line.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, server = self._line.accept()[0], socket.socket(socket.AF_UNIX)
+                server.connect(self._server)
+                threading.Thread(target=self._told, args=(client, server), daemon=True).start()
+                threading.Thread(target=self._handed_on, args=(server, client), daemon=True).start()
+
+    @staticmethod
+    def _told(client: socket.socket, server: socket.socket) -> None:
+        with client, server, suppress(OSError):
+            while said := client.recv(65_536):
+                server.sendall(said)
+
+    @staticmethod
+    def _handed_on(server: socket.socket, client: socket.socket) -> None:
+        with server.makefile("rb") as said, suppress(OSError):
+            while head := said.read(5):
+                rest = said.read(int.from_bytes(head[1:]) - 4)
+                if not (head[:1] == b"S" and rest.startswith(b"in_hot_standby\0")):
+                    client.sendall(head + rest)
+
+
+@pytest.mark.requirement("RECIPE-row", "L14")
+def test_a_standby_behind_a_pooler_is_read_as_one(shelf: PostgresPair) -> None:
+    """Poolers hand on what they know of a server, and do not know this: a standby's silence was taken for absence."""
+    shelf.run("delete from shelf; insert into shelf values ('it', 'here')")
+    shelf.catch_up()
+    for server, consistency in ((PRIMARY, None), (STANDBY, Consistency.REPLICA)):
+        with TemporaryDirectory() as folder:
+            pooler = Pooler(Path(folder), f"{shelf.home}/.s.PGSQL.{server}")
+            source = SqlSource("shelf", lambda folder=folder: psycopg.connect(host=folder, user="postgres"))
+            assert source.one("select * from shelf where id = %s", ["it"]).consistency is consistency
+            assert source.one("select * from shelf where id = %s", ["none"]).consistency is consistency
+            if server == STANDBY:
+                with pytest.raises(ReaderFailedError, match="is a standby"):
+                    source.all("select * from shelf where id = %s", ["none"])
+            pooler.close()

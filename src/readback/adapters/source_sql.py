@@ -34,6 +34,8 @@ _STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
 """SQLSTATE classes and codes of the same kind: connection, resources, shutdown, system, conflict, lock."""
 _STATE_HIDDEN: Final = ("42501", "28")
 """Insufficient privilege, and a refused login: what we cannot see may well be there."""
+_STATE_NO_FUNCTION: Final = "42883"
+_FOLLOWS: Final = "select pg_is_in_recovery()"
 _HONOURED: Final = (
     "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() >= %s::pg_lsn"
     " else pg_current_wal_insert_lsn() >= %s::pg_lsn"
@@ -220,7 +222,7 @@ class SqlSource:
                     # Asked first: what is read afterwards is at least as new.
                     honoured = token is not None and self._honours(connection, token)
                     found = self._fetch(connection, sql, params, limit)
-                    return _Looked(found, honoured=honoured, standby=_is_standby(connection))
+                    return _Looked(found, honoured=honoured, standby=self._follows(connection))
                 finally:
                     connection.rollback()
         except OSError as error:
@@ -241,6 +243,23 @@ class SqlSource:
             raise UsageError(f"Source {self.name!r} is not connected to PostgreSQL, and knows no commit tokens.")
         timeline, _, place = token.partition(":")
         (row,) = self._fetch(connection, _HONOURED, (place, place, timeline), 1)
+        return next(iter(row.values())) is True
+
+    def _follows(self, connection: Any) -> bool:
+        """Whether the server follows another one: as PostgreSQL 14 and later report it of themselves, and else asked,
+        since nothing of that is handed on by a pooler.
+        """
+        if not _is_postgres(connection):
+            return False
+        said = connection.info.parameter_status("in_hot_standby")
+        if said is not None:
+            return bool(said == "on")
+        try:
+            (row,) = self._fetch(connection, _FOLLOWS, (), 1)
+        except Exception as error:
+            if _state(error) != _STATE_NO_FUNCTION:
+                raise
+            return False  # another database that speaks the same language
         return next(iter(row.values())) is True
 
     def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
@@ -269,13 +288,6 @@ def _is_sqlite(connection: object) -> bool:
 
 def _is_postgres(connection: object) -> bool:
     return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
-
-
-def _is_standby(connection: Any) -> bool:
-    """As PostgreSQL 14 and later report it of themselves, without being asked; where nothing is reported, it is not."""
-    if not _is_postgres(connection):
-        return False
-    return bool(connection.info.parameter_status("in_hot_standby") == "on")
 
 
 def _read_only(connection: Any) -> None:
