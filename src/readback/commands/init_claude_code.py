@@ -81,13 +81,16 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", remedy="Correct its rights.") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", remedy="Look at the path and its rights."
+        ) from error
     if len(content) > SETTINGS_MAX_BYTES:
         raise _broken(path, f"it is over {SETTINGS_MAX_BYTES} bytes")
     try:
         found = json.loads(content.decode(), object_pairs_hook=_once)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # what cannot be written again would be lost
     except (ValueError, RecursionError) as error:
-        raise _broken(path, str(error)) from error
+        raise _broken(path, f"it is no plain JSON: {error}") from error
     if not isinstance(found, dict):
         raise _broken(path, "it is no JSON object")
     return found
