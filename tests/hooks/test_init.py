@@ -77,7 +77,8 @@ def test_settings_that_are_there_are_added_to_and_lose_nothing(project: Path) ->
 @pytest.mark.parametrize(
     "broken",
     ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": ["x"]}}',
-     '{"a": 1e400}', '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1, "a": 2}', '{"hooks": {"Stop": [{"hooks": "x"}]}}', "\udcff"],
+     '{"a": 1e400}', '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1, "a": 2}', '{"hooks": {"Stop": [{"hooks": "x"}]}}',
+     "\udcff"],
     ids=repr,
 )  # fmt: skip
 def test_settings_that_cannot_be_understood_are_left_as_they_are_and_nothing_is_written(
