@@ -6,6 +6,7 @@ here raises for what the data holds.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -26,6 +27,9 @@ _NOT_VISIBLE: Final = Presence.NOT_VISIBLE
 _PRESENT: Final = Presence.PRESENT
 _BEFORE: Final = Role.BEFORE
 
+_PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[^{}]+")
+"""Of a target's template: the paths of values, and the words between them."""
+_SIGNS: Final = re.compile("[/:]")
 AS_IT_IS_MAX = 1024
 VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
@@ -94,8 +98,10 @@ def _redacted(value: Json) -> bool:
     return isinstance(value, list) and any(_redacted(part) for part in value)
 
 
-def identify(check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json) -> IdentityMatch:
-    """One identity key held against a reading."""
+def identify(
+    check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json, template: str
+) -> IdentityMatch:
+    """One identity key held against a reading. `template`: the contract's own words for its target."""
     if (type(wanted) is not str and _redacted(wanted)) or _asks_for_redacted(check.predicate, variables):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     said = check.predicate.evaluate(binding)
@@ -106,24 +112,41 @@ def identify(check: IdentityCheck, binding: Binding, variables: Variables, wante
         return IdentityMatch(check.key, truth, True, said.value)
     if said.value is None or (check.key == "version"):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, said.value)
-    return IdentityMatch(check.key, _of(_same(check.key, wanted, said.value)), wanted, said.value)
+    return IdentityMatch(check.key, _of(_same(check.key, wanted, said.value, template, variables)), wanted, said.value)
 
 
 def _of(value: bool) -> Truth:
     return _HOLDS if value else _VIOLATED
 
 
-def _same(key: str, wanted: Json, found: Json) -> bool:
-    """Equal as text; a target may leave out the type that stands before its first "/" or ":"."""
+def _same(key: str, wanted: Json, found: Json, template: str, variables: Variables) -> bool:
+    """Equal as text; a target may leave out the type that stands before its first "/" or ":", where the contract says
+    one. Where all of it is a value, `secrets/a.txt` is not `a.txt`.
+    """
     text = str(found)
     if text == str(wanted):
         return True
     if key != "target":
         return False
+    divided, before = _divided(template)
+    if not divided or (before and any(_SIGNS.search(str(look(path, variables))) for path in before)):
+        return False
     whole = str(wanted)
     slash, colon = whole.find("/"), whole.find(":")
     cut = min(slash, colon) if slash >= 0 and colon >= 0 else max(slash, colon)
     return cut >= 0 and text == whole[cut + 1 :]
+
+
+@lru_cache(maxsize=1_024)
+def _divided(template: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether there is one in its own words, and the paths of the values before the first."""
+    paths: list[str] = []
+    for part in _PARTS.finditer(template):
+        if part[1]:
+            paths.append(part[1])
+        elif _SIGNS.search(part[0]):
+            return True, tuple(paths)
+    return False, ()
 
 
 def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
@@ -160,7 +183,8 @@ def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple
 def _identified(plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding) -> tuple[IdentityMatch, ...]:
     if taken.reading.presence is not _PRESENT:
         return ()
-    return tuple([identify(i, binding, seen, _wanted(i.key, seen)) for i in plan.identity])
+    template = plan.contract.target
+    return tuple([identify(i, binding, seen, _wanted(i.key, seen), template) for i in plan.identity])
 
 
 def _wanted(key: str, variables: Variables) -> Json:
