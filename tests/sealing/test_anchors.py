@@ -72,6 +72,18 @@ class TestFile(_Conformance):
         (self.folder / "a-folder").mkdir()
         return bootstrap.anchor(f"file://{self.folder}/a-folder")
 
+    def test_what_another_process_put_there_since_it_was_looked_at_is_not_overwritten(self) -> None:
+        """Of two that seal one log, the slower one put an earlier checkpoint over the later one."""
+        slow, fast = self.anchor(), self.again()
+        assert slow.last() is fast.last() is None
+        self._take(fast, 1)
+        with pytest.raises(AnchorRefusedError, match="another process"):
+            self._take(slow, 0)
+        assert slow.last() == fast.last() == self.notes[1][1]
+        self._take(slow, 2)
+        assert fast.last() == self.notes[2][1]
+        assert [each.name for each in self.folder.iterdir()] == ["head of log"]
+
 
 def git(*args: str) -> str:
     done = subprocess.run(["git", *args], check=True, capture_output=True, text=True, timeout=30)
@@ -361,18 +373,19 @@ def test_two_clients_of_one_process_write_to_files_of_their_own(
 ) -> None:
     place = tmp_path / "head"
     one, other = bootstrap.anchor(f"file://{place}"), bootstrap.anchor(f"file://{place}")
-    real, notes = os.replace, [b"the other one's, which is longer\n"]
+    real, notes, begun = os.replace, [b"the other one's, which is longer\n"], list[threading.Thread]()
 
     def meanwhile(source: Path, target: Path) -> None:
         if notes:
-            thread = threading.Thread(target=other.take, args=(notes.pop(), 2, lambda old: []))
-            thread.start()
-            thread.join()
+            begun.append(threading.Thread(target=other.take, args=(notes.pop(), 2, lambda old: [])))
+            begun[0].start()
+            eventually(lambda: len(list(tmp_path.iterdir())) == 2)
         real(source, target)
 
     monkeypatch.setattr(os, "replace", meanwhile)
     one.take(b"ours\n", 1, lambda old: [])
-    assert place.read_bytes() == b"ours\n"
+    begun[0].join()
+    assert place.read_bytes() == b"the other one's, which is longer\n"
     assert [each.name for each in tmp_path.iterdir()] == ["head"]
 
 

@@ -5,14 +5,17 @@ Chosen by bootstrap for `file:` URLs. It keeps `readback.ports.anchor`; it must 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 from urllib.parse import unquote, urlsplit
 
 from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 
@@ -36,17 +39,24 @@ def file_anchor(url: str) -> FileAnchor:
 class FileAnchor:
     """Keeps `Anchor`."""
 
-    __slots__ = ("_place", "name")
+    __slots__ = ("_place", "_seen", "name")
 
     def __init__(self, name: str, place: Path) -> None:
         self.name = name
         self._place = place
+        self._seen: tuple[bytes | None] | None = None
+        """What the last look showed, until something is put there."""
 
     @property
     def shows(self) -> bool:
         return True
 
     def last(self) -> bytes | None:
+        note = self._kept()
+        self._seen = (note,)
+        return note
+
+    def _kept(self) -> bytes | None:
         try:
             with open(self._place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -66,12 +76,23 @@ class FileAnchor:
                 file.write(note)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, self._place)
-            folder = os.open(self._place.parent, os.O_RDONLY)
-            try:
+            with self._folder() as folder:
+                if self._seen is not None and self._kept() != self._seen[0]:
+                    os.unlink(beside)
+                    raise AnchorRefusedError(f"{self._place} was written by another process since it was looked at.")
+                os.replace(beside, self._place)
                 os.fsync(folder)
-            finally:
-                os.close(folder)
         except OSError as error:
             raise AnchorError(f"{self._place} cannot be written: {error.strerror}.") from error
+        self._seen = None
         return b""
+
+    @contextmanager
+    def _folder(self) -> Iterator[int]:
+        """The folder, open: whoever puts something into it has it alone, and replaces only what he knows."""
+        folder = os.open(self._place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(folder)
