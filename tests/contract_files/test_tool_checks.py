@@ -204,6 +204,24 @@ def test_what_a_whole_validator_takes_is_never_refused_here(schema: dict[str, An
         assert unfit(schema, value)
 
 
+@pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_that_leads_to_itself_many_times_is_left_to_its_server_soon(word: str) -> None:
+    """Its server made it; a gateway that went all its ways would answer nobody any more."""
+    ways = {"type": "object", word: [{"$ref": "#"}, {"$ref": "#"}]}
+    assert unfit(ways, {"a": 1}) == []
+    assert unfit(ways, []) == [("", "It takes object, and is given array.")]
+    wide = {"type": "object", "properties": {name: {"$ref": "#"} for name in "abcdefghij"}}
+    assert set(made_up(wide)) == set("abcdefghij")
+
+
+@pytest.mark.parametrize("required", [[{}], [["a"], "b"], {}, "a", None, 7])
+def test_what_a_server_requires_in_no_known_form_is_left_to_it(required: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": required}
+    faults = ["b"] if isinstance(required, list) and "b" in required else []
+    assert [where for where, _ in unfit(schema, {})] == faults
+    assert ToolArguments(schema).names == ("a",)
+
+
 def test_a_schema_that_leads_round_in_circles_ends() -> None:
     circle: dict[str, Any] = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
     assert unfit(circle, {"a": 1}) == []

@@ -14,6 +14,7 @@ from readback.canon import Json
 MADE_UP: Final = "readback-check-7f3a9c41"
 MADE_UP_NUMBER: Final = 2_147_480_711
 DEPTH_MAX: Final = 8
+VALUES_MAX: Final = 2_000
 _MADE_UP: Final[Mapping[str, Json]] = {
     "string": MADE_UP,
     "integer": MADE_UP_NUMBER,
@@ -27,30 +28,37 @@ _MADE_UP: Final[Mapping[str, Json]] = {
 
 def made_up(schema: Mapping[str, Any]) -> dict[str, Json]:
     """Arguments that fit their types."""
-    found = value_of(schema, schema)
+    found = _Making(schema).value(schema, 0)
     return found if isinstance(found, dict) else {}
 
 
-def value_of(shape: object, root: Mapping[str, Any], depth: int = 0) -> Json:
-    """A value of a shape; `root`: the schema that its references lead into."""
-    shape = referred(shape, root)
-    if not isinstance(shape, Mapping) or depth > DEPTH_MAX:
-        return MADE_UP
-    for key in ("anyOf", "oneOf"):
-        options = shape.get(key)
-        if isinstance(options, list) and options:
-            return value_of(options[0], root, depth + 1)
-    constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
-    if isinstance(constants, list) and constants:
-        first: Json = constants[0]
-        return first
-    properties = shape.get("properties")
-    kind = _kind(shape, "object" if isinstance(properties, Mapping) else "string")
-    if kind == "object" and isinstance(properties, Mapping):
-        return {str(name): value_of(each, root, depth + 1) for name, each in properties.items()}
-    length = shape.get("maxLength")
-    made = _MADE_UP[kind]
-    return made[:length] if isinstance(made, str) and isinstance(length, int) else made
+class _Making:
+    """Values by one schema, which its references lead into. Of one that leads to itself many times only so many."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = VALUES_MAX
+
+    def value(self, shape: object, depth: int) -> Json:
+        self._left -= 1
+        shape = referred(shape, self._root)
+        if not isinstance(shape, Mapping) or depth > DEPTH_MAX or self._left < 0:
+            return MADE_UP
+        for key in ("anyOf", "oneOf"):
+            options = shape.get(key)
+            if isinstance(options, list) and options:
+                return self.value(options[0], depth + 1)
+        constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
+        if isinstance(constants, list) and constants:
+            first: Json = constants[0]
+            return first
+        properties = shape.get("properties")
+        kind = _kind(shape, "object" if isinstance(properties, Mapping) else "string")
+        if kind == "object" and isinstance(properties, Mapping):
+            return {str(name): self.value(each, depth + 1) for name, each in properties.items()}
+        length = shape.get("maxLength")
+        made = _MADE_UP[kind]
+        return made[:length] if isinstance(made, str) and isinstance(length, int) else made
 
 
 def referred(shape: object, root: Mapping[str, Any]) -> object:

@@ -16,6 +16,7 @@ from readback.domain.errors import ContractFieldError
 
 DEPTH_MAX: Final = 16
 ARGUMENTS_MAX: Final = 64
+SHAPES_MAX: Final = 1_000
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN: Final[Mapping[str, Any]] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
 _SAID_ONLY: Final = frozenset(
@@ -88,6 +89,7 @@ class _Reading:
     def __init__(self, report: Report, root: Mapping[str, Any]) -> None:
         self._report = report
         self._root = root
+        self._shapes = 0
 
     def parameter(self, name: str, shape: object, required: bool, path: tuple[str, ...]) -> Parameter | None:
         if _NAME.fullmatch(name) is None:
@@ -106,7 +108,10 @@ class _Reading:
             return None
 
     def annotation(self, shape: object, path: tuple[str, ...], depth: int = 0) -> Any:
-        if shape is True:
+        self._shapes += 1
+        if shape is True or self._shapes > SHAPES_MAX:
+            if self._shapes == SHAPES_MAX + 1:
+                self._report(path, f"It leads to over {SHAPES_MAX} shapes.")
             return Any
         if not isinstance(shape, dict) or depth > DEPTH_MAX:
             self._report(path, f"It is a type, or a schema, and at most {DEPTH_MAX} deep.")

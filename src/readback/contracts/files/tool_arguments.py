@@ -31,7 +31,7 @@ class ToolArguments(ArgumentSchema):
         found = schema.get("properties")
         properties = found if isinstance(found, Mapping) else {}
         required = schema.get("required")
-        needed = set(required) if isinstance(required, list) else set()
+        needed = {each for each in required if isinstance(each, str)} if isinstance(required, list) else set()
         every = dict.fromkeys([*map(str, properties), *names])
         super().__init__(Parameter(name, Any, *(() if name in needed else (None,))) for name in every)
         self._given = schema

@@ -121,7 +121,7 @@ class ToolCheck:
             for name in sorted(given - set(known)):
                 self.tell(key, f"The tool {tool.name!r} takes no {name!r}.{did_you_mean(name, known)}")
         for name in required if isinstance(required, list) else []:
-            if name not in given:
+            if isinstance(name, str) and name not in given:
                 self.tell(key, f"The tool {tool.name!r} needs {name!r}.")
 
     # --- expressions -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Called for each call of a tool. What it finds is certainly wrong; what it does not know it lets through, and
 `left_to_server` counts it when the contract is loaded. Patterns are left to the server: they are its own, and one
-written with ill will takes for ever.
+written with ill will takes for ever; of a schema that leads to itself many times, so is what goes beyond a limit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from readback.canon import Json
 
 DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 50
+LOOKS_MAX: Final = 100_000
+"""How often a value, or a part of it, is held against a schema, or a part of that."""
 _SAID_ONLY: Final = frozenset(
     {
         "$schema", "$id", "$comment", "$defs", "$anchor", "definitions", "title", "description", "default", "examples",
@@ -65,11 +67,13 @@ def left_to_server(schema: object, path: str = "", depth: int = 0) -> Iterator[s
 class _Check:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
+        self._looks = 0
 
     def faults(self, schema: object, value: Json, path: str, depth: int) -> Iterator[Found]:
         if schema is False:
             yield path, "It is not taken."
-        if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
+        self._looks += 1
+        if not isinstance(schema, Mapping) or depth > DEPTH_MAX or self._looks > LOOKS_MAX:
             return
         if "$ref" in schema:
             yield from self.faults(self._referred(schema["$ref"]), value, path, depth + 1)
@@ -105,8 +109,8 @@ class _Check:
         required, properties = schema.get("required"), schema.get("properties")
         known = properties if isinstance(properties, Mapping) else {}
         for name in required if isinstance(required, list) else ():
-            if name not in value:
-                yield _joined(path, str(name)), "It is missing."
+            if isinstance(name, str) and name not in value:
+                yield _joined(path, name), "It is missing."
         more = True if "patternProperties" in schema else schema.get("additionalProperties", True)
         for name, each in value.items():
             inner = known.get(name, more)
