@@ -275,6 +275,24 @@ def test_contracts_that_could_not_be_held_against_the_tools_are_loaded_again_whe
 
 
 @pytest.mark.requirement("GATEWAY-reload")
+@pytest.mark.parametrize("written", [False, True])
+def test_a_pipe_in_a_contract_file_s_place_keeps_nobody_waiting(tmp_path: Path, *, written: bool) -> None:
+    async def work(desk: Desk) -> None:
+        file = desk.folder / "book.yaml"
+        file.unlink()
+        os.mkfifo(file)
+        other = os.open(file, os.O_RDWR) if written else None  # somebody who has it open, and says nothing
+        desk.runtime.advance(1)
+        async with asyncio.timeout(20):
+            assert not (await desk.enter()).failed
+        assert any("left as they were" in line for line in desk.said)
+        if other is not None:
+            os.close(other)
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
 def test_a_file_with_faults_leaves_the_contracts_as_they_are_and_says_so_once(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         write_contracts(desk.folder, {"kind: set": "kind: nonsense"})

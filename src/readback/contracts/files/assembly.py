@@ -6,6 +6,7 @@ replace a contract of an earlier only where it says so (`overrides`); else two o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from os import PathLike, fspath
@@ -111,8 +112,7 @@ def read_draft(path: str, pin: str = "") -> Draft:
     if is_pack(path):
         return drafted(path, pack_content(path), ".")
     try:
-        with open(path, "rb") as file:
-            content = file.read(FILE_MAX_BYTES + 1)
+        content = content_of(path)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise SettingsError(
@@ -124,6 +124,12 @@ def read_draft(path: str, pin: str = "") -> Draft:
             remedy="Look at what was changed; then pin the new hash, or put the file back.",
         )
     return drafted(path, content)
+
+
+def content_of(path: str) -> bytes:
+    """The bytes of the file, and one more than it may have; none of a pipe, for which nobody waits."""
+    with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:
+        return file.read(FILE_MAX_BYTES + 1) or b""
 
 
 def drafted(path: str, content: bytes, folder: str = "") -> Draft:

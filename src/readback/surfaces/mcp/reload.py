@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.contracts.files.document import FILE_MAX_BYTES
+from readback.contracts.files.assembly import content_of
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path
@@ -112,7 +112,6 @@ def _seen(path: str, before: Seen | None) -> Seen:
         stood = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
         if before is not None and before.stood == stood:
             return before
-        with open(path, "rb") as file:
-            return Seen(stood, sha256(file.read(FILE_MAX_BYTES + 1)).hexdigest())
+        return Seen(stood, sha256(content_of(path)).hexdigest())
     except OSError:
         return Seen((0, 0, 0), "")
