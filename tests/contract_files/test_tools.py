@@ -10,6 +10,7 @@ import pytest
 
 from readback import Readback
 from readback.canon import Json
+from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ReaderTypeError
 from readback.domain.reading import Presence, Reading
@@ -128,6 +129,20 @@ def test_arguments_of_the_files_own_are_strict_and_what_was_not_given_is_not_sen
         contract.arguments.bind((), {"name": "a", "text": "b", "more": 1})
     called(contract.plan.hands.execute, **contract.arguments.bind((), {"name": "a", "text": "b"}).arguments)
     assert fakes.tools["", "write_note"].seen == [{"name": "a", "text": "b", "tags": "t"}]
+
+
+def test_null_is_not_asked_for_where_the_tool_would_not_be_sent_it() -> None:
+    """It would be approved and recorded as null, and the tool be called without."""
+    own = "    arguments: {type: object, required: [name, text], properties: {name: {type: string}, "
+    own += 'text: {type: [string, "null"]}, rank: {type: [integer, "null"]}}}\n'
+    contract, fakes = made(SERVED + NOTE.replace("    kind: set\n", "    kind: set\n" + own))
+    write_note = ContractFiles(Loaded({"write_note": contract}, ()))["write_note"]
+    with pytest.raises(ArgumentError, match="sends no null for rank"):
+        write_note(name="a", text="b", rank=None)
+    proposal = write_note(name="a", text=None)
+    called(contract.plan.hands.execute, **proposal.arguments)
+    proposal.mark_run()
+    assert fakes.tools["", "write_note"].seen == [{"name": "a", "text": None}]
 
 
 def test_a_tool_that_cannot_be_called_from_here_was_certainly_not_called() -> None:

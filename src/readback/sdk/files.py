@@ -48,6 +48,13 @@ class FileAction:
                 f"{self.name!r} cannot be called from here: {self.written.uncallable}.",
                 remedy="Give the contract an `execute` where it is no tool of a server.",
             )
+        unsent = self.written.unsent
+        if unsent and (null := sorted(name for name in unsent if name in arguments and arguments[name] is None)):
+            raise ArgumentError(
+                f"{self.name!r} sends no null for {', '.join(null)}: it cannot be told there from what was not given.",
+                remedy="Leave it out; where null has a meaning, let the contract require it.",
+                details={"problems": [{"argument": name, "reason": "It is null."} for name in null]},
+            )
         bound, requested = self.arguments.bind((), arguments)
         here = sys._getframe(1)  # noqa: SLF001 - for the warning
         return Proposal(self, bound, requested, proposed_in=here, operation=self._operation(requested))

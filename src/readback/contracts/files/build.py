@@ -143,6 +143,7 @@ class Builder:
             description=self._description,
             uncallable="" if self.callable else GATEWAY,
             arguments_known=self.arguments_known,
+            unsent=self._unsent,
             tool=self._governed(),
             tool_sha256=self._pin(),
             raised=raised,
@@ -313,6 +314,7 @@ class Builder:
     # --- hands -----------------------------------------------------------------------------------------------------
 
     _also: frozenset[str] = frozenset()
+    _unsent: frozenset[str] = frozenset()
 
     def _timeout(self) -> int:
         """What one call of the tool may take, as the compiler will say too."""
@@ -355,11 +357,12 @@ class Builder:
         self._also |= spec.names
         fitting = tool_fitting(self.fittings, spec, self._timeout_us)
         self.callable = fitting is not None
-        return spec, tool_hand(name, spec, fitting, self.engine, self._unsent())
+        self._unsent = self._left_out(spec)
+        return spec, tool_hand(name, spec, fitting, self.engine, self._unsent)
 
-    def _unsent(self) -> frozenset[str]:
+    def _left_out(self, spec: Spec) -> frozenset[str]:
         """Arguments of the file's own schema that are null where they are not given; a tool is not sent those."""
-        if isinstance(self.arguments, ToolArguments):
+        if isinstance(self.arguments, ToolArguments) or "arguments" in spec.asked:
             return frozenset()
         own = self.arguments.parameters
         return frozenset(each.name for each in own if not each.required and each.default is None)

@@ -101,6 +101,8 @@ class FileContract:
     uncallable: str = ""
     arguments_known: bool = True
     """False where the file gives no argument schema, and the server's is not known either."""
+    unsent: frozenset[str] = frozenset()
+    """Arguments that its tool is not sent where they were not given; null cannot be said by them."""
     tool: str = ""
     """The tool that the contract governs: of the file's own server, under its own name; "" for none."""
     tool_sha256: str = ""

@@ -46,7 +46,7 @@ def tool_hand(
             given = sent(spec, values_of(engine, ctx, arguments))
         except TemplateError as error:
             raise NotDispatchedError(f"{name!r} was not called: {error.message}") from error
-        if "arguments" not in spec.asked:
+        if unsent:
             given = {key: each for key, each in given.items() if each is not None or key not in unsent}
         return await fitting.call(ctx, given)
 
