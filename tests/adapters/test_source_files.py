@@ -18,6 +18,7 @@ from readback.adapters.source_files import FileSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.reading import Presence, Reading
 from readback.testing.conformance_source import SOURCE_RULES, Rule
+from tests.demo.waiting import eventually
 
 NOBODY = 65_534
 
@@ -410,3 +411,36 @@ def test_a_name_that_is_a_link_is_told_to_be_one_whatever_lies_behind_it(work: F
     assert not work.is_link("folder/a.txt/b")
     with pytest.raises(SandboxEscapeError):
         work.is_link("../work")
+
+
+def test_a_write_whose_time_was_set_back_is_another_version(root: Path, work: FileSource) -> None:
+    """With the same version nothing was looked for beside what may change."""
+    (root / "a.txt").write_text("before")
+    first, times = work.stat("a.txt"), (root / "a.txt").stat()
+
+    def later() -> bool:
+        """The system's own time goes on in steps."""
+        (root / "b.txt").write_text("")
+        return (root / "b.txt").stat().st_ctime_ns > times.st_ctime_ns
+
+    eventually(later)
+    with (root / "a.txt").open("r+") as file:
+        file.write("beside")
+    os.utime(root / "a.txt", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert work.stat("a.txt").version != first.version
+
+
+def test_a_pipe_that_takes_a_files_place_is_not_read_as_a_file_without_lines(
+    root: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "log.jsonl").write_text('{"id": 1}\n')
+    opened = os.open
+
+    def swapped(name: str, *args: int, **more: int) -> int:
+        if name == "log.jsonl":
+            (root / name).unlink()
+            os.mkfifo(root / name)
+        return opened(name, *args, **more)
+
+    monkeypatch.setattr(os, "open", swapped)
+    assert work.lines("log.jsonl").presence is Presence.UNAVAILABLE

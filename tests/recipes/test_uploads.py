@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -388,3 +389,10 @@ def test_what_cannot_be_made_a_request_is_refused_or_provably_was_not_sent(shop:
     with S3Executor("store", "no bucket", **s3.access) as store, pytest.raises(ToolError) as caught:
         store.put(context(), "key", **put)
     assert caught.value.code == "tool.unreachable"
+
+
+def test_what_is_no_plain_file_is_not_waited_for_and_not_uploaded(shop: Shop, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(NotDispatchedError):
+            shop.store.put(context(), "key", odd, sha256="0" * 64)

@@ -6,6 +6,8 @@ off. It keeps a client of its own and shares nothing with the S3 source. Needs t
 
 from __future__ import annotations
 
+import os
+import stat
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -109,7 +111,7 @@ class S3Executor:
         with ExitStack() as opened:
             with self._hidden():
                 client = self._client()
-                source: BinaryIO = opened.enter_context(Path(file).open("rb"))
+                source: BinaryIO = opened.enter_context(_plain(file))
                 first = source.read(self._part_bytes)
                 more = source.read(1)
             marks = {"Metadata": {**(metadata or {}), STAMP_METADATA: ctx.stamp}, "ContentType": content_type}
@@ -247,6 +249,15 @@ def _client(
         aws_secret_access_key=secret_key() if callable(secret_key) else secret_key,
         config=config,
     )
+
+
+@contextmanager
+def _plain(file: str | Path) -> Iterator[BinaryIO]:
+    """Opened without waiting. Raises OSError for what is no plain file: a pipe is waited for, a device has no end."""
+    with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as source:
+        if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+            raise OSError(f"{str(file)!r} is no plain file")
+        yield source
 
 
 def _unreached() -> tuple[type[Exception], ...]:

@@ -273,8 +273,10 @@ def _outside(seen: os.stat_result) -> dict[str, Json]:
 
 
 def _version(seen: os.stat_result) -> str:
-    """Equal or not, nothing more: times of files can be set, so their order proves nothing."""
-    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
+    """Equal or not, nothing more: the time of a write can be set, so its order proves nothing. The time of whatever
+    changed last can not: it tells a write whose own time was set back.
+    """
+    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}-{seen.st_ctime_ns}"
 
 
 def _stamp(file: int) -> str | None:
@@ -324,6 +326,8 @@ def _content(file: int, path: str, most: int) -> bytes:
 def _by_lines(file: int, path: str, picked: _Picked) -> Reading:
     """Without times and version: what is compared is what the lines say."""
     first = os.fstat(file)
+    if not modes.S_ISREG(first.st_mode):
+        return Reading.unavailable(f"{path} became something else while it was read")
     value = picked(_content(file, path, LINES_MAX_BYTES))
     if _version(first) != _version(os.fstat(file)):
         return Reading.unavailable(f"{path} was written while it was read")
