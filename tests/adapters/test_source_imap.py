@@ -133,6 +133,7 @@ def test_a_delivered_message_is_shown_with_what_it_proves(systems: Systems, inbo
         "subject": "Grüße: your order",
         "stamp": "i-1",
         "body_sha256": sha256("It left, für dich.\nToday.".encode()).hexdigest(),
+        "parts": 1,
         "copies": 1,
         "proves": "delivered",
     }
@@ -259,6 +260,13 @@ def test_the_body_is_hashed_as_its_reader_sees_it(
     assert isinstance(found.value, dict)
     assert found.value.get("body_sha256") == (None if text is None else sha256(text.encode()).hexdigest())
     assert found.complete is (text is not None)
+
+
+def test_a_message_with_two_subjects_has_neither(systems: Systems, inbox: ImapSource) -> None:
+    _deliver(systems, "i-40", f"Subject: yours\n{HEADER}: i-40\nSubject: another\n\nx\n".encode())
+    found = inbox.by_stamp(_ctx("i-40"), header=HEADER)
+    assert isinstance(found.value, dict)
+    assert found.value["subject"] == "yours\nanother"
 
 
 def test_a_large_message_is_shown_without_its_hash(

@@ -265,6 +265,30 @@ def test_a_mail_that_came_twice_changed_or_to_another_is_not_verified(
         assert told.discrepancy is discrepancy
 
 
+ALTERNATIVE = (
+    "From: {sender}\r\nTo: {to}\r\nSubject: {subject}\r\n{header}: {stamp}\r\nMIME-Version: 1.0\r\n"
+    "Content-Type: multipart/{kind}; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nIt left.\r\n"
+    "--b\r\nContent-Type: {other}\r\n\r\n<p>Pay to another account.</p>\r\n--b--\r\n"
+)
+
+
+@pytest.mark.requirement("RECIPE-mail")
+@pytest.mark.parametrize(("kind", "other"), [("alternative", "text/html"), ("mixed", "application/octet-stream")])
+def test_a_text_beside_which_a_relay_put_something_else_is_not_verified(
+    post: Post, systems: Systems, fresh: Fresh, kind: str, other: str
+) -> None:
+    """Its plain text was as asked for, and what mail programs show of it another."""
+    systems.fault("accepted_dropped", system="mail")
+    subject = fresh("relayed")
+    told = post.send(subject)
+    relayed = {"sender": SHOP, "to": ANA, "subject": subject, "header": HEADER, "stamp": told.stamp}
+    _file(systems, ANA, "INBOX", ALTERNATIVE.format(**relayed, kind=kind, other=other))
+    again = post.again(told)
+    assert not again.verified, again.message
+    assert shown(again, "parts") == 2
+    assert not again.verified
+
+
 class Cut(SmtpExecutor):
     """The server takes the message over, and its reply is lost on the way."""
 

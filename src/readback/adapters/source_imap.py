@@ -119,7 +119,8 @@ class ImapSource:
         """The message that bears the context's stamp in this header, exactly.
 
         Its value: `folder`, `mailbox` (whose it is), `from`, `to`, `subject`, `stamp`, `message_id`, `size`,
-        `body_sha256` (of the decoded text with line feeds, without those at its end), `copies` found, `proves`.
+        `body_sha256` (of the decoded text with line feeds, without those at its end), `parts` (how many: an attachment
+        is one, and so is the text once more as HTML), `copies` found, `proves`.
         Absent only where every folder could be examined whole, and without `copies` where not: there may be others.
         """
         looked = self._look(ctx.stamp, header)
@@ -241,15 +242,19 @@ class ImapSource:
             "mailbox": self._user,
             "from": ", ".join(_addresses_in(message, "From")),
             "to": [*_addresses_in(message, "To")],
-            "subject": str(message.get("Subject", "")).lstrip(),  # a long one is folded, and begins with the fold
+            # A long one is folded, and begins with the fold. Of two, mail programs show one or the other.
+            "subject": "\n".join(str(each).lstrip() for each in message.get_all("Subject", [""])),
             "stamp": stamp,
             "message_id": str(message.get("Message-ID", "")),
             "size": size,
             "proves": self._proves,
         }
-        digest = None if whole is None else _body_hash(_parsed(whole))
+        read = None if whole is None else _parsed(whole)
+        digest = None if read is None else _body_hash(read)
         if digest is not None:
             value["body_sha256"] = digest
+        if read is not None:
+            value["parts"] = sum(not part.is_multipart() for part in read.walk())
         try:
             return Reading.of(value, version=version, stamp=stamp, complete=digest is not None)
         except CanonError as error:
