@@ -282,6 +282,8 @@ def test_a_description_stays_a_comment_whatever_it_holds(said: str) -> None:
 TEXTS = st.text(st.characters(blacklist_categories=()), max_size=20) | st.sampled_from(
     [each for each in HOSTILE if len(each) < 99]
 )
+SOUND = TEXTS.filter(lambda each: each.encode(errors="replace").decode() == each)
+"""What a file can hold: no half characters."""
 NAMES = st.from_regex(r"[a-z]{1,8}([_-][a-z]{1,8}){0,2}", fullmatch=True) | st.sampled_from(
     ["id", "sku", "path", "content", "repo_path", "message", "table", "bucket", "key", "note", "null", "true", "DECIDE"]
 )
@@ -311,9 +313,15 @@ TOOLS = st.lists(
     ),
     max_size=3,
 )
-WORDS = TEXTS.filter(lambda each: each != "" and "\0" not in each)
+WORDS = SOUND.filter(lambda each: each != "" and "\0" not in each)
 SERVERS = st.builds(Server, st.lists(WORDS, min_size=1, max_size=3).map(tuple), st.just(""), TEXTS, TEXTS)
 SURE = tool("set_sure", {"id": "string"})
+
+
+@pytest.mark.requirement("FILE-draft-untrusted")
+def test_a_command_that_is_no_text_is_refused_since_no_file_could_hold_it() -> None:
+    with pytest.raises(UsageError, match="no text"):
+        draft([SURE], Server(("stock-server", "\udcff"), "", "stock", "1"))
 
 
 @pytest.mark.requirement("FILE-draft-untrusted")
@@ -344,8 +352,8 @@ def test_whatever_a_server_says_proposals_that_are_taken_are_sound(tools: Any) -
 @given(
     lines=st.lists(
         st.tuples(
-            TEXTS.filter(lambda key: key != ""),
-            TEXTS | st.lists(TEXTS, max_size=3).map(tuple),
+            SOUND.filter(lambda key: key != ""),
+            SOUND | st.lists(SOUND, max_size=3).map(tuple),
             st.lists(TEXTS, max_size=2),
         ),
         min_size=1,

@@ -61,6 +61,11 @@ def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[
 
 def document(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> list[Line]:
     """The same as lines. Raises UsageError."""
+    if not all(each.isascii() or _is_text(each) for each in (*server.command, server.url)):
+        raise UsageError(
+            "The server's command holds bytes that are no text, and a contract file is text.",
+            remedy="Start it by a program whose name and arguments are text.",
+        )
     found = [each for each in map(tool_of, tools) if each is not None and proposed(each.name) is None]
     known = sorted({each.name: each for each in found}.values(), key=lambda each: each.name)
     reading = [each for each in known if each.name not in only and only_reads(each)]
@@ -76,6 +81,14 @@ def document(tools: Sequence[Mapping[str, Json]], server: Server, only: Collecti
         _server(server),
         Line("contracts", contracts, _without(reading)),
     ]
+
+
+def _is_text(said: str) -> bool:
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _bounded(acting: Sequence[Tool], known: Sequence[Tool], only: Collection[str]) -> None:
