@@ -46,7 +46,7 @@ sent = mailbox("sent", SENDER, "Sent", delivery=False)
 inbox = mailbox("inbox", RECIPIENT, "INBOX", delivery=True)
 
 SUBJECT = "authoritative.subject == requested.subject"
-TEXT = "authoritative.body_sha256 == sha256(requested.text)"
+TEXT = "authoritative.body_sha256 == sha256(requested.text) && authoritative.parts == 1"
 
 
 @action(
