@@ -26,7 +26,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.sdk.files import contract_files
 
-SLICES: Final = 5
+SLICES: Final = 15
 CALLS: Final = 120
 IN_FLIGHT: Final = 1_000
 LONG_CALLS: Final = 20_000
