@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -185,6 +186,22 @@ def test_l29_a_file_that_is_gone_or_is_not_the_pinned_one_holds_it_back(agent: A
     path.unlink()
     assert name in held_back(agent, "pre", json.dumps(whole(agent, "pre")).encode())
     path.write_text(content, encoding="utf-8")
+
+
+@pytest.mark.requirement("L29")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        *((name, "readback.yaml") for name in EVENT),
+        ("pre", "readback-contracts.yaml"),
+        ("post", "readback-contracts.yaml"),
+    ],
+)
+def test_l29_a_pipe_in_a_file_s_place_is_waited_for_by_no_hook(agent: Agent, name: str, file: str) -> None:
+    path = agent.folder / ".claude" / file
+    path.unlink()
+    os.mkfifo(path)
+    assert file in held_back(agent, name, json.dumps(whole(agent, name)).encode())
 
 
 def pinned(agent: Agent, *paths: str) -> None:

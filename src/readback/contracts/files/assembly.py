@@ -6,7 +6,6 @@ replace a contract of an earlier only where it says so (`overrides`); else two o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from os import PathLike, fspath
@@ -18,7 +17,7 @@ from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
-from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
+from readback.contracts.files.document import FAULTS_TOLD_MAX, Fault, Written, content_of, read_document
 from readback.contracts.files.marks import tell_undecided
 from readback.contracts.files.servers import ServerReader
 from readback.contracts.files.spec import Findings, joined
@@ -124,12 +123,6 @@ def read_draft(path: str, pin: str = "") -> Draft:
             remedy="Look at what was changed; then pin the new hash, or put the file back.",
         )
     return drafted(path, content)
-
-
-def content_of(path: str) -> bytes:
-    """The bytes of the file, and one more than it may have; none of a pipe, for which nobody waits."""
-    with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:
-        return file.read(FILE_MAX_BYTES + 1) or b""
 
 
 def drafted(path: str, content: bytes, folder: str = "") -> Draft:

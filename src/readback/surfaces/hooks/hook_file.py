@@ -17,8 +17,7 @@ from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.config import PACK, pin_of
 from readback.contracts.durations import microseconds
-from readback.contracts.files.document import FILE_MAX_BYTES as CONTRACTS_MAX_BYTES
-from readback.contracts.files.document import Fault, Written, read_document
+from readback.contracts.files.document import Fault, Written, content_of, read_document
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.hook import HookFileError
 
@@ -123,8 +122,7 @@ def read_hook_file(path: str | Path) -> HookFile:
     """
     named = Path(path).absolute()
     try:
-        with open(named, "rb") as file:
-            content = file.read(FILE_MAX_BYTES + 1)
+        content = content_of(named, FILE_MAX_BYTES)
     except OSError as error:
         raise HookFileError(f"The hook file {named} cannot be read: {error.strerror}.") from error
     if len(content) > FILE_MAX_BYTES:
@@ -155,8 +153,7 @@ def _may_have(path: str, name: str) -> bool:
         content = pack_content(path)
     else:
         try:
-            with open(path, "rb") as file:
-                content = file.read(CONTRACTS_MAX_BYTES + 1)
+            content = content_of(path)
         except OSError:
             return True
         if pin_of(path) not in ("", sha256_hex(content)):

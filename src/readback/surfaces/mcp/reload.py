@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.contracts.files.assembly import content_of
+from readback.contracts.files.document import content_of
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path
