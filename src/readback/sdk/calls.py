@@ -63,10 +63,17 @@ class _Over(BaseException):
 class _Alarm:
     """The handler of one limit. Disarmed, it lets a signal pass that was already on its way."""
 
-    def __init__(self, whose: _Alarm | None = None) -> None:
-        self.whose = whose or self
+    __slots__ = ("_outer", "armed", "rang")
+
+    def __init__(self, outer: _Alarm | None = None) -> None:
+        self._outer = outer
         self.armed = True
         self.rang = False
+
+    @property
+    def whose(self) -> _Alarm:
+        """The limit that passes when it rings."""
+        return self._outer or self
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         if self.armed:

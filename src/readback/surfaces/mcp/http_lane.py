@@ -112,6 +112,31 @@ class PostSession:
             await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
 
+class _Pings:
+    """Keeps the stream of a call open that takes long."""
+
+    __slots__ = ("_loop", "_session", "_timer", "_under_way")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: PostSession) -> None:
+        self._loop, self._session = loop, session
+        self._under_way: asyncio.Future[None] | None = None
+        self._timer = loop.call_later(PING_S, self._ping)
+
+    def _ping(self) -> None:
+        self._timer = self._loop.call_later(PING_S, self._ping)
+        if self._under_way is None or self._under_way.done():  # else its client does not read
+            self._under_way = asyncio.ensure_future(self._session.ping())
+
+    def stop(self) -> None:
+        """Begins no other."""
+        self._timer.cancel()
+
+    def drop(self) -> None:
+        """Gives up the one that is under way, too."""
+        if self._under_way is not None:
+            self._under_way.cancel()
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The headers of a request, as the SDK's tests ask for them: as of Starlette's `Request`, read once."""
@@ -183,8 +208,7 @@ class HttpLane:
         loop, answering = asyncio.get_running_loop(), asyncio.current_task()
         assert answering is not None
         left = over = False
-        pinging: asyncio.Future[None] | None = None
-        timer = loop.call_later(PING_S, lambda: ping())
+        pings = _Pings(loop, session)
 
         def leave(gone: asyncio.Future[None]) -> None:
             nonlocal left
@@ -192,12 +216,6 @@ class HttpLane:
                 left = True
                 gone.exception()  # whatever it was, nobody is heard any more
                 answering.cancel()
-
-        def ping() -> None:
-            nonlocal timer, pinging
-            timer = loop.call_later(PING_S, ping)
-            if pinging is None or pinging.done():  # else its client does not read
-                pinging = asyncio.ensure_future(session.ping())
 
         gone = asyncio.ensure_future(_gone(receive))
         gone.add_done_callback(leave)
@@ -207,14 +225,13 @@ class HttpLane:
             finally:
                 over = True
                 gone.cancel()
-                timer.cancel()
+                pings.stop()
             await session.end(*told)
         except asyncio.CancelledError:
             if not left or answering.uncancel():
                 raise
         finally:
-            if pinging is not None:
-                pinging.cancel()
+            pings.drop()
 
 
 async def _message(request_id: int | str, answer: Awaitable[dict[str, Any]]) -> tuple[dict[str, Any], int]:

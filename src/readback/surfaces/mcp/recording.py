@@ -95,7 +95,7 @@ class Recording:
             self._sound = True
             return outcome
         finally:
-            flight.leave()
+            flight.end()
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         self.under_way.discard(task)

@@ -94,7 +94,7 @@ class Flight:
 
         def make() -> None:
             self.sent = asyncio.create_task(self.send(self.call.arguments, runtime))
-            self.sent.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self.sent.add_done_callback(_retrieved)
 
         def drop() -> None:
             if self.sent is not None:
@@ -102,6 +102,13 @@ class Flight:
 
         self.made_ahead = Ahead(make, drop)
         return self.made_ahead
+
+    def end(self) -> None:
+        """Nobody drives it any more. What was made ahead is let go: it knows this flight, as this flight knows it, and
+        a circle stays in memory until Python looks for garbage, which takes longer than a call.
+        """
+        self.leave()
+        self.sent = self.made_ahead = None
 
     def land(self, _: object = None) -> None:
         """The tool has answered, or never will."""
@@ -113,6 +120,12 @@ class Flight:
         if OPERATION_KEY in self.call.meta:
             params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
         return params
+
+
+def _retrieved(task: asyncio.Task[dict[str, Json]]) -> None:
+    """So that Python does not report an error of a call that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
 
 
 IN_HAND: ContextVar[Flight | None] = ContextVar("readback_in_hand", default=None)

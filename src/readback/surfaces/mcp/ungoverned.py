@@ -74,15 +74,15 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
 def _behind(loop: asyncio.AbstractEventLoop, turns: int) -> asyncio.Future[None]:
     """Done when everything has gone first that is ready in so many turns; a task is not woken for each of them."""
     over: asyncio.Future[None] = loop.create_future()
-
-    def turn(left: int) -> None:
-        if left:
-            loop.call_soon(turn, left - 1)
-        elif not over.done():
-            over.set_result(None)
-
-    turn(turns - 1)
+    _turn(loop, over, turns - 1)
     return over
+
+
+def _turn(loop: asyncio.AbstractEventLoop, over: asyncio.Future[None], left: int) -> None:
+    if left:
+        loop.call_soon(_turn, loop, over, left - 1)
+    elif not over.done():
+        over.set_result(None)
 
 
 def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
