@@ -24,7 +24,7 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
     monkeypatch.chdir(tmp_path)
     # Its servers and gateways are forked: what is measured is their calls.
     monkeypatch.setattr(sys, "executable", f"{forks.programs()}/python")
-    sizes = {"SLICES": 1, "CALLS": 4, "IN_FLIGHT": 30, "LONG_WARM": 8, "LONG_CALLS": 24, "LONG_WIDTH": 4}
+    sizes = {"ROUNDS": 2, "SLICES": 1, "CALLS": 4, "IN_FLIGHT": 30, "LONG_WARM": 8, "LONG_CALLS": 24, "LONG_WIDTH": 4}
     for name, size in sizes.items():
         monkeypatch.setattr(gateway, name, size)
     found: Any = gateway.gateway_measures(lambda what: None)
@@ -38,3 +38,20 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
     drawn = table(found, GATEWAY_MARKS)
     assert all(what in drawn and mark in drawn for _, what, mark in GATEWAY_MARKS)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_a_call_is_held_against_the_plain_ones_of_its_own_slice() -> None:
+    from readback.commands.bench.gateway import _figures
+
+    def taken(plain: float, times: float) -> dict[str, list[list[float]]]:
+        names = {"put": plain, "governed": plain * times + 2, "answer": plain, "unverified": plain * times}
+        slices = {name: [[each] * 3, [each * 10] * 3] for name, each in {**names, "passed": plain}.items()}
+        slices["governed"] = [[plain * times + 2] * 3, [plain * 10 * times + 2] * 3]
+        return {**slices, "readings": [[1.0, 1.0]]}
+
+    found: Any = _figures([taken(1.0, 2.0), taken(5.0, 2.0), taken(3.0, 2.0)])
+    assert (found["unverified_times"]["p50"], found["passed_times"]["p99"]) == (2.0, 1.0)
+    assert (found["governed_times"]["p50"], found["readings_ms"]) == (2.0, 2.0)
+    assert found["governed_whole_times"]["p50"] > 2.0
+    assert found["answer_ms"]["p50"] == 7.5

@@ -1,7 +1,8 @@
 """The gateway's measure: a call through `readback mcp` against the same call to the plain server, side by side.
 
-Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, the
-client is the SDK's. What a reading costs by itself is measured too, since it is not the gateway's: a governed call is
+Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, new
+ones in each round: how long a call takes differs by a quarter between two starts of the very same programs. The client
+is the SDK's. What a reading costs by itself is measured too, since it is not the gateway's: a governed call is
 told both less its readings, as the mark counts it, and whole. Readings by themselves take turns with plain calls, as
 whoever calls a plain tool and looks by hand would make them: in a row they would take half as long.
 """
@@ -26,7 +27,9 @@ from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.sdk.files import contract_files
 
-SLICES: Final = 15
+ROUNDS: Final = 3
+SLICES: Final = 5
+"""Of a round, behind one that only warms up."""
 CALLS: Final = 120
 IN_FLIGHT: Final = 1_000
 LONG_CALLS: Final = 20_000
@@ -54,6 +57,7 @@ contracts:
     late_window: 0s
 """
 Progress = Callable[[str], None]
+Slices = dict[str, list[list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +76,25 @@ def gateway_measures(progress: Progress) -> dict[str, Json]:
 
 
 async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
-    (folder / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
     raw: dict[str, Json] = {}
     found: dict[str, Json] = {}
     for transport, opened in (("stdio", _over_stdio), ("http", _over_http)):
         progress(f"one call after another, {transport}")
-        async with opened(folder) as ways:
-            measured = await _one_by_one(folder, ways)
-            progress(f"{IN_FLIGHT:,} calls in flight, {transport}")
-            measured["in_flight"] = await _in_flight(folder, ways.governed, transport)
+        rounds: list[Slices] = []
+        flight: dict[str, Json] = {}
+        for number in range(ROUNDS):
+            place = folder / f"{transport}-{number}"
+            place.mkdir()
+            (place / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
+            async with opened(place) as ways:
+                rounds.append(await _in_turns(place, ways))
+                if number == ROUNDS - 1:
+                    progress(f"{IN_FLIGHT:,} calls in flight, {transport}")
+                    flight = await _in_flight(place, ways.governed, transport)
+        measured = {**_figures(rounds), "in_flight": flight}
         raw[transport] = measured
         for key in ("governed", "governed_whole", "unverified", "passed"):
             found[f"{transport}_{key}"] = measured[f"{key}_times"]
-        flight = measured["in_flight"]
-        assert isinstance(flight, dict)
         found[f"{transport}_lost"] = flight["lost"]
         found["readings_ms"] = measured["readings_ms"]
     progress(f"{LONG_CALLS:,} calls through one gateway")
@@ -184,8 +193,9 @@ def _serving(argv: Sequence[str]) -> Iterator[str]:
 # --- what is measured -----------------------------------------------------------------------------------------------
 
 
-async def _one_by_one(folder: Path, ways: Ways) -> dict[str, Json]:
-    times: dict[str, list[list[float]]] = {name: [] for name in ("put", "governed", "answer", "unverified", "passed")}
+async def _in_turns(folder: Path, ways: Ways) -> Slices:
+    """Milliseconds of each call, by slices; the readings' as one."""
+    times: Slices = {name: [] for name in ("put", "governed", "answer", "unverified", "passed")}
     for part in range(SLICES + 1):
         for name, client, tool in (
             ("put", ways.plain, "put"),
@@ -195,11 +205,18 @@ async def _one_by_one(folder: Path, ways: Ways) -> dict[str, Json]:
             ("passed", ways.passing, "answer"),
         ):
             times[name].append([await _timed(client, tool, f"{name}-{part}-{n}") for n in range(CALLS)])
-    reading_ms = await _reading_ms(folder, ways.plain)
-    all_of = {name: [each for part in parts[1:] for each in part] for name, parts in times.items()}
-    found: dict[str, Json] = {f"{name}_ms": _spread(each) for name, each in all_of.items()}
-    found["readings_ms"] = round(READINGS * reading_ms, 3)
-    found["governed_times"] = _times(times["governed"], times["put"], READINGS * reading_ms)
+    kept = {name: slices[1:] for name, slices in times.items()}
+    return {**kept, "readings": [await _readings_ms(folder, ways.plain)]}
+
+
+def _figures(rounds: Sequence[Slices]) -> dict[str, Json]:
+    times = {name: [each for taken in rounds for each in taken[name]] for name in rounds[0]}
+    readings_ms = READINGS * statistics.median(each for taken in times.pop("readings") for each in taken)
+    found: dict[str, Json] = {
+        f"{name}_ms": _spread([each for part in slices for each in part]) for name, slices in times.items()
+    }
+    found["readings_ms"] = round(readings_ms, 3)
+    found["governed_times"] = _times(times["governed"], times["put"], readings_ms)
     found["governed_whole_times"] = _times(times["governed"], times["put"])
     found["unverified_times"] = _times(times["unverified"], times["answer"])
     found["passed_times"] = _times(times["passed"], times["answer"])
@@ -221,7 +238,7 @@ async def _called(client: Any, tool: str, name: str) -> None:
 
 def _times(ours: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], readings_ms: float = 0.0) -> Json:
     """How many plain calls one of ours is, by the median of the slices: at the median, and at the 99th of a hundred."""
-    pairs = [*zip(ours[1:], plain[1:], strict=True)]
+    pairs = [*zip(ours, plain, strict=True)]
     middle = [(statistics.median(mine) - readings_ms) / statistics.median(bare) for mine, bare in pairs]
     high = [(_at(mine, 0.99) - readings_ms) / _at(bare, 0.99) for mine, bare in pairs]
     return {"p50": round(statistics.median(middle), 2), "p99": round(statistics.median(high), 2)}
@@ -235,8 +252,8 @@ def _at(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
-async def _reading_ms(folder: Path, plain: Any) -> float:
-    """One reading by itself, in this process, after a plain call: the very source of the contract."""
+async def _readings_ms(folder: Path, plain: Any) -> list[float]:
+    """Single readings, each by itself, in this process, after a plain call: the very source of the contract."""
     written = contract_files(folder / "contracts.yaml")["put"].written
     [reader] = written.readers
     names = [f"governed-{SLICES}-{n}" for n in range(CALLS)]
@@ -247,7 +264,7 @@ async def _reading_ms(folder: Path, plain: Any) -> float:
         began = time.perf_counter()
         reader.reader.look(context, {"name": name, "text": "hello"})
         times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times)
+    return times
 
 
 async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Json]:
@@ -270,6 +287,7 @@ async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Jso
 
 async def _long(folder: Path) -> dict[str, Json]:
     """A gateway's memory after its first thousands of governed calls, and after all of them."""
+    (folder / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
     async with AsyncExitStack() as stack:
         argv = (*_gateway(folder, "long"), "--", sys.executable, *SERVER, str(folder))
         client = await stack.enter_async_context(_started(*argv))
