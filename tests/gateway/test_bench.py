@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +38,20 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
         measured = found["raw"][transport]
         assert measured["readings_ms"] > 0
         assert found[f"{transport}_governed_whole"]["p50"] > found[f"{transport}_governed"]["p50"]
+        assert found[f"{transport}_cpu"].keys() == {"passed", "unverified", "governed"}
     drawn = table(found, GATEWAY_MARKS)
     assert all(what in drawn and mark in drawn for _, what, mark in GATEWAY_MARKS)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+def test_processor_time_is_that_of_the_process_alone() -> None:
+    from readback.commands.bench.gateway import _cpu_ms
+
+    before_ms = _cpu_ms(os.getpid())
+    sum(range(2_000_000))
+    subprocess.run([sys.executable, "-c", "sum(range(10_000_000))"], check=True)
+    assert 1 < _cpu_ms(os.getpid()) - before_ms < time.process_time() * 1000
 
 
 @pytest.mark.requirement("GATEWAY-measured")

@@ -10,6 +10,7 @@ whoever calls a plain tool and looks by hand would make them: in a row they woul
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
 import statistics
@@ -56,6 +57,8 @@ contracts:
       kept: authoritative.text == requested.text
     late_window: 0s
 """
+OURS: Final = ("passed", "unverified", "governed")
+"""Calls through a gateway."""
 Progress = Callable[[str], None]
 Slices = dict[str, list[list[float]]]
 
@@ -67,6 +70,8 @@ class Ways:
     plain: Any
     governed: Any
     passing: Any
+    governing_pid: int
+    passing_pid: int
 
 
 def gateway_measures(progress: Progress) -> dict[str, Json]:
@@ -81,13 +86,16 @@ async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
     for transport, opened in (("stdio", _over_stdio), ("http", _over_http)):
         progress(f"one call after another, {transport}")
         rounds: list[Slices] = []
+        cpus: list[dict[str, float]] = []
         flight: dict[str, Json] = {}
         for number in range(ROUNDS):
             place = folder / f"{transport}-{number}"
             place.mkdir()
             (place / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
             async with opened(place) as ways:
-                rounds.append(await _in_turns(place, ways))
+                taken, cpu = await _in_turns(place, ways)
+                rounds.append(taken)
+                cpus.append(cpu)
                 if number == ROUNDS - 1:
                     progress(f"{IN_FLIGHT:,} calls in flight, {transport}")
                     flight = await _in_flight(place, ways.governed, transport)
@@ -95,6 +103,10 @@ async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
         raw[transport] = measured
         for key in ("governed", "governed_whole", "unverified", "passed"):
             found[f"{transport}_{key}"] = measured[f"{key}_times"]
+        found[f"{transport}_cpu"] = {
+            name: round(statistics.median(cpu[name] for cpu in cpus), 2)
+            for name in ("passed", "unverified", "governed")
+        }
         found[f"{transport}_lost"] = flight["lost"]
         found["readings_ms"] = measured["readings_ms"]
     progress(f"{LONG_CALLS:,} calls through one gateway")
@@ -118,7 +130,12 @@ async def _over_stdio(folder: Path) -> AsyncIterator[Ways]:
                 (*_gateway(folder, "stdio-passing", "--ungoverned", "pass"), "--", sys.executable, *server),
             )
         ]
-        yield Ways(*ways)
+        yield _ways(folder, "stdio", *ways)
+
+
+def _ways(folder: Path, transport: str, plain: Any, governed: Any, passing: Any) -> Ways:
+    pids = (_process_with(str(folder / f"{transport}-{name}.db")) for name in ("governed", "passing"))
+    return Ways(plain, governed, passing, *pids)
 
 
 def _started(*argv: str) -> Any:
@@ -139,7 +156,7 @@ async def _over_http(folder: Path) -> AsyncIterator[Ways]:
         ]
         async with AsyncExitStack() as stack:
             ways = [await stack.enter_async_context(_http_client(url)) for url in (server, *through)]
-            yield Ways(*ways)
+            yield _ways(folder, "http", *ways)
 
 
 @asynccontextmanager
@@ -193,20 +210,26 @@ def _serving(argv: Sequence[str]) -> Iterator[str]:
 # --- what is measured -----------------------------------------------------------------------------------------------
 
 
-async def _in_turns(folder: Path, ways: Ways) -> Slices:
-    """Milliseconds of each call, by slices; the readings' as one."""
-    times: Slices = {name: [] for name in ("put", "governed", "answer", "unverified", "passed")}
+async def _in_turns(folder: Path, ways: Ways) -> tuple[Slices, dict[str, float]]:
+    """Milliseconds of each call, by slices, the readings' as one; and the gateways' own, of a processor, by call."""
+    ours = os.getpid()
+    turns = (
+        ("put", ways.plain, "put", ours),
+        ("governed", ways.governed, "put", ways.governing_pid),
+        ("answer", ways.plain, "answer", ours),
+        ("unverified", ways.governed, "answer", ways.governing_pid),
+        ("passed", ways.passing, "answer", ways.passing_pid),
+    )
+    times: Slices = {name: [] for name, *_ in turns}
+    cpus: dict[str, list[float]] = {name: [] for name, *_ in turns}
     for part in range(SLICES + 1):
-        for name, client, tool in (
-            ("put", ways.plain, "put"),
-            ("governed", ways.governed, "put"),
-            ("answer", ways.plain, "answer"),
-            ("unverified", ways.governed, "answer"),
-            ("passed", ways.passing, "answer"),
-        ):
+        for name, client, tool, pid in turns:
+            before_ms = _cpu_ms(pid)
             times[name].append([await _timed(client, tool, f"{name}-{part}-{n}") for n in range(CALLS)])
+            cpus[name].append((_cpu_ms(pid) - before_ms) / CALLS)
     kept = {name: slices[1:] for name, slices in times.items()}
-    return {**kept, "readings": [await _readings_ms(folder, ways.plain)]}
+    cpu = {name: statistics.median(slices[1:]) for name, slices in cpus.items()}
+    return {**kept, "readings": [await _readings_ms(folder, ways.plain)]}, cpu
 
 
 def _figures(rounds: Sequence[Slices]) -> dict[str, Json]:
@@ -299,6 +322,12 @@ async def _long(folder: Path) -> dict[str, Json]:
         end = _resident_mb(pid)
         per_s = round(LONG_CALLS / (time.perf_counter() - began))
     return {"warm_mb": warm, "end_mb": end, "grown_mb": round(end - warm, 1), "per_s": per_s, "calls": LONG_CALLS}
+
+
+def _cpu_ms(pid: int) -> float:
+    """Of all its threads, those that have ended apart."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text(encoding="ascii").split()[0]) for each in threads) / 1_000_000
 
 
 def _process_with(argument: str) -> int:

@@ -33,6 +33,8 @@ GATEWAY_MARKS: Final = (
     ("http_unverified", "without a contract, marked, over HTTP, times the plain call", "at most 1.5"),
     ("stdio_passed", "without a contract, passed on, over stdio, times the plain call", "at most 1.5"),
     ("http_passed", "without a contract, passed on, over HTTP, times the plain call", "at most 1.5"),
+    ("stdio_cpu", "the gateway's processor time for one call over stdio, ms", ""),
+    ("http_cpu", "the gateway's processor time for one call over HTTP, ms", ""),
     ("stdio_lost", "lost of 1,000 calls in flight over stdio", "0"),
     ("http_lost", "lost of 1,000 calls in flight over HTTP", "0"),
     ("grown_mb", "what a gateway's memory grew from call 5,000 to 20,000, MB", "at most 16"),
@@ -54,8 +56,9 @@ def run_bench(as_json: bool = False, gateway: bool = False) -> int:
 def table(result: Mapping[str, Json], marks: Sequence[tuple[str, str, str]] = MARKS) -> str:
     """The figures with the marks they are held against."""
     wide = max(len(what) for _, what, _ in marks)
-    lines = [f"{'':{wide}} {'here':>16}   mark"]
-    lines += [f"{what:{wide}} {_figure(result[key]):>16}   {mark}" for key, what, mark in marks]
+    far = max(16, *(len(_figure(result[key])) for key, _, _ in marks))
+    lines = [f"{'':{wide}} {'here':>{far}}   mark".rstrip()]
+    lines += [f"{what:{wide}} {_figure(result[key]):>{far}}   {mark}".rstrip() for key, what, mark in marks]
     lines.append("raw: " + json.dumps(result["raw"]))
     return "\n".join(lines) + "\n"
 
