@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,6 +146,47 @@ def _die_under_load(server: PostgresPair) -> None:
         assert len(acknowledged) == 100
         for name in acknowledged:
             assert [event.version for event in ledger.events(name)] == [1, 2, 3]
+
+
+@pytest.mark.requirement("PGSTORE-lost-reply")
+def test_a_commit_that_waited_for_a_standby_when_its_reply_was_lost_is_kept_when_the_standby_has_it() -> None:
+    with PostgresPair(standby=False) as server, open_postgres_store(url_of(server, "followed")) as store:
+        done, cut = [0], threading.Event()
+
+        def work() -> None:
+            while not cut.is_set():
+                assert store.append([sample_creation(f"a{done[0]}")]) == KEPT
+                done[0] += 1
+
+        server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody_there'")
+        server.run("SELECT pg_reload_conf()")
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            waits = _in_wait_for_a_standby(server, "COMMIT")
+            before = done[0]
+            cut.set()
+            with socket.socket(fileno=os.dup(store._writer._connection.fileno())) as line:  # type: ignore[union-attr]
+                line.shutdown(socket.SHUT_RDWR)
+            assert _in_wait_for_a_standby(server, "SELECT pg_logical_emit_message") != waits
+            assert (done[0], thread.is_alive()) == (before, True), "it is not told as kept on this server's word alone"
+        finally:
+            cut.set()
+            server.run("ALTER SYSTEM RESET synchronous_standby_names")
+            server.run("SELECT pg_reload_conf()")
+            thread.join(60)
+        assert done[0] == before + 1
+        assert [event.version for event in store.events(f"a{before}")] == [1]
+
+
+def _in_wait_for_a_standby(server: PostgresPair, query: str) -> int:
+    """The session that waits there with this statement, as soon as there is one."""
+    asked = (
+        "SELECT max(pid), pg_sleep(0.01) FROM pg_stat_activity"
+        f" WHERE wait_event = 'SyncRep' AND application_name = 'readback' AND query LIKE '{query}%'"
+    )
+    found = (server.run(asked)[0] for _ in range(1_000))
+    return next(int(pid) for pid in found if pid is not None)
 
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:

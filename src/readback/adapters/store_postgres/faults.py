@@ -119,6 +119,16 @@ def undetermined(shown: str, said: str) -> StoreError:
     )
 
 
+def not_own_session(shown: str, schema: str, synchronous: str) -> StoreError:
+    """Somebody else's settings are in force: an append would go into his schema, or not to the disk."""
+    return StoreError(
+        f"The session at {shown} is shared with others: it works in schema {schema}, with synchronous_commit ="
+        f" {synchronous}. Nothing was kept.",
+        remedy="Let the pooler between pool sessions and not transactions, or connect to the server itself.",
+        code="store.session",
+    )
+
+
 def forked_error(shown: str) -> StoreError:
     """Two processes that speak over one connection understand neither's answers."""
     return StoreError(

@@ -54,6 +54,8 @@ _SESSION: Final = {
 }
 
 WRITES: Final = {"synchronous_commit": "on", "default_transaction_read_only": "off"}
+DURABLE: Final = frozenset({"on", "remote_apply"})
+"""What `synchronous_commit` may be."""
 READS: Final = {"default_transaction_read_only": "on"}
 
 
@@ -212,7 +214,7 @@ class Opening:
                 remedy="Give the primary's address, or several hosts with target_session_attrs=read-write.",
                 code="store.standby",
             )
-        if writes and synchronous not in ("on", "remote_apply"):
+        if writes and synchronous not in DURABLE:
             raise StoreError(
                 f"The session at {self.shown} commits with synchronous_commit = {synchronous}.",
                 remedy="Let the role set synchronous_commit to on: what is acknowledged has to be on the disk.",

@@ -156,8 +156,7 @@ PUT_EVIDENCE_AGAIN: Final = statement(
     "WHERE u.digest IS NOT NULL AND e.digest = u.digest AND e.tenant = u.tenant AND e.body IS NULL",
 )  # fmt: skip
 """What was erased and is recorded again has its bytes again."""
-AS_IT_IS: Final = "SELECT (SELECT max(number) FROM migration), EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
-"""The schema's last step, and whether anything was erased."""
+ANYTHING_ERASED: Final = "EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
 TENANTS_TO_REMOVE: Final = "SELECT DISTINCT tenant FROM evidence WHERE body IS NULL AND object <> ''"
 TO_REMOVE: Final = "SELECT digest, object FROM evidence WHERE tenant = %s AND body IS NULL AND object <> ''"
 REMOVED: Final = "UPDATE evidence SET object = '', outside = 0 WHERE tenant = %s AND digest = %s"

@@ -11,13 +11,15 @@ from typing import Final, cast
 import psycopg
 
 from readback.adapters.store_postgres.claiming import SCHEMA
-from readback.adapters.store_postgres.faults import as_store_error
-from readback.adapters.store_postgres.opening import Connection
+from readback.adapters.store_postgres.faults import as_store_error, not_own_session
+from readback.adapters.store_postgres.opening import DURABLE, Connection
 from readback.adapters.store_postgres.pipelining import together
 from readback.adapters.store_postgres.schema import lock_class, migrations, pending, refuse_unknown
 from readback.domain.errors import StoreError
 
-_NEWEST: Final = "SELECT max(number) FROM migration"
+AS_IT_IS: Final = "(SELECT max(number) FROM migration), current_schema()::text, current_setting('synchronous_commit')"
+"""What `check` is told. A pooler that shares sessions may have put another one in this one's place meanwhile."""
+_AS_IT_IS: Final = f"SELECT {AS_IT_IS}"
 _HOLD: Final = "SELECT pg_advisory_xact_lock_shared(%s::int, %s::int)"
 
 
@@ -35,13 +37,15 @@ class Watched:
         with together(connection):
             connection.execute(_HOLD, (self._class, SCHEMA), prepare=True)
             # A statement of its own: it sees what was there once the lock was held.
-            found = connection.execute(_NEWEST, prepare=True)
-        self.check(connection, cast("tuple[int]", found.fetchone())[0])
+            found = connection.execute(_AS_IT_IS, prepare=True)
+        self.check(connection, *cast("tuple[int, str, str]", found.fetchone()))
 
-    def check(self, connection: Connection, number: int) -> None:
-        """`number`: the last step, looked at under the lock. Raises StoreVersionError where this release may not
-        write beside it.
+    def check(self, connection: Connection, number: int, schema: str, synchronous: str) -> None:
+        """What `AS_IT_IS` says, looked at under the lock. Raises StoreVersionError where this release may not write
+        beside the last step, and StoreError where this is not the session that was opened.
         """
+        if schema != self._schema or synchronous not in DURABLE:
+            raise not_own_session(self._shown, schema, synchronous)
         if number != self._number:
             refuse_unknown(connection, self._schema, self._shown)
             self._number = number

@@ -34,6 +34,12 @@ SETTLE_TRIES_MAX: Final = 100
 """So often it is asked, a tenth of a second apart, what became of a transaction that still runs."""
 
 
+_BEHIND_IT: Final = "SELECT pg_logical_emit_message(true, 'readback', '')"
+"""A commit of its own, which waits for the standbys that have to have all commits: to end a session that waited for
+them, or to start the server again, leaves what it committed on this server alone.
+"""
+
+
 class CutError(Exception):
     """The connection broke before the COMMIT was sent: nothing was kept."""
 
@@ -145,16 +151,16 @@ class Writer:
             self._reconnect(str(error))
             if self._origin.history != before.history:
                 raise undetermined(self._shown, "another server answers there now") from error
-            status = self._status(transaction.xid)
-            if status != "committed" or self._origin == before:
-                return status == "committed"
-            if transaction.proof is not None:
-                return self._is_there(transaction.xid, transaction.proof)
+            if self._status(transaction.xid) != "committed":
+                return False
+            if self._origin != before and not self._is_there(transaction):
+                return False
+            self._connection.execute(_BEHIND_IT)
         except (psycopg.Error, StoreError) as lost:
             if isinstance(lost, StoreError) and lost.code != "store.unreachable":
                 raise
             raise undetermined(self._shown, str(lost)) from error
-        raise undetermined(self._shown, "the server started again") from error
+        return True
 
     def _status(self, xid: str) -> str:
         """As `pg_xact_status` has it. What still runs is ended: nobody will ever tell that session anything again."""
@@ -174,8 +180,10 @@ class Writer:
             )
         raise undetermined(self._shown, f"transaction {xid} has not ended")
 
-    def _is_there(self, xid: str, proof: tuple[object, ...]) -> bool:
-        """Whether the entry is, and of that transaction: after a start its number may be another's."""
-        _, action_id, version, _, _, _, leaf = proof
+    def _is_there(self, transaction: Transaction) -> bool:
+        """Whether its entry is, and of that transaction: after a start its number may be another's."""
+        if transaction.proof is None:
+            raise undetermined(self._shown, "the server started again")
+        _, action_id, version, _, _, _, leaf = transaction.proof
         asked = "SELECT 1 FROM event WHERE action_id = %s AND version = %s AND leaf = %s AND xid = %s::xid8"
-        return self._connection.execute(asked, (action_id, version, leaf, xid)).fetchone() is not None
+        return self._connection.execute(asked, (action_id, version, leaf, transaction.xid)).fetchone() is not None

@@ -17,6 +17,7 @@ from readback.adapters.store_postgres.known import Head, Known
 from readback.adapters.store_postgres.objects import Kept
 from readback.adapters.store_postgres.opening import Connection
 from readback.adapters.store_postgres.pipelining import together
+from readback.adapters.store_postgres.watched import AS_IT_IS
 from readback.ports.store import (
     Append,
     Appended,
@@ -34,6 +35,7 @@ from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, may_have_key,
 
 Name = tuple[str, str]
 _NEW: Final = Head(0, 0, None, waiting=False)
+_AS_IT_IS: Final = rows.statement("SELECT", rows.ANYTHING_ERASED, ",", AS_IT_IS)
 
 
 class DoubtError(Exception):
@@ -89,9 +91,9 @@ class Transaction:
             found_keys = self._select_keys(keys)
             frozen = self._select(rows.SELECT_FREEZES_OF, tenants, subjects) if subjects else None
             waiting = {one: self._execute(rows.IN_FLIGHT_UP_TO, (one, most)) for one, most in limited.items()}
-            found = self._execute(rows.AS_IT_IS, ())
-        newest, erased = cast("tuple[int, bool]", found.fetchone())
-        self._known.watched.check(self._connection, newest)
+            found = self._execute(_AS_IT_IS, ())
+        erased, newest, schema, synchronous = cast("tuple[bool, int, str, str]", found.fetchone())
+        self._known.watched.check(self._connection, newest, schema, synchronous)
         self.xid = cast("tuple[str]", first.fetchone())[0]
         self._heads.update(dict.fromkeys(heads, _NEW))
         if found_heads is not None:
