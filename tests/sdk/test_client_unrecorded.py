@@ -109,6 +109,31 @@ def test_an_append_that_fails_behind_the_effect_raises_what_is_unknown(
     assert desk.calls == 1
 
 
+class Broken:
+    """Standard error whose reader is gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.requirement("TRUTH-words-append-failed")
+@pytest.mark.parametrize("stderr", [None, Broken()], ids=["none", "broken"])
+def test_what_is_unknown_is_raised_though_it_can_be_said_nowhere_else(
+    stderr: object, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service without standard error was raised what is no error of ours, and may mean that nothing was done."""
+    desk, store = Desk(), MemoryStore()
+    mine = store.reopened()
+    desk.during = lambda _ctx: mine.fail_next(kept=False)
+    ship = ship_of(desk)
+    with opened(mine) as rb:
+        monkeypatch.setattr("sys.stderr", stderr)
+        with pytest.raises(UnknownOutcomeError) as raised:
+            rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+    _in_doubt(raised.value.outcome)
+    assert len((temporary / "readback.unrecorded.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+
+
 @pytest.mark.parametrize("kept", [False, True], ids=["not kept", "kept all the same"])
 def test_an_attempt_that_cannot_be_made_durable_is_not_made(kept: bool) -> None:
     desk, store = Desk(), MemoryStore()

@@ -1,37 +1,66 @@
-"""The last resort for a record that nobody took: a file beside the ledger, else the temporary folder.
+"""The last resort for a record that nobody took: a file beside the ledger, else in the temporary folder.
 
-Called through bootstrap when an append failed after an effect. It must never raise, and never be read back as truth:
-the attempt is in the ledger, and the next start finds it there.
+Called through bootstrap when an append failed after an effect. It must never raise or wait, and never be read back as
+truth: the attempt is in the ledger, and the next start finds it there. Everybody on the machine may write to the
+temporary folder: what somebody else put there under our name is left alone, and a fresh name is taken.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from readback.canon import Json
 
 SUFFIX = ".unrecorded.jsonl"
+MODE = 0o600
+OTHERS_MAY_WRITE = 0o022
 
 
 def write_fallback(ledger: object, record: dict[str, Json], suffix: str = SUFFIX) -> str:
     """Appends the record as one line, synced; returns the file's path, or says that there is none."""
-    places = [Path(str(ledger) + suffix)] if ledger else []
-    places.append(Path(tempfile.gettempdir()) / f"readback{suffix}")
-    line = json.dumps(record, sort_keys=True) + "\n"
-    for place in places:
+    line = json.dumps(record, sort_keys=True).encode() + b"\n"
+    places = _places(ledger, suffix)
+    while True:
         try:
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            place = next(places, None)
+            if place is None:
+                return "nowhere: no file could be written"
+            _append(place, line)
         except OSError:
             continue
-        try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        except OSError:
-            continue
-        finally:
-            os.close(descriptor)
         return str(place)
-    return "nowhere: no file could be written"
+
+
+def _places(ledger: object, suffix: str) -> Iterator[Path]:
+    if ledger:
+        yield Path(str(ledger) + suffix)
+    try:
+        folder = Path(tempfile.gettempdir())
+    except OSError:  # on a full disk there is none
+        return
+    yield folder / f"readback{suffix}"
+    yield folder / f"readback-{os.getpid()}-{os.urandom(8).hex()}{suffix}"
+
+
+def _append(place: Path, line: bytes) -> None:
+    # Not through a link, and never waiting: a pipe with nobody behind it would take for ever.
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(place, flags, MODE)
+    try:
+        found = os.fstat(descriptor)
+        owners = (os.geteuid(), place.parent.stat().st_uid)
+        if not stat.S_ISREG(found.st_mode) or found.st_mode & OTHERS_MAY_WRITE or found.st_uid not in owners:
+            raise OSError("it is no plain file of ours alone")
+        size = found.st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        whole = b"\n" + line if torn else line
+        if os.write(descriptor, whole) != len(whole):
+            raise OSError("there is no room for the whole line")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

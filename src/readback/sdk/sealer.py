@@ -8,7 +8,6 @@ that was signed here, or that has not what was heard of, is not signed; that is 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -22,6 +21,7 @@ from readback.lifecycle.sealing.seal import seal
 from readback.ports.runtime import Runtime
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore
+from readback.sdk.aloud import say_aloud
 from readback.sdk.anchoring import Anchoring
 
 CLOSE_SECONDS: Final = 5.0
@@ -161,4 +161,4 @@ class Sealer:
     def _say(self, error: ReadbackError) -> None:
         known, self.fault = self.fault, error
         if known is None or known.code != error.code:
-            sys.stderr.write(f"readback: the log was not sealed: {error.code}: {error.message}\n")
+            say_aloud(f"the log was not sealed: {error.code}: {error.message}")

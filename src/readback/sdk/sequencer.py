@@ -10,13 +10,13 @@ What is told and what is sealed begins here: only an entry with a place is seale
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Final
 
 from readback.domain.errors import StoreError
 from readback.ports.store import LedgerStore
+from readback.sdk.aloud import say_aloud
 
 PLACES_AT_ONCE_MAX: Final = 4_096
 PAUSE_FIRST_SECONDS: Final = 0.005
@@ -147,5 +147,5 @@ class Sequencer:
             if error.code == "store.closed" or self._closing:
                 self._done = self._heard
         if error.code != "store.closed" and (known is None or known.code != error.code):
-            sys.stderr.write(f"readback: no places were given in the log: {error.code}: {error.message}\n")
+            say_aloud(f"no places were given in the log: {error.code}: {error.message}")
         return PAUSE_FAULT_SECONDS

@@ -5,7 +5,6 @@ No I/O of its own beyond opening and closing; the clients drive the work that is
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import inf
@@ -45,6 +44,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.known import Known
 from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
+from readback.sdk.aloud import say_aloud
 from readback.sdk.approving import approvals_of
 from readback.sdk.courier import Courier
 from readback.sdk.ledger_time import in_ledger_time
@@ -391,7 +391,7 @@ class Session:
         outcome = error.outcome
         record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}
         where = fallback(self.store, record)
-        sys.stderr.write(f"readback: UNKNOWN OUTCOME: {error} Recorded at: {where}\n")
+        say_aloud(f"UNKNOWN OUTCOME: {error} Recorded at: {where}")
 
     def close(self) -> None:
         if not self.closed:
