@@ -7,13 +7,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from readback import bootstrap
-from readback.adapters import anchor_git
+from readback.adapters import anchor_asking, anchor_git
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint
@@ -36,7 +37,7 @@ from readback.testing.conformance_anchor import AnchorConformance
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.demo.waiting import eventually
 from tests.sealing.given import NAME, Log, Signer, authority
-from tests.sealing.web import Place, Witness, serving
+from tests.sealing.web import Place, Witness, dribbling, serving
 
 Made = Callable[[], Anchor]
 
@@ -149,6 +150,22 @@ class TestGit(_Conformance):
         git("-C", local, "replace", git("-C", local, "rev-parse", what).strip(), older)
         assert anchor.last() == self.notes[1][1]
 
+    def test_a_branch_whose_name_ends_alike_is_not_the_one_that_is_asked(self) -> None:
+        """Whoever may push other branches showed an earlier checkpoint: a log that was cut since compared well."""
+        local, remote = str(self.folder / "work"), str(self.folder / "heads.git")
+        git("init", "--quiet", local)
+        git("-C", local, "remote", "add", "outside", remote)
+        anchor = bootstrap.anchor(f"git+file://{local}?push=outside#heads")
+        self._take(anchor, 0)
+        older = git("-C", remote, "rev-parse", "heads").strip()
+        git("-C", remote, "update-ref", "refs/heads/a/refs/heads/heads", older)
+        self._take(anchor, 1)
+        assert anchor.last() == self.notes[1][1]
+        git("-C", remote, "update-ref", "-d", "refs/heads/heads")
+        assert anchor.last() is None
+        git("-C", remote, "update-ref", "refs/heads/heads/below", older)
+        assert bootstrap.anchor(f"git+file://{remote}#heads").last() is None
+
     def test_what_git_started_ends_with_it_when_it_takes_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(anchor_git, "TIMEOUT_SECONDS", 0.5)
         local, pid = str(self.folder / "work"), self.folder / "pid"
@@ -206,6 +223,15 @@ class TestHttp(_Conformance):
             self.kept.age = "0"
             assert anchor.last() == text
 
+    def test_a_version_that_no_header_can_hold_is_an_anchor_error(self) -> None:
+        """It ended the thread that tells the anchors, and none was told anything any more."""
+        anchor = self.anchor()
+        self._take(anchor, 0)
+        self.kept.tag = "\xe9"
+        assert anchor.last() == self.notes[0][1]
+        with pytest.raises(AnchorError, match="cannot be reached"):
+            self._take(anchor, 1)
+
     def test_what_is_too_large_is_no_checkpoint(self) -> None:
         self.kept.text = b"x" * 300_000
         with pytest.raises(AnchorRefusedError, match="over 262144 bytes"):
@@ -237,8 +263,11 @@ class TestWitness(_Conformance):
         assert [line.name for line in lines] == [NAME, self.witness.name]
         text = parse_note(head.note).text
         assert check_cosignature(lines[1], text, self.witness.key, one.check) == 1_767_268_800
-        hand_over(store, self.again(), one, 2)
+        self.witness.tick_s = 1
+        for number in range(2):  # each time it signs again, at another time: a note has room for 64 signatures
+            hand_over(store, self.again(), one, 2 + number)
         assert store.checkpoint() == head
+        assert compare(store, self.again(), one).size == head.size
         with pytest.raises(LogSignatureError):
             check_cosignature(lines[1], text + "x\n", self.witness.key, one.check)
 
@@ -282,6 +311,31 @@ class TestWitness(_Conformance):
         for wrong in ("", "a+b", str(self.made.authority.key), str(key)[:-4] + "AAA=", str(key).replace("+", "++", 1)):
             with pytest.raises(LogFormatError):
                 parse_witness_key(wrong)
+
+
+HEADERS = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [(HEADERS, b"X-More: 1\r\n"), (HEADERS + b"Content-Length: 200000\r\n\r\n", b"x"), (HEADERS + b"\r\n", b"x")],
+    ids=["headers", "body", "body without an end"],
+)
+@pytest.mark.parametrize("kind", ["place", "witness"])
+def test_an_anchor_that_dribbles_its_answer_is_held_to_one_limit(
+    kind: str, head: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte came in time, so that the anchors behind it were never told, and `ledger verify` did not end."""
+    monkeypatch.setattr(anchor_asking, "WHOLE_SECONDS", 0.2)
+    with dribbling(head, more) as url:
+        if kind == "place":
+            asked = bootstrap.anchor(f"{url}/head").last
+        else:
+            witness = Witness(Log().authority.key)
+            anchor = bootstrap.anchor(f"witness+{url}/#{quote(str(witness.key))}")
+            asked = partial(anchor.take, b"note", 1, lambda old: [])
+        with pytest.raises(AnchorError, match=r"took over 0\.2 seconds"):
+            asked()
 
 
 # --- what an anchor shows, against the log ---
@@ -424,6 +478,27 @@ def test_a_dead_anchor_keeps_no_other_from_being_told_and_is_asked_again_later(l
         work.close()
 
 
+def test_what_nobody_foresaw_ends_one_round_and_not_the_telling(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No anchor was ever told anything again, and nothing said so."""
+    anchor, runtime = bootstrap.anchor(f"file://{tmp_path}/head"), VirtualRuntime()
+    work = Anchoring(log.store, runtime, log.authority, [anchor])
+    log.append(3)
+    log.seal()
+    raised: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "excepthook", raised.append)
+        patch.setattr(log.store, "mark", lambda _: 1 // 0)
+        work.offer()
+        assert work.flush()
+    assert len(raised) == 1
+    work.offer()
+    assert work.flush()
+    assert [mark.size for mark in log.store.anchors()] == [3]
+    work.close()
+
+
 def test_an_anchor_that_holds_another_log_is_said_once(
     kept: tuple[Log, Path, Anchor], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -451,6 +526,8 @@ def test_an_anchor_that_holds_another_log_is_said_once(
         "git+file:///x?else=1",
         "git+file:///x#a..b",
         "git+file:///x?push=--force",
+        "git+file:///x%00y",
+        "file:///x%00y",
         "http://example.com/head",
         "https://user:pass@example.com/head",
         "https://",

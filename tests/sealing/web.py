@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ class Place:
     """What it answers in place of everything else."""
     token: str = ""
     puts: int = 0
+    tag: str = ""
+    """What it says of its version, in place of what that is."""
     age: str = ""
     """What a cache before it says of its answers."""
 
@@ -39,7 +42,7 @@ class Place:
             return self.status, b"", {}
         if self.token and headers.get("authorization") != f"Bearer {self.token}":
             return 401, b"", {}
-        tag = f'"{sha256(self.text or b"").hexdigest()[:12]}"'
+        tag = self.tag or f'"{sha256(self.text or b"").hexdigest()[:12]}"'
         if method == "GET":
             aged = {"Age": self.age} if self.age else {}
             return (404, b"", aged) if self.text is None else (200, self.text, {"ETag": tag, **aged})
@@ -60,6 +63,9 @@ class Witness:
     root: bytes = b""
     asked: int = 0
     forge: Callable[[bytes], bytes] = field(default=lambda answer: answer)
+    at_s: int = 1_767_268_800
+    tick_s: int = 0
+    """How far its clock goes on with each cosignature."""
     _key: Ed25519PrivateKey = field(default_factory=lambda: Ed25519PrivateKey.from_private_bytes(b"\x31" * 32))
 
     @property
@@ -89,8 +95,34 @@ class Witness:
         except LogProofError:
             return 422, b"", {}
         self.size, self.root = found.size, found.root
-        line = cosign(signed.note.text, self.key, self._key.sign, 1_767_268_800).line()
+        line = cosign(signed.note.text, self.key, self._key.sign, self.at_s).line()
+        self.at_s += self.tick_s
         return 200, self.forge(line.encode()), {}
+
+
+@contextmanager
+def dribbling(head: bytes, more: bytes) -> Iterator[str]:
+    """The address of somebody who answers with `head`, and then with `more` for ever, a little at a time."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def dribble() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(head)
+                while not over.wait(0.01):
+                    try:
+                        connection.sendall(more)
+                    except OSError:
+                        return
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            over.set()
+            thread.join()
 
 
 @contextmanager

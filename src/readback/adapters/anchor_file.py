@@ -31,6 +31,7 @@ def file_anchor(url: str) -> FileAnchor:
         or parts.fragment
         or not path.name
         or not path.is_absolute()
+        or "\0" in str(path)
     ):
         raise SettingsError(f"The anchor {url!r} names no file.", remedy="Write file:///absolute/path/to/checkpoint.")
     return FileAnchor(url, path)

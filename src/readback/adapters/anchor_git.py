@@ -39,7 +39,7 @@ def git_anchor(url: str) -> GitAnchor:
     branch = unquote(parts.fragment) or BRANCH_DEFAULT
     names = [file, branch, *([push] if push else [])]
     plain = all(_NAME.fullmatch(name) and ".." not in name and not name.endswith(".lock") for name in names)
-    odd = asked or parts.netloc or "/" in file or "/" in push
+    odd = asked or parts.netloc or "/" in file or "/" in push or "\0" in str(repository)
     if parts.scheme != "git+file" or not repository.is_absolute() or odd or not plain:
         raise SettingsError(
             f"The anchor {url!r} names no branch of a repository.",
@@ -87,14 +87,13 @@ class GitAnchor:
 
     def _tip(self) -> str:
         """The branch's commit where it counts; "" where there is none."""
+        branch = f"refs/heads/{self._branch}"
         if self._push:
-            found = self._git("ls-remote", "--heads", self._push, f"refs/heads/{self._branch}").split()
-            if not found:
-                return ""
-            self._git("fetch", "--quiet", "--no-tags", self._push, f"refs/heads/{self._branch}")
-            return found[0].decode()
-        listed = self._git("for-each-ref", "--format=%(objectname)", f"refs/heads/{self._branch}")
-        return listed.decode().strip()
+            commit = _commit_of(branch, self._git("ls-remote", "--heads", self._push, branch))
+            if commit:
+                self._git("fetch", "--quiet", "--no-tags", self._push, branch)
+            return commit
+        return _commit_of(branch, self._git("for-each-ref", "--format=%(objectname)%09%(refname)", branch))
 
     def _tree(self, parent: str, blob: str) -> str:
         """The parent's files with this one among them."""
@@ -129,6 +128,12 @@ class GitAnchor:
             lines = said.decode(errors="replace").strip().splitlines()
             raise AnchorError(f"git {args[0]} for {self.name} failed: {lines[-1] if lines else process.returncode}.")
         return out
+
+
+def _commit_of(branch: str, listed: bytes) -> str:
+    """Of exactly this branch: git takes the name for the end of others' too, and any of them may be listed first."""
+    lines = (line.partition("\t") for line in listed.decode(errors="replace").splitlines())
+    return next((commit for commit, _, name in lines if name == branch), "")
 
 
 def _environment() -> Mapping[str, str]:

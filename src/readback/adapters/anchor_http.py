@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from readback.adapters.anchor_asking import Answer, ask
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
-
-if TYPE_CHECKING:
-    import httpx
-
-TIMEOUT_SECONDS: Final = 5.0
 
 
 def http_anchor(url: str, token: str = "") -> HttpAnchor:
@@ -38,11 +33,11 @@ def http_anchor(url: str, token: str = "") -> HttpAnchor:
 class HttpAnchor:
     """Keeps `Anchor`. `token`: sent as a bearer token where it is not empty."""
 
-    __slots__ = ("_empty", "_etag", "_headers", "_timeout_s", "_url", "name")
+    __slots__ = ("_empty", "_etag", "_headers", "_url", "name")
 
-    def __init__(self, name: str, url: str, token: str = "", *, timeout_s: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, name: str, url: str, token: str = "") -> None:
         self.name = name
-        self._url, self._timeout_s = url, timeout_s
+        self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._etag = ""
         self._empty = False
@@ -74,29 +69,9 @@ class HttpAnchor:
         self._etag, self._empty = "", False
         return b""
 
-    def _ask(
-        self, method: str, body: bytes | None = None, more: dict[str, str] | None = None
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        import httpx
-
-        limit = httpx.Timeout(self._timeout_s)
-        try:
-            with (
-                httpx.Client(timeout=limit, follow_redirects=False, trust_env=False) as client,
-                client.stream(method, self._url, content=body, headers={**self._headers, **(more or {})}) as answer,
-            ):
-                return answer.status_code, _bounded(answer, self.name), answer.headers
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise AnchorError(f"The anchor {self.name} cannot be reached: {type(error).__name__}.") from error
-
-
-def _bounded(answer: httpx.Response, name: str) -> bytes:
-    found = b""
-    for piece in answer.iter_bytes(NOTE_MAX_BYTES):
-        found += piece
-        if len(found) > NOTE_MAX_BYTES:
-            raise AnchorRefusedError(f"The anchor {name} answered with over {NOTE_MAX_BYTES} bytes.")
-    return found
+    def _ask(self, method: str, body: bytes | None = None, more: Mapping[str, str] | None = None) -> Answer:
+        headers = {**self._headers, **(more or {})}
+        return ask(f"The anchor {self.name}", method, self._url, body, headers, NOTE_MAX_BYTES)
 
 
 def _refused(name: str, status: int) -> AnchorRefusedError:

@@ -10,15 +10,15 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from readback.adapters.anchor_asking import ask
 from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.domain.errors.anchor import AnchorRefusedError
 from readback.ledger.coding import base64_text, number
 from readback.ledger.cosignature import WitnessKey, check_cosignature, parse_witness_key
 from readback.ledger.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
 from readback.ledger.note import Check, Signature, parse_note
 from readback.ports.anchor import Proof
 
-TIMEOUT_SECONDS: Final = 5.0
 ANSWER_MAX_BYTES: Final = 65_536
 PROOF_MAX_HASHES: Final = 63
 ASKED_MAX: Final = 3
@@ -43,14 +43,12 @@ def witness_anchor(url: str, check: Check) -> WitnessAnchor:
 class WitnessAnchor:
     """Keeps `Anchor`."""
 
-    __slots__ = ("_check", "_key", "_known", "_timeout_s", "_url", "name")
+    __slots__ = ("_check", "_key", "_known", "_url", "name")
 
-    def __init__(
-        self, name: str, prefix: str, key: WitnessKey, check: Check, *, timeout_s: float = TIMEOUT_SECONDS
-    ) -> None:
+    def __init__(self, name: str, prefix: str, key: WitnessKey, check: Check) -> None:
         self.name = name
         self._url = prefix.rstrip("/") + "/add-checkpoint"
-        self._key, self._check, self._timeout_s = key, check, timeout_s
+        self._key, self._check = key, check
         self._known = 0
         """The size that it saw last, as far as we know."""
 
@@ -106,22 +104,9 @@ class WitnessAnchor:
         return b"".join(line.line().encode() for line in lines[:1])
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
-        import httpx
-
-        limit = httpx.Timeout(self._timeout_s)
-        try:
-            with (
-                httpx.Client(timeout=limit, follow_redirects=False, trust_env=False) as client,
-                client.stream("POST", self._url, content=body) as answer,
-            ):
-                found = b""
-                for piece in answer.iter_bytes(ANSWER_MAX_BYTES):
-                    found += piece
-                    if len(found) > ANSWER_MAX_BYTES:
-                        raise AnchorRefusedError(f"The witness {self._key.name} answered with too many bytes.")
-                return answer.status_code, found
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise AnchorError(f"The witness {self._key.name} cannot be reached: {type(error).__name__}.") from error
+        who = f"The witness {self._key.name}"
+        status, found, _ = ask(who, "POST", self._url, body, {}, ANSWER_MAX_BYTES)
+        return status, found
 
 
 def _request(note: bytes, old: int, path: list[bytes]) -> bytes:

@@ -7,7 +7,6 @@ seldom, whenever there is something to tell, and by the next process.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Final
@@ -21,6 +20,7 @@ from readback.ports.anchor import Anchor
 from readback.ports.log import AnchorMark
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
+from readback.sdk.aloud import say_aloud
 
 RETRY_FIRST_US: Final = 5_000_000
 RETRY_MAX_US: Final = 600_000_000
@@ -65,14 +65,23 @@ class Anchoring:
         self._closed = True
 
     def _work(self) -> None:
-        while True:
+        try:
+            while self._goes_on():
+                for anchor in self._anchors:
+                    self._hand_over(anchor)
+        finally:
             with self._lock:
-                if not self._wanted or self._closed:
+                if self._thread is threading.current_thread():  # it was broken off: the next offer has one of its own
                     self._thread = None
-                    return
-                self._wanted = False
-            for anchor in self._anchors:
-                self._hand_over(anchor)
+
+    def _goes_on(self) -> bool:
+        """Whether there is something to hand over; where not, the thread is over, as whoever offers from now on finds."""
+        with self._lock:
+            if not self._wanted or self._closed:
+                self._thread = None
+                return False
+            self._wanted = False
+            return True
 
     def _hand_over(self, anchor: Anchor) -> None:
         now_us = self._runtime.now_us()
@@ -106,4 +115,4 @@ class Anchoring:
         self._store.mark(AnchorMark(name, size, now_us, error.code))
         if isinstance(error, LogError) and self._said.get(name) != error.code:
             self._said[name] = error.code
-            sys.stderr.write(f"readback: the anchor {name} holds another log: {error.code}: {error.message}\n")
+            say_aloud(f"the anchor {name} holds another log: {error.code}: {error.message}")

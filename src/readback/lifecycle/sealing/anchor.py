@@ -10,6 +10,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors.anchor import AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint, open_checkpoint
 from readback.ledger.frontier import StoredTiles
+from readback.ledger.note import parse_note
 from readback.ledger.proof import consistency_proof
 from readback.lifecycle.sealing.authority import Authority
 from readback.lifecycle.sealing.seal import goes_on_from, opened
@@ -40,11 +41,19 @@ def hand_over(log: SealedLog, anchor: Anchor, authority: Authority, at_us: int) 
         goes_on_from([kept], signed.checkpoint, log.tile)
     if kept is None or kept.size < head.size:
         more = anchor.take(head.note, head.size, _proof(log, head.size))
-        if more and more not in head.note:
+        if more and _adds(head.note, more):
             log.cosigned(head.size, head.note + more)
     mark = AnchorMark(anchor.name, head.size, at_us, "")
     log.mark(mark)
     return mark
+
+
+def _adds(note: bytes, more: bytes) -> bool:
+    """Whether these lines are by a key that has not signed the note yet. A witness that is asked again signs again, at
+    another time: its first word is kept, since a note has room for so many signatures and no more.
+    """
+    there = {(each.name, each.key_id) for each in parse_note(note).signatures}
+    return any((each.name, each.key_id) not in there for each in parse_note(note + more).signatures)
 
 
 def seen(anchor: Anchor, authority: Authority) -> Checkpoint | None:

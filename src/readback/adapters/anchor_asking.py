@@ -1,0 +1,105 @@
+"""How anchors ask over HTTP: no redirect, no proxy, a bounded body, and one limit of time for the whole answer.
+
+Called by the anchors behind HTTP, which neither act nor verify, so that this is written once for them. httpx limits
+each reading of a socket alone: whoever sends a byte now and then would hold up all other anchors, and whoever compares.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from socket import SHUT_RDWR, socket
+from typing import TYPE_CHECKING, Any, Final
+
+from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+
+if TYPE_CHECKING:
+    import httpx
+
+STEP_SECONDS: Final = 5.0
+"""How long each step may take: to connect, to send, to wait for more."""
+WHOLE_SECONDS: Final = 10.0
+"""How long all of it may take."""
+_CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
+
+Answer = tuple[int, bytes, Mapping[str, str]]
+"""Status, body and headers."""
+
+
+def ask(who: str, method: str, url: str, body: bytes | None, headers: Mapping[str, str], bytes_max: int) -> Answer:
+    """The answer. Raises AnchorError where none comes in time, and AnchorRefusedError for one that is too long.
+
+    `who`: the anchor, as messages begin with it.
+    """
+    import httpx
+
+    limit, step = _Limit(), httpx.Timeout(STEP_SECONDS)
+    headers = {"Accept-Encoding": "identity", **headers}  # what is kept has the size that is sent
+    try:
+        with (
+            limit,
+            httpx.Client(timeout=step, follow_redirects=False, trust_env=False) as client,
+            client.stream(method, url, content=body, headers=headers, extensions={"trace": limit.heard}) as answer,
+        ):
+            found = _bounded(answer, who, bytes_max)
+            status, said = answer.status_code, answer.headers
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        if limit.late:
+            raise _late(who) from error
+        raise AnchorError(f"{who} cannot be reached: {type(error).__name__}.") from error
+    if limit.late:
+        raise _late(who)  # an answer that was cut short reads like a whole one
+    return status, found, said
+
+
+def _bounded(answer: httpx.Response, who: str, bytes_max: int) -> bytes:
+    found = bytearray()
+    for piece in answer.iter_bytes():
+        found += piece
+        if len(found) > bytes_max:
+            raise AnchorRefusedError(f"{who} answered with over {bytes_max} bytes.")
+    return bytes(found)
+
+
+def _late(who: str) -> AnchorError:
+    return AnchorError(f"{who} took over {WHOLE_SECONDS:g} seconds to answer.")
+
+
+class _Limit:
+    """Ends a connection when its time is over, whatever it is waiting for."""
+
+    def __init__(self) -> None:
+        self.late = False
+        self._lock = threading.Lock()
+        self._socket: socket | None = None
+        self._watch = threading.Timer(WHOLE_SECONDS, self._end)
+        self._watch.daemon = True
+
+    def __enter__(self) -> None:
+        try:
+            self._watch.start()
+        except RuntimeError as error:
+            raise OSError("the system gives no more threads") from error
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.cancel()
+        self._watch.join()
+
+    def heard(self, event: str, info: Mapping[str, Any]) -> None:
+        """Told by httpx what its connection does."""
+        if event in _CONNECTED:
+            with self._lock:
+                self._socket = info["return_value"].get_extra_info("socket")
+                if self.late:
+                    self._shut()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.late = True
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
