@@ -34,7 +34,7 @@ from readback.lifecycle import approve, execute, limit, recover, reverse, submit
 from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
-from readback.lifecycle.lost import unrecorded
+from readback.lifecycle.lost import refuse_lost, unrecorded
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.recover import Decision
 from readback.lifecycle.relay import Relay
@@ -267,6 +267,7 @@ class Engine:
         leased = yield Lease(action.id, lease_until(run.contract, woken.now_us), run.durable_version)
         assert isinstance(leased, Leased)
         if leased.fence is None or leased.version != run.durable_version:
+            refuse_lost(run, leased.version)
             return Elsewhere(action.id)
         run.fence, run.parked = leased.fence, False
         run.passed(leased.now_us)
@@ -459,6 +460,7 @@ class Engine:
             case Frozen(freeze):
                 return (yield from self._barred(run, validate.by_freeze(freeze)))
             case _:
+                refuse_lost(run, result.version)
                 return Elsewhere(run.action.id)
 
     def _barred(self, run: Run, refusal: validate.Refusal) -> Work:

@@ -8,13 +8,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.errors import ReadbackError, StoreVersionError, UnknownOutcomeError
+from readback.domain.errors import ReadbackError, StoreCorruptError, StoreVersionError, UnknownOutcomeError
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.lifecycle.report import outcome_of_run
 from readback.lifecycle.run import Run
 
 NEWER_REMEDY: Final = "Do not repeat the action; run `readback resume` of the release that knows the ledger's schema."
+
+LOST: Final = "store.lost"
+LOST_REMEDY: Final = (
+    "Do not repeat the action: look at its target. Was a backup put back, or did a standby take over that lacked it?"
+)
+
+
+def refuse_lost(run: Run, version: int) -> None:
+    """Versions only grow: a ledger that has fewer of this action than it acknowledged has been put back. Nobody else
+    goes on with what it forgot, and its effect is on nobody's record. Raises what `unrecorded` says of that.
+    """
+    if version < run.durable_version:
+        error = StoreCorruptError(
+            f"The ledger acknowledged version {run.durable_version} of action {run.action.id} and has {version} now.",
+            remedy=LOST_REMEDY,
+            code=LOST,
+        )
+        raise unrecorded(run, error) from error
 
 
 def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
@@ -34,6 +52,12 @@ def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
     return UnknownOutcomeError(
         f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
         outcome=outcome,
-        remedy=NEWER_REMEDY if isinstance(error, StoreVersionError) else "",
+        remedy=_remedy(error),
         details={"action": run.action.id, "cause": error.code},
     )
+
+
+def _remedy(error: ReadbackError) -> str:
+    if isinstance(error, StoreVersionError):
+        return NEWER_REMEDY
+    return LOST_REMEDY if error.code == LOST else ""

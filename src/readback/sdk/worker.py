@@ -58,7 +58,7 @@ UNKNOWN_LOOKED_AT_MAX: Final = 64
 OPEN_LOOKED_AT_MAX: Final = 1_000
 PASSING: Final = frozenset({"store.locked", "store.unreachable"})
 """Store errors that go away by themselves: what they kept from being done is done a moment later."""
-OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost"})
+OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost", "store.lost"})
 """Store errors that speak of one action's entries, and leave the others alone."""
 
 
