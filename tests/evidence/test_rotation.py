@@ -24,7 +24,9 @@ from readback.ledger.note import VerifierKey
 from readback.ledger.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.evidence import attest
 from readback.lifecycle.evidence.attest import Authority, key_of
+from readback.lifecycle.evidence.exported import audit_export
 from readback.lifecycle.keeping.rotate import following, state
 from readback.lifecycle.sealing import seal as sealing
 from readback.lifecycle.sealing.seal import seal, seal_all
@@ -288,6 +290,57 @@ def test_whoever_has_the_old_key_shows_no_other_history_of_the_sizes_that_it_sig
     assert signed is not None
     assert signed.checkpoint.size == 11
     assert audit_codes(log, trusted) == set()
+
+
+@pytest.mark.requirement("LEDGER-key-rotated", "LEDGER-export", "L21")
+@pytest.mark.parametrize(("by_old", "size"), [(True, 9), (False, 9), (False, 12)])
+def test_no_export_and_no_proof_of_another_history_than_was_stated_is_sound(
+    by_old: bool, size: int, tmp_path: Path
+) -> None:
+    log, present = Log(), Signer(LOG_NAME, b"\x09" * 32)
+    log.append(9)
+    log.seal()
+    trusted = following(key_of(present), check, state(log.store, log.signer, present, 1, log.authority))
+    forged, signer = Log(), log.signer if by_old else present
+    forged.append(size, "forged")
+    log.append(size - 9)
+    for each, codes in ((log, set()), (forged, {"log.rewritten"})):
+        tiles = bootstrap.new_tiles(tmp_path / f"export of {len(codes)}")
+        attest.export(each.store, signer, tiles)
+        links = bootstrap.links()
+        report = audit_export(tiles, trusted.keys, trusted.check, links, stated=trusted.stated)
+        links.close()
+        found = {fault.code for fault in report.faults} - {"entry.envelope"}  # those here are no envelopes
+        assert found == codes
+        proof = attest.prove_now(each.store, each.entries[2], Authority(key_of(signer), check), signer)
+        if codes and size == 9:
+            with pytest.raises(LogForkError):
+                attest.covering(proof, trusted)
+        else:  # of a later head only who reads the log can tell
+            assert attest.covering(proof, trusted).size == size
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_what_a_former_key_signed_over_fewer_entries_than_were_stated_is_told_as_not_compared(
+    desk: Desk, rotated: tuple[str, str]
+) -> None:
+    given = ("--key", rotated[1], "--rotations", "log.key.rotations")
+    last = desk("list", "--json", code=0).json[0]["id"]
+    desk("ledger", "prove", last, "--out", "proof of more", code=0)
+    desk("ledger", "export", "--tiles", "export of more", code=0)
+    desk.ship("three", order_id="o-19", code=None)
+    compared = [("verify-proof", "proof"), ("verify-export", "export")]
+    later = [("verify-proof", "proof of more"), ("verify-export", "export of more")]
+    for command in compared + later:
+        assert desk("ledger", *command, *given, "--json", code=0).json["unchecked"] == []
+    desk("ledger", "keys", "rotate", code=0)
+    for command in compared:  # of exactly as many entries as were stated
+        assert desk("ledger", *command, *given, "--json", code=0).json["unchecked"] == []
+        assert "old key" not in desk("ledger", *command, *given, code=0).err
+    for command in later:
+        (said,) = desk("ledger", *command, *given, "--json", code=0).json["unchecked"]
+        assert "whoever has the old key could have signed another history" in said
+        assert said in desk("ledger", *command, *given, code=0).err
 
 
 def audit_codes(log: Log, trusted: Authority) -> set[str]:

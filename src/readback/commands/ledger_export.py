@@ -18,6 +18,7 @@ from readback.commands.ledger_log import URL, existing, kept_checkpoint
 from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import UsageError
+from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.tiles import CHECKPOINT
 from readback.lifecycle.evidence import attest
 from readback.lifecycle.evidence import sealed as attest_sealed
@@ -126,13 +127,16 @@ def verify_export(folder: str, key: str | None, as_json: bool) -> int:
     tiles, links = bootstrap.tiles(Path(folder)), bootstrap.links()
     try:
         with undisturbed(READING), counted("reading the export", enabled=not as_json) as step:
-            report = audit_export(tiles, authority.keys, authority.check, links, step)
+            report = audit_export(tiles, authority.keys, authority.check, links, step, authority.stated)
     finally:
         links.close()
+    doubt = authority.doubt(Checkpoint(report.origin, report.size, b"")) if report.ok else ""
     if as_json:
-        print_json({"ok": report.ok, "folder": folder, **asdict(report)})
+        print_json({"ok": report.ok, "folder": folder, **asdict(report), "unchecked": [doubt] if doubt else []})
     else:
         _tell(report, folder)
+        if doubt:
+            note(f"{doubt}.")
     return 0 if report.ok else EXIT_FAULT
 
 

@@ -207,16 +207,18 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
         raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger prove` wrote.")
     authority = trusted(key)
     proof = parse_proof(data)
-    covering = proof.check(authority.keys, authority.check)
-    opened = open_envelope(proof.entry)
+    covering = attest.covering(proof, authority)
+    opened, doubt = open_envelope(proof.entry), authority.doubt(covering)
     if as_json:
         said = {"ok": True, "origin": covering.origin, "size": covering.size, "seq": proof.index + 1}
-        print_json({**said, "entry": parse_json(proof.entry)})
+        print_json({**said, "unchecked": [doubt] if doubt else [], "entry": parse_json(proof.entry)})
         return 0
     print(f"Entry {proof.index + 1} of {covering.size} that {safe(covering.origin)} signed:")
     for line in _said(opened):
         print(f"  {line}")
     note("It is in the log as it was signed. Whether it was true when it was written, no proof can show.")
+    if doubt:
+        note(f"{doubt}.")
     return 0
 
 

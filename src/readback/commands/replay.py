@@ -19,6 +19,7 @@ from readback.domain.errors.record import BundleError
 from readback.domain.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
 from readback.ledger.tlog_proof import parse_proof
+from readback.lifecycle.evidence.attest import covering
 from readback.lifecycle.plan import Plan
 from readback.lifecycle.record.bundle import BUNDLE_MAX_BYTES, open_bundle
 from readback.sdk.replaying import replay_bundle
@@ -98,7 +99,7 @@ def _proved(data: bytes, key: str | None) -> bool | None:
     if bundle.proof is None:
         raise BundleError("The bundle has no proof.", remedy="Export it where a key of the log is named.")
     proof = parse_proof(bundle.proof)
-    proof.check(authority.keys, authority.check)
+    covering(proof, authority)
     if not proof.entry or proof.entry != bundle.last_envelope:
         raise BundleError("The bundle's proof is of another entry than its last one.")
     return True

@@ -75,7 +75,7 @@ class Anchoring:
                     self._thread = None
 
     def _goes_on(self) -> bool:
-        """Whether there is something to hand over; where not, the thread is over, as whoever offers from now on finds."""
+        """Whether there is something to hand over. Where not, the thread is over, and the next offer starts another."""
         with self._lock:
             if not self._wanted or self._closed:
                 self._thread = None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
-from readback.ledger.fault import LogProofError, LogUnplacedError
+from readback.ledger.fault import LogForkError, LogProofError, LogUnplacedError
 from readback.ledger.leaf import leaf_hash
 from readback.ledger.note import VerifierKey
 from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
@@ -104,8 +104,19 @@ def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: A
         raise LogProofError(f"The checkpoint covers {found.size} entries, and this is entry {entry.seq}.")
     path = inclusion_proof(index, found.size, read)
     proof = EntryProof(index, tuple(path), signed.to_bytes(), entry.envelope)
-    proof.check(authority.keys, authority.check)
+    covering(proof, authority)
     return proof
+
+
+def covering(proof: EntryProof, authority: Authority) -> Checkpoint:
+    """The checkpoint that covers the entry of a proof. Raises LogError where it shows nothing: LogForkError where as
+    many entries were stated to have another root, as the key was rotated.
+    """
+    found = proof.check(authority.keys, authority.check)
+    fork = authority.fork(found)
+    if fork:
+        raise LogForkError(fork)
+    return found
 
 
 def prove_by_reading(

@@ -61,22 +61,30 @@ class ExportReport:
 
 
 def audit_export(
-    tiles: Tiles, keys: Sequence[VerifierKey], check: Check, links: Links, progress: Progress = nobody
+    tiles: Tiles,
+    keys: Sequence[VerifierKey],
+    check: Check,
+    links: Links,
+    progress: Progress = nobody,
+    stated: Iterable[Checkpoint] = (),
 ) -> ExportReport:
-    """Reads everything that the checkpoint covers. Raises StoreError only where a file cannot be read at all."""
+    """Reads everything that the checkpoint covers. Raises StoreError only where a file cannot be read at all.
+
+    `stated`: heads that were stated as the log's key was rotated; as far as it goes, the log has to go on from them.
+    """
     report = ExportReport()
     checkpoint = _checkpoint(tiles, keys, check, report)  # 1
     if checkpoint is None:
         return report
     report.origin, report.size, report.root = checkpoint.origin, checkpoint.size, checkpoint.root.hex()
-    writer = TileWriter()
+    writer, roots = TileWriter(), {each.size: each.root for each in stated if each.size}
     for place, width in bundles_of(checkpoint.size):  # 2
         try:
             bundle = parse_bundle(_file(tiles, bundle_path(place, width), BUNDLE_MAX_BYTES), width)
         except LogFormatError as error:
             report.add([Fault("export.bundle", error.message, place * WIDTH + 1)])
             return report  # what comes after it cannot be placed
-        _entries(tiles, place, bundle, writer, links, report)
+        _entries(tiles, place, bundle, (writer, roots), links, report)
         report.entries += len(bundle)
         progress(report.entries)
     report.add(_above(tiles, list(writer.finish())))
@@ -108,11 +116,13 @@ def _file(tiles: Tiles, path: str, bytes_max: int) -> bytes:
     return found
 
 
-def _entries(
-    tiles: Tiles, place: int, bundle: list[bytes], writer: TileWriter, links: Links, report: ExportReport
-) -> None:
+Made = tuple[TileWriter, dict[int, bytes]]
+"""The tree as it is made again, and roots by the sizes that it has to pass."""
+
+
+def _entries(tiles: Tiles, place: int, bundle: list[bytes], made: Made, links: Links, report: ExportReport) -> None:
     """The entries of one bundle against their tile of hashes, and against those before them."""
-    first, width = place * WIDTH + 1, len(bundle)
+    (writer, roots), first, width = made, place * WIDTH + 1, len(bundle)
     try:
         hashes = parse_tile(_file(tiles, tile_path(0, place, width), TILE_BYTES), width)
     except LogFormatError as error:
@@ -124,6 +134,9 @@ def _entries(
             report.add([Fault("entry.leaf", f"Entry {seq} has other bytes than its tile of hashes says.", seq)])
         report.add(_entry(entry, leaf, seq, links))  # 3
         report.add(_above(tiles, list(writer.add(entry))))  # 4
+        if seq in roots and writer.tree.root() != roots[seq]:
+            said = f"The first {seq} entries are not those of which the log's key was rotated: they were rewritten."
+            report.add([Fault("log.rewritten", said)])
 
 
 def _entry(entry: bytes, leaf: bytes, seq: int, links: Links) -> Iterator[Fault]:
