@@ -237,6 +237,14 @@ def test_a_local_boundary_is_put_back_and_counts_when_the_target_reads_as_before
     assert len(house.shop.undone) == 1
 
 
+def test_a_target_that_says_true_where_it_said_1_does_not_read_as_before(house: House) -> None:
+    house.shop.rows["o-1"]["flags"] = [1]
+    _restore(house, {**house.shop.rows["o-1"], "flags": [True]})
+    house.shop.tool = _wrong(house)
+    told = house.run(house.action(rollback=True, **STAMPED))
+    assert told.state is State.REVIEW_REQUIRED
+
+
 @pytest.mark.requirement("STRATEGY-rollback", "HS-04")
 def test_a_part_is_rolled_back_where_that_is_still_possible(house: House) -> None:
     _restore(house, house.shop.rows["o-1"])

@@ -10,6 +10,7 @@ import pytest
 from readback import Context, Outcome, Readback, Reading, action
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.house import House
 
 SECRET = "SECRET-4111111111111111"
 PLACES = (
@@ -140,3 +141,18 @@ def test_a_check_that_ends_the_program_is_a_verifier_fault_and_the_program_goes_
 
 def _leaves(authoritative: object) -> bool:
     raise SystemExit(3)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_part_of_what_is_known_as_redacted_is_not_taken_for_one_that_is_not_there(dies: bool) -> None:
+    house = House()
+    house.shop.rows["o-1"]["card"] = {"token": "old"}
+    house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, card={"token": "another"})
+    kept = "has(before.card.token) ? authoritative.card.token == before.card.token : true"
+    status = "authoritative.status == requested.status"
+    made = house.action(ensure={"status": status, "kept": kept}, redact=["before.card"], polls=["3s", "2s"])
+    told = house.run(made, wait_s=1)
+    if dies:
+        house.die()
+    told = house.wait(told.id)
+    assert not told.verified

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from readback.canon import Json
+from readback.domain.case import Judged
 from readback.domain.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition
-from readback.domain.reading import Fault, Role
+from readback.domain.reading import Fault, Presence, Role
 from readback.domain.side_effect import Consistency, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
 from tests.unit.cases_given import (
@@ -23,11 +25,14 @@ from tests.unit.cases_given import (
     LANDED,
     OLD,
     STAMP,
+    STATE,
+    UNTOLD,
     VIOLATED,
     contract,
     gone,
     grouped,
     judged,
+    mark,
     result,
 )
 
@@ -149,3 +154,73 @@ def test_a_value_that_another_wrote_over_is_stale_whether_or_not_anybody_searche
     others = judged(VIOLATED, stamp="somebody", version=2)
     for found in (None, ()):
         assert result(others, before=BEFORE, found=found).finding is Finding.STALE_STATE
+
+
+@pytest.mark.parametrize("theirs", [{"stamp": "rb-other"}, {"marks": (mark("actor", VIOLATED),)}], ids=("it", "who"))
+def test_what_is_new_and_bears_anothers_mark_is_not_ours(theirs: dict[str, Any]) -> None:
+    made = contract(Kind.CREATE)
+    assert result(judged(HOLDS, created_after_dispatch=True), of=made).attribution is Attribution.OURS
+    seen = result(judged(HOLDS, created_after_dispatch=True, **theirs), of=made)
+    assert (seen.verdict, seen.attribution) == (Verdict.REFUTED, Attribution.OTHER_ACTOR)
+
+
+def test_a_state_that_was_so_already_is_held_to_the_frame_too() -> None:
+    framed = contract(may_change=("status",))
+    seen = result(judged(HOLDS, version=1, value={**STATE, "limit": 0}), of=framed, before=BEFORE_SO)
+    assert (seen.verdict, seen.finding) == (Verdict.UNDETERMINED, Finding.HIDDEN_SIDE_EFFECT)
+    assert result(judged(HOLDS, version=1), of=framed, before=BEFORE_SO).finding is Finding.NO_OP_ALLOWED
+
+
+def test_a_read_after_which_the_object_is_gone_changed_more_than_its_frame_allows() -> None:
+    read = contract(Kind.READ, SideEffect.READ_ONLY, may_change=())
+    seen = result(gone(HOLDS), of=read, before=BEFORE_SO)
+    assert (seen.verdict, seen.finding) == (Verdict.UNDETERMINED, Finding.HIDDEN_SIDE_EFFECT)
+    assert result(gone(HOLDS), of=read, before=BEFORE_GONE).verdict is Verdict.VERIFIED
+
+
+@pytest.mark.parametrize("kind", [Kind.SET, Kind.APPEND, Kind.ADJUST])
+@pytest.mark.parametrize(
+    "before",
+    [judged(presence=Presence.NOT_VISIBLE), gone(consistency=Consistency.SESSION), gone(complete=False)],
+    ids=["not visible", "by a weak reading", "by a part"],
+)
+def test_a_frame_round_what_could_not_be_seen_before_is_not_kept_by_that(kind: Kind, before: Judged) -> None:
+    framed = contract(kind, may_change=("status",))
+    seen = result(judged(HOLDS, stamp=STAMP), of=framed, before=before)
+    assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)
+    for known in (BEFORE_GONE, BEFORE_SO):
+        assert result(judged(HOLDS, stamp=STAMP), of=framed, before=known).verdict is Verdict.VERIFIED
+    assert result(judged(HOLDS, stamp=STAMP), of=contract(kind), before=before).verdict is Verdict.VERIFIED
+
+
+def test_what_is_made_new_needs_no_sight_of_what_was_before() -> None:
+    hidden = judged(presence=Presence.NOT_VISIBLE)
+    for kind in (Kind.CREATE, Kind.SEND):
+        seen = result(judged(HOLDS, stamp=STAMP), of=contract(kind, may_change=("status",)), before=hidden)
+        assert seen.verdict is Verdict.VERIFIED
+
+
+@pytest.mark.parametrize("weak", [{"consistency": Consistency.SESSION}, {"complete": False}], ids=["weak", "a part"])
+def test_only_a_believable_absence_before_says_that_there_was_nothing_to_delete(weak: dict[str, Any]) -> None:
+    unsure = result(gone(HOLDS), of=contract(Kind.DELETE), before=gone(**weak))
+    assert (unsure.verdict, unsure.attribution) == (Verdict.VERIFIED, Attribution.UNKNOWN)
+
+
+def test_what_is_ours_and_wrong_is_not_made_right_by_a_reading_that_bears_no_stamp() -> None:
+    made = contract(Kind.CREATE)
+    wrong = judged(VIOLATED, stamp=STAMP, role=Role.FIND)
+    for reading in (judged(HOLDS), judged(HOLDS, stamp="rb-other")):
+        seen = result(reading, of=made, found=(wrong,))
+        assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.UNATTRIBUTED)
+    for known in (judged(HOLDS, role=Role.FIND), judged(UNTOLD, role=Role.FIND)):
+        assert result(judged(HOLDS), of=made, found=(known,)).verdict is Verdict.VERIFIED
+    assert result(judged(HOLDS, stamp=STAMP), of=made, found=(wrong,)).verdict is Verdict.VERIFIED
+
+
+def test_where_nothing_changed_and_nobody_can_say_what_held_before_a_state_that_may_not_have_been_so_is_open() -> None:
+    untold = judged(UNTOLD, role=Role.BEFORE)
+    seen = result(judged(HOLDS), of=contract(noop=Noop.REFUSE), before=untold)
+    assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.UNATTRIBUTED)
+    assert result(judged(HOLDS), of=contract(), before=untold).verdict is Verdict.VERIFIED
+    moved = judged(UNTOLD, role=Role.BEFORE, value=OLD)
+    assert result(judged(HOLDS), of=contract(noop=Noop.REFUSE), before=moved).verdict is Verdict.VERIFIED

@@ -10,7 +10,7 @@ from typing import Final
 from readback.domain.case import Case, Judged
 from readback.domain.change import changed
 from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.predicate import Truth
+from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Lookup, Presence
 from readback.domain.verdict import Attribution
 
@@ -38,9 +38,9 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
 
     `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
     """
-    if bears_stamp(case, judged) or judged.taken.reading.created_after_dispatch:
-        return Attribution.OURS
     before, other = case.before, bears_other_mark(judged)
+    if bears_stamp(case, judged) or (judged.taken.reading.created_after_dispatch and not other):
+        return Attribution.OURS
     same = before if before is not None and before.taken.ran and not has_changed(before, judged) else None
     if effect_known(case) and not (violated and (other or same is not None)):
         return Attribution.OURS
@@ -61,6 +61,25 @@ def bears_other_mark(judged: Judged) -> bool:
     if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
         return True
     return actor is not None and actor.truth is Truth.VIOLATED
+
+
+def found_otherwise(case: Case, judged: Judged) -> bool:
+    """The search shows ours where it was meant to be, and not as required: what this reading shows is then no proof of
+    it, unless it bears our stamp itself.
+    """
+    if not case.found or bears_stamp(case, judged):
+        return False
+    here = [each for each in case.found if is_effect(each) and each.in_scope is Truth.HOLDS and each.ensure]
+    truths = [conjoin(e.truth for e in each.ensure) for each in here]
+    return Truth.VIOLATED in truths and Truth.HOLDS not in truths
+
+
+def may_have_held(case: Case, judged: Judged) -> bool:
+    """Nothing changed that could be seen, and whether all held already cannot be told."""
+    before = case.before
+    if before is None or not before.taken.ran or has_changed(before, judged):
+        return False
+    return bool(before.ensure) and conjoin(e.truth for e in before.ensure) is Truth.UNDETERMINED
 
 
 def found_here(case: Case) -> bool:

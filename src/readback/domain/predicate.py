@@ -9,7 +9,7 @@ Source: the action verification specification, "Postcondition predicates".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -111,6 +111,17 @@ def look(path: str, variables: Mapping[str, Json]) -> Json:
     except (KeyError, IndexError, TypeError):
         return None
     return here  # type: ignore[no-any-return]
+
+
+def along(path: str, variables: Mapping[str, Json]) -> Iterator[Json]:
+    """What stands at each step of a path, as far as it leads."""
+    here: Any = variables
+    for step in _steps(path):
+        try:
+            here = here[step]
+        except (KeyError, IndexError, TypeError):
+            return
+        yield here
 
 
 def shown_values(paths: Iterable[str], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:

@@ -27,9 +27,11 @@ from readback.domain.attribution import (
     bears_stamp,
     effect_known,
     found_here,
+    found_otherwise,
     has_changed,
     is_effect,
     looked_elsewhere,
+    may_have_held,
 )
 from readback.domain.case import Case, IdentityMatch, Judged
 from readback.domain.change import differences, outside, withheld
@@ -229,7 +231,8 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
         if Truth.UNDETERMINED in truths:
             return replace(_judge_untold(judged), ensure=judged.ensure)
         if case.contract.kind is _READ_KIND:
-            return replace(_success(Attribution.UNKNOWN), ensure=judged.ensure)
+            lost = _beside(case, judged, Attribution.UNKNOWN)
+            return replace(lost or _success(Attribution.UNKNOWN), ensure=judged.ensure)
         return replace(_judge_gone(case, judged), ensure=judged.ensure)
     result = _judge_violated(case, judged)
     return replace(result, ensure=judged.ensure, level=Level.VERIFIED)
@@ -238,7 +241,7 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
 def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
     """It is meant to be gone, and is."""
     before = case.before
-    if before is not None and before.taken.ran and before.presence is _ABSENT:
+    if before is not None and before.taken.believable_absence:
         if case.contract.noop is Noop.ALLOW:
             return _no_op()
         return _refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, _ALREADY_SO)
@@ -289,11 +292,16 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     if kind is _READ_KIND:
         # What is published as a read may write: a frame that the contract draws holds for it too.
         return _beside(case, judged, whose) or _success(whose)
+    if kind.needs_ours and found_otherwise(case, judged):
+        detail = "What bears our stamp is not as required; what is read here does not say that it is ours."
+        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, detail)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
+    if whose is Attribution.UNKNOWN and case.contract.noop is Noop.REFUSE and may_have_held(case, judged):
+        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
     if whose is _ALREADY_SO:
         if case.contract.noop is Noop.ALLOW:
-            return _no_op()
+            return _beside(case, judged, whose) or _no_op()
         return _violated_finally(case, judged, _ALREADY_SO)
     return _beside(case, judged, whose) or _settle(case, judged, whose)
 
@@ -336,8 +344,13 @@ def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
 def _beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
     """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
     frame, before = case.contract.may_change, case.before
-    if frame is None or before is None or before.presence is not Presence.PRESENT:
+    if frame is None or before is None or before.taken.believable_absence:
         return None
+    if before.presence is not Presence.PRESENT:
+        if case.contract.kind in (_CREATE, Kind.SEND):
+            return None  # it is shown to be ours, and so to be new
+        detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
+        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
     old = before.taken.reading.value
     if outside(frame, differences(old, judged.taken.reading.value)):
         if whose is Attribution.OURS:

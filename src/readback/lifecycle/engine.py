@@ -297,7 +297,7 @@ class Engine:
             result = self._judge(run, when, as_of_us)
         settling = result.why is _SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
         doubtful = result.verdict is not _VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
-        if run.contract.has_find and run.found is None and (settling or doubtful):
+        if run.contract.has_find and (settling or doubtful):  # one of an earlier round says nothing of what came since
             yield from verify.search(run)
             result = self._judge(run, when, as_of_us)
         return result

@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
 from readback.domain.observation_signs import one_line
-from readback.domain.predicate import Evaluation, Truth, look, shown_values
+from readback.domain.predicate import Evaluation, Truth, along, look, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
 from readback.lifecycle.given import own_value
 from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
@@ -80,7 +80,10 @@ def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
     for path in _of_the_request(predicate.paths):
         value = look(path, variables)
-        if type(value) is not str and _redacted(value):  # a text is no mark
+        if type(value) is str:
+            continue  # which is no mark, nor within one
+        # Where a path leads nowhere it may end at a mark: whether there is anything behind that nobody knows.
+        if _redacted(value) or (value is None and any(_is_mark(part) for part in along(path, variables))):
             return True
     return False
 
@@ -94,8 +97,12 @@ def _of_the_request(paths: tuple[str, ...]) -> tuple[str, ...]:
 def _redacted(value: Json) -> bool:
     """After a resume the request is known as it was stored; a mark is no value to compare with."""
     if isinstance(value, dict):
-        return (len(value) == 1 and REDACTED in value) or any(_redacted(part) for part in value.values())
+        return _is_mark(value) or any(_redacted(part) for part in value.values())
     return isinstance(value, list) and any(_redacted(part) for part in value)
+
+
+def _is_mark(value: Json) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and REDACTED in value
 
 
 def identify(

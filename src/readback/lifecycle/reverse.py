@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from readback.canon import Json
 from readback.domain.action import Action
 from readback.domain.case import Judged
-from readback.domain.change import differences, outside
+from readback.domain.change import alike, differences, outside
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
@@ -168,7 +168,7 @@ def same_as_before(run: Run, now: Judged) -> bool:
         return False
     if now.taken.reading.stamp == run.action.stamp != before.taken.reading.stamp:
         return False
-    return bool(before.taken.reading.value == now.taken.reading.value)
+    return alike(before.taken.reading.value, now.taken.reading.value)
 
 
 # --- rollback ---

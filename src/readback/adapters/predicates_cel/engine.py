@@ -17,6 +17,7 @@ from readback.adapters.predicates_cel.functions import (
     kind_name,
     same,
     sha256,
+    within,
 )
 from readback.adapters.predicates_cel.messages import failure, refusal, refused
 from readback.adapters.predicates_cel.plain import holds_nul, plainly
@@ -158,11 +159,28 @@ def _compile(source: str, boolean: bool) -> CelPredicate:
         program = environments.evaluating.compile(source)
     except RuntimeError as error:
         raise refusal(source, str(error)) from error
+    if scan.memberships:
+        program = _strict(program, scan)
     given = checked.return_type()
     if boolean and given not in (environments.boolean, environments.dynamic):
         name = given.name().lower()
         raise refused("type", f"The expression gives {name}, where true or false is needed.", source)
     return CelPredicate(program, scan, boolean, environments.error)
+
+
+_IN: Final = b"\x12\x03@in"
+_STRICT_IN: Final = b"\x12\x03_in"
+"""A call of `in` in a compiled expression (a protobuf message), and of the function that stands in its place: the
+library lets nobody register another `in`. The names are equally long, so that no length around them changes.
+"""
+
+
+def _strict(program: cel.Expression, scan: Scan) -> cel.Expression:
+    """The program with `within` in place of each `in`."""
+    written = program.serialize()
+    if written.count(_IN) != scan.memberships:
+        raise refused("forbidden", "`in` stands where it cannot be held to kinds.", scan.source)
+    return _environments().evaluating.deserialize(written.replace(_IN, _STRICT_IN))
 
 
 _CHECKING_YAML: Final = """
@@ -209,6 +227,7 @@ def _environments() -> _Environments:
     equality = [
         _function("_==_", kinds.BOOL, same, two),
         _function("_!=_", kinds.BOOL, differ, two),
+        _function("_in", kinds.BOOL, within, two),
     ]
     return _Environments(
         checking=_environment(_CHECKING_YAML, added),

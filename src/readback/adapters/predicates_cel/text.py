@@ -52,6 +52,8 @@ class Scan:
     paths_in_loops: Counter[str] = field(default_factory=Counter)
     loops_nested: int = 0
     additions: int = 0
+    memberships: int = 0
+    """How often `in` is written."""
     collects: bool = False
 
     @property
@@ -82,6 +84,8 @@ def bounded(source: str) -> Scan:
     for at, token in enumerate(tokens):
         if token.kind == "mark":
             _bracket(scan, tokens, at, opened)
+        elif token.kind == "name" and token.text == "in" and tokens[max(at - 1, 0)].text != "`":
+            scan.memberships += 1
         elif token.kind == "name" and token.text in _ROOT_SET and not _is_field(tokens, at):
             path = _path(tokens, at)
             scan.paths[path] += 1
@@ -119,7 +123,7 @@ def _is_field(tokens: list[_Token], at: int) -> bool:
     if at < 2 or tokens[at - 1].text != ".":
         return False
     value = tokens[at - 2]
-    return value.kind in ("name", "text", "number") or value.text in ")]}"
+    return (value.kind in ("name", "text", "number") and value.text != "in") or value.text in ")]}"
 
 
 def _path(tokens: list[_Token], at: int) -> str:

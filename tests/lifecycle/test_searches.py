@@ -1,0 +1,82 @@
+"""Searches by stamp: what one says is of its own moment, and what comes later is looked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from readback.domain.context import Context
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.reading import Reading
+from readback.domain.state import State
+from readback.domain.verdict import Attribution
+from tests.lifecycle.house import TENANT, House
+
+Args = Any
+Look = Callable[[Context, Args], Reading]
+
+
+def _others(status: str = "shipped") -> dict[str, Any]:
+    return {"id": "o-1", "tenant": TENANT, "status": status, "version": 1}
+
+
+def _later(house: House, lands: dict[str, str], *, removed: bool = False) -> Look:
+    """What is asked for lands after five seconds, with `lands` other than asked; how the shop is seen meanwhile."""
+    shop, later = house.shop, dict[str, Any]()
+
+    def tool(ctx: Context, args: Args) -> object:
+        later["do"] = lambda: shop.ship(ctx, {**args, **lands})
+        return (202, {"status": "accepted"})
+
+    def look(ctx: Context, args: Args) -> Reading:
+        if shop.now() >= 5 and "do" in later:
+            if removed:
+                shop.rows.pop("o-1")
+            later.pop("do")()
+        return shop.show(args)
+
+    shop.tool, shop.eyes = tool, look
+    return look
+
+
+def test_what_landed_elsewhere_after_the_first_search_is_found_before_anything_is_told_as_failed() -> None:
+    house = House()
+    house.shop.rows["o-1"] = _others()
+    _later(house, {"item": "o-9"}, removed=True)
+    told = house.run(house.action(kind="create", find=True, late_window="5s"))
+    assert told.discrepancy is Discrepancy.WRONG_TARGET_MODIFIED
+    assert not told.may_repeat
+    assert len(house.shop.finds) > 1
+
+
+def test_what_landed_after_the_first_search_is_told_as_done_where_a_later_one_shows_it() -> None:
+    house = House()
+    house.shop.rows["o-1"] = _others()
+    shown = _later(house, {})
+    house.shop.eyes = lambda ctx, args: Reading.of({**_seen(shown(ctx, args)), "stamp": ""})
+    told = house.run(house.action(kind="create", find=True))
+    assert (told.state, told.attribution) == (State.RECONCILED_SUCCESS, Attribution.OURS)
+
+
+def test_what_is_ours_and_wrong_is_not_told_as_done_since_the_reading_shows_what_is_right_and_anothers() -> None:
+    house = House()
+    house.shop.rows["o-1"] = _others()
+    house.shop.tool = lambda ctx, args: {"status": "ok"}
+    house.shop.search = lambda ctx, args: [Reading.of(_others("lost"), stamp=ctx.stamp)]
+    told = house.run(house.action(kind="create", find=True))
+    assert told.state is not State.RECONCILED_SUCCESS
+
+
+def test_what_is_ours_and_was_not_ready_yet_is_searched_for_again() -> None:
+    house = House()
+    house.shop.rows["o-1"] = _others()
+    house.shop.tool = lambda ctx, args: {"status": "ok"}
+    states = iter(("queued", "queued"))
+    house.shop.search = lambda ctx, args: [Reading.of(_others(next(states, "shipped")), stamp=ctx.stamp)]
+    told = house.run(house.action(kind="create", find=True))
+    assert (told.state, told.attribution) == (State.RECONCILED_SUCCESS, Attribution.OURS)
+
+
+def _seen(reading: Reading) -> dict[str, Any]:
+    assert isinstance(reading.value, dict)
+    return reading.value
