@@ -12,7 +12,15 @@ from readback import bootstrap
 from readback.domain.errors import SinkError, StoreError
 from readback.domain.message import Message
 from readback.ports.store import LedgerStore
-from readback.sdk.delivery import HELD_US, KEEP_MESSAGES, LAG_MAX, RETRY_FIRST_US, RETRY_MAX_US
+from readback.sdk.delivery import (
+    HELD_US,
+    KEEP_MESSAGES,
+    LAG_MAX,
+    LEASE_US,
+    PAUSE_MAX_US,
+    RETRY_FIRST_US,
+    RETRY_MAX_US,
+)
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.telling import Died, ListSink, delivery_of, drained, refuse, run_some
@@ -185,6 +193,43 @@ def test_a_receiver_may_ask_for_a_pause_and_may_refuse_for_ever(store: LedgerSto
     assert drained(delivery) is None
     assert [letter.tried for letter in store.letters()] == [2], "no use in trying it again"
     assert len(operator.taken) == len(sink.taken) == 1
+
+
+@pytest.mark.parametrize("asked", [10**30, 10**16, -(10**30)])
+def test_a_pause_that_never_ends_is_a_day(tmp_path: Path, runtime: VirtualRuntime, asked: int) -> None:
+    """A program's own sink may ask for anything: what cannot be kept was tried again for ever, and never given up."""
+    store = bootstrap.store(f"sqlite:///{tmp_path / 'ledger.db'}")
+
+    def answer(_message: Message) -> None:
+        raise SinkError(None, details={"retry_after_us": asked})  # type: ignore[arg-type]
+
+    run_some(store, runtime, "1")
+    again_us = drained(delivery_of(store, runtime, ListSink(instead=answer)))
+    assert again_us == cursor(store).next_us
+    assert cursor(store).tried == 1
+    assert runtime.now_us() < again_us <= runtime.now_us() + PAUSE_MAX_US
+    store.close()
+
+
+def test_what_a_clock_that_was_far_ahead_put_off_is_told_now(store: LedgerStore, runtime: VirtualRuntime) -> None:
+    """A machine that thought it was ten years later kept the subscriber waiting for as long."""
+    run_some(store, runtime, "1", "2")
+    ahead = VirtualRuntime(owner="virtual/2")
+    ahead.advance(10 * 365 * 86_400)
+    delivery_of(store, ahead, ListSink(instead=refuse)).look()
+    ahead_us = ahead.now_us()
+    assert cursor(store).next_us > ahead_us
+    assert store.take_cursor("bus", "virtual/2", ahead_us, ahead_us + LEASE_US) is not None
+    sink, operator = ListSink(instead=refuse), ListSink()
+    delivery = delivery_of(store, runtime, sink, operator, give_up_s=60, attempts=2)
+    drained(delivery)
+    runtime.advance(3600)
+    drained(delivery)
+    assert len(store.letters()) == len(operator.taken) == 1, "it is given up by the clock here"
+    sink.instead = None
+    runtime.advance(3600)
+    drained(delivery)
+    assert len(sink.taken) == 1
 
 
 def test_of_anothers_error_only_the_type_is_kept(store: LedgerStore, runtime: VirtualRuntime) -> None:

@@ -30,6 +30,8 @@ LEASE_US: Final = 60 * US
 RETRY_FIRST_US: Final = US
 RETRY_MAX_US: Final = 600 * US
 """Pauses after a refusal: from the first on each is twice as long, and jittered by half."""
+PAUSE_MAX_US: Final = 24 * 3600 * US
+"""The longest that a sink may ask for. What is put off or held for longer was written by a clock that was wrong."""
 KEEP_MESSAGES: Final = 64
 KEEP_US: Final = US
 """A position is written down after so many messages or so much time, and whenever delivery stops: no more than these
@@ -89,11 +91,12 @@ class Delivery:
         now_us = self.runtime.now_us()
         if cursor is None or self._stopping.is_set():
             return None
-        dead = cursor.owner if cursor.owner and self.runtime.is_gone(cursor.owner) else ""
+        ended = cursor.owner and (self.runtime.is_gone(cursor.owner) or not _is_near(cursor.until_us, now_us))
+        dead = cursor.owner if ended else ""
         if cursor.owner != dead and lease_is_live(cursor.owner, cursor.until_us, now_us):
             return min(cursor.until_us, now_us + HELD_US)
         if not self.store.letters(self.key, again=True, limit=1):
-            if cursor.next_us > now_us:
+            if _waits(cursor, now_us):
                 return cursor.next_us
             if not self._anything(cursor) and self._clear - cursor.after_seq < LAG_MAX:
                 return None
@@ -177,7 +180,7 @@ class _Round:
     def run(self) -> int | None:
         """When to look again; at once where everything was told, since more may have come meanwhile."""
         self._again()
-        if self._cursor.next_us > self._now_us():
+        if _waits(self._cursor, self._now_us()):
             return self._leave(self._cursor.next_us)
         while not self._delivery.stopping:
             last_seq = self._store.last_seq()
@@ -221,7 +224,7 @@ class _Round:
         if delivery.stopping:
             return False  # we broke it off
         now_us, who = self._now_us(), delivery.subscriber
-        tried, since_us = self._cursor.tried + 1, self._cursor.since_us or now_us
+        tried, since_us = self._cursor.tried + 1, min(self._cursor.since_us or now_us, now_us)
         spent = tried >= who.attempts and now_us - since_us >= int(who.give_up_s * US)
         if refusal.final or spent:
             if delivery.tell_fallback(message):
@@ -286,10 +289,18 @@ def _refusal(error: Exception) -> _Refusal:
     """What a sink's error says. Of another's error only its type: its text may hold anything."""
     if not isinstance(error, SinkError):
         return _Refusal(type(error).__name__[:SAID_MAX])
-    pause = error.details.get("retry_after_us", 0)
-    return _Refusal(
-        one_line(error.message, SAID_MAX), bool(error.details.get("final")), pause if isinstance(pause, int) else 0
-    )
+    asked = error.details.get("retry_after_us", 0)
+    pause = min(max(asked, 0), PAUSE_MAX_US) if isinstance(asked, int) else 0
+    return _Refusal(one_line(str(error.message), SAID_MAX), bool(error.details.get("final")), pause)
+
+
+def _is_near(at_us: int, now_us: int) -> bool:
+    """Whether a moment that was written down can be one to come, whosever clock said it."""
+    return at_us - now_us <= PAUSE_MAX_US + RETRY_MAX_US
+
+
+def _waits(cursor: Cursor, now_us: int) -> bool:
+    return cursor.next_us > now_us and _is_near(cursor.next_us, now_us)
 
 
 def _pause_us(tried: int, jitter: float) -> int:
