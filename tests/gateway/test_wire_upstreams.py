@@ -144,6 +144,16 @@ def test_tools_of_a_server_that_cannot_be_reached_are_not_none() -> None:
     with_server(none, *ROUGH, "toolless")  # it never said that it has any
 
 
+@pytest.mark.parametrize(
+    ("mode", "names"), [("empty cursor", ["write", "two"]), ("same ", ["write"]), ("same page", ["write"])]
+)
+def test_a_list_goes_on_behind_an_empty_cursor_and_ends_with_one_that_comes_again(mode: str, names: list[str]) -> None:
+    async def work(upstream: Upstream) -> None:
+        assert [tool["name"] for tool in await upstream.tools()] == names
+
+    with_server(work, *ROUGH, mode)
+
+
 def test_what_is_being_started_while_all_is_closed_is_ended_too(tmp_path: Path) -> None:
     async def work(upstream: Upstream) -> None:
         opening = asyncio.ensure_future(called(upstream, "next"))

@@ -21,6 +21,15 @@ def text(request_id: object, said: str) -> dict:  # type: ignore[type-arg]
     return {"id": request_id, "result": {"content": [{"type": "text", "text": said}]}}
 
 
+def listed(mode: str, params: dict) -> dict:  # type: ignore[type-arg]
+    """`empty cursor`: the second page is behind an empty one; `same cursor`: each page names itself."""
+    if mode == "empty cursor":
+        return (
+            {"tools": TOOLS, "nextCursor": ""} if "cursor" not in params else {"tools": [{**TOOLS[0], "name": "two"}]}
+        )
+    return {"tools": TOOLS, "nextCursor": mode.removeprefix("same ")} if mode.startswith("same") else {"tools": TOOLS}
+
+
 def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignore[type-arg]
     if name == "garbage":
         say("this is a debugging line {")
@@ -62,6 +71,9 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
         say(text(request_id, "written"))
     elif name == "who":
         say(text(request_id, str(os.getpid())))
+    elif name == "asks badly":
+        say('{"jsonrpc": "2.0", "id": "q", "method": "roots/list", "params": {"half": "\\ud83d"}}')
+        say(text(request_id, str(json.loads(sys.stdin.readline())["error"]["code"])))
     elif name != "silent":
         say(text(request_id, name))
 
@@ -87,7 +99,7 @@ def main() -> None:
             if not hung:
                 call(request_id, params["name"], params.get("arguments") or {})
         elif method == "tools/list" and mode not in ("unlisted", "toolless"):
-            say({"id": request_id, "result": {"tools": TOOLS}})
+            say({"id": request_id, "result": listed(mode, message.get("params") or {})})
         elif method == "ping":
             say({"id": request_id, "result": {}})
         else:

@@ -37,6 +37,8 @@ PROBE_S: Final = 5.0
 """A server that let a call wait too long is asked for a sign of life; without one it is started again."""
 RETIRE_S: Final = 60.0
 """How long a connection that nobody uses for anything new may still end what is under way on it."""
+ASKS_ON_S: Final = 60.0
+"""So long a server may still ask and tell of a request that it was told to give up."""
 PAGES_MAX: Final = 1000
 ROUNDS_MAX: Final = 10
 """How often a server may ask before it answers."""
@@ -47,6 +49,10 @@ PAUSE_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
 UNANSWERED: Final = ("Unexpected content type", "server answered a request with 202 Accepted", "Redirect to ")
 """How the HTTP transport begins to say that what came was no answer: to something else, for later, or elsewhere."""
+
+
+UnderWay = tuple[str, Exchange | None]
+"""The method of a request to a server, and the client's request that it was sent for, if any."""
 
 
 class Nobody:
@@ -72,6 +78,8 @@ class Attachment:
         self.room = asyncio.Semaphore(server.at_once) if server.at_once else None
         self.fallback: Attachment | None = None
         """Who takes calls when this one has been closed."""
+        self.under_way: list[UnderWay] = []
+        """What its servers may ask and tell of now."""
         self._current: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -229,7 +237,7 @@ class Attachment:
         """
         asked = params or {}
         for _ in range(ROUNDS_MAX):
-            result = await self._once(method, asked, timeout_s, exchange)
+            result = await self._noted(method, asked, timeout_s, exchange)
             if not drive or result.get("resultType") != "input_required":
                 return result
             if not result.get("inputRequests") and result.get("requestState") is None:
@@ -237,6 +245,22 @@ class Attachment:
                 raise MCPError(code=PARSE_ERROR, message="The server asks for input, and not for which.")
             asked = {**asked, **await self._input(result, exchange)}
         raise MCPError(code=INTERNAL_ERROR, message=f"The server asked more than {ROUNDS_MAX} times.")
+
+    async def _noted(
+        self, method: str, params: Mapping[str, Any], timeout_s: float | None, exchange: Exchange | None
+    ) -> dict[str, Any]:
+        noted = method, exchange
+        self.under_way.append(noted)
+        try:
+            return await self._once(method, params, timeout_s, exchange)
+        except (asyncio.CancelledError, MCPError) as error:
+            if not isinstance(error, MCPError) or error.code == REQUEST_TIMEOUT:
+                given_up = method, None  # of a request that nobody waits for any more
+                self.under_way.append(given_up)
+                asyncio.get_running_loop().call_later(ASKS_ON_S, self.under_way.remove, given_up)
+            raise
+        finally:
+            self.under_way.remove(noted)
 
     async def _once(
         self, method: str, params: Mapping[str, Any], timeout_s: float | None, exchange: Exchange | None
@@ -351,19 +375,17 @@ class Attachment:
         if self._closed and self.fallback is not None:
             return await self.fallback.tools()
         found: list[Mapping[str, Json]] = []
-        cursor: str | None = None
+        cursors: list[str] = []
         for _ in range(PAGES_MAX):
             try:
-                asked = {"cursor": cursor} if cursor else None
+                asked = {"cursor": cursors[-1]} if cursors else None
                 page = await self.request("tools/list", asked, timeout_s=LIST_TIMEOUT_S)
             except (MCPError, NotDispatchedError) as error:
                 if self._has_none(error):
                     return []
                 raise UpstreamLostError(f"{self._server.said} does not list its tools: {error}") from error
-            tools = page.get("tools")
-            found += [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str):
+            found += paged(page, found, cursors)
+            if not goes_on(page, cursors):
                 return found
         raise UpstreamLostError(f"{self._server.said} lists more than {PAGES_MAX} pages of tools.")
 
@@ -372,6 +394,26 @@ class Attachment:
         greeting = self.greeting
         unknown = isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND
         return unknown and greeting is not None and "tools" not in greeting.capabilities
+
+
+def paged(
+    page: Mapping[str, Any], before: Sequence[Mapping[str, Json]], cursors: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The tools of a page; where it names a page that there was, without those that came before."""
+    tools = page.get("tools")
+    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    return [tool for tool in found if tool not in before] if page.get("nextCursor") in cursors else found
+
+
+def goes_on(page: Mapping[str, Any], cursors: list[str]) -> bool:
+    """Whether there is another page, which is then the last of `cursors`. An empty cursor is one like others; a server
+    that names a page again has no more: some say so instead of leaving the cursor out.
+    """
+    cursor = page.get("nextCursor")
+    if not isinstance(cursor, str) or cursor in cursors:
+        return False
+    cursors.append(cursor)
+    return True
 
 
 def is_lost(error: MCPError) -> bool:

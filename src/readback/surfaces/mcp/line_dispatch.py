@@ -26,7 +26,7 @@ from mcp_types.jsonrpc import (
 )
 
 from readback.domain.errors import NotDispatchedError
-from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json
+from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
 from readback.surfaces.mcp.pipes import Outgoing
 
 log = logging.getLogger(__name__)
@@ -185,6 +185,9 @@ class LineDispatcher:
         message = from_server(line)
         if message is None or isinstance(message, Exception):
             log.debug("a line that is no message: %r", message)
+            refused = None if isinstance(line, TooLong) else unread(line)
+            if refused is not None and not self._writer.is_closing:
+                self._writer.write(written(refused))
             return
         match message.message:
             case JSONRPCResponse(id=answers, result=result):

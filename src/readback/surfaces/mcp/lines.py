@@ -34,6 +34,8 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 NESTED_MAX: Final = 150
 """What may be nested deeper is left to the slow reader, which bounds it: nobody could write it to the client."""
 
+ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
+"""What tells an answer that cannot be read from whatever else has an id."""
 NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
 
 _STRICT: Final = json.JSONEncoder(allow_nan=False)
@@ -79,14 +81,18 @@ def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:
         whose = message.message
         said = f"The answer {NO_JSON}."
         return _error(whose.id, CONNECTION_CLOSED, said) if isinstance(whose, JSONRPCResponse) else NotJsonError(said)
-    if not isinstance(message, Exception) or _METHOD.search(line):
-        return message
-    answers = _identity(line)
-    return message if answers is None else _error(answers, CONNECTION_CLOSED, "The answer is no JSON-RPC message.")
+    return message
 
 
 def from_client(line: bytes) -> SessionMessage | Exception | None:
-    """The message of a line, None for an empty one; an error where it is none."""
+    """The message of a line, None for an empty one; an error where it is none. Of an answer that nobody here can read
+    the server that asked is told that it is none.
+    """
+    message = _read(line)
+    return message if not isinstance(message, Exception) else _unread_answer(line) or message
+
+
+def _read(line: bytes) -> SessionMessage | Exception | None:
     if not line.strip():
         return None
     try:
@@ -104,9 +110,9 @@ def unfit(message: SessionMessage) -> bool:
             return False
 
 
-def unfit_request(message: SessionMessage | Exception) -> SessionMessage | None:
+def unfit_request(message: SessionMessage) -> SessionMessage | None:
     """The answer to a request that could not be handed on as it came. None for what can be."""
-    if isinstance(message, Exception) or not isinstance(message.message, JSONRPCRequest) or not unfit(message):
+    if not isinstance(message.message, JSONRPCRequest) or not unfit(message):
         return None
     return _error(message.message.id, INVALID_PARAMS, f"The request {NO_JSON}.")
 
@@ -124,6 +130,40 @@ def is_json(value: object) -> bool:
         elif isinstance(each, list | tuple):
             rest.extend(each)
     return True
+
+
+def unread(line: bytes) -> SessionMessage | None:
+    """The answer to a request that nobody here can read: half a character, a nesting without an end, a field of another
+    kind. Its asker would wait for ever. None where it is no request, or where it cannot be told which one.
+    """
+    seen = _seen(line)
+    found = _sound(seen.get("id")) if "method" in seen else None
+    return None if found is None else _error(found, INVALID_REQUEST, "The request is none that can be handed on.")
+
+
+def _unread_answer(line: bytes) -> SessionMessage | None:
+    """What whoever waits for an answer is told in its place, where nobody here can read it. A log in JSON is none."""
+    if seen := _seen(line):
+        answers = _sound(seen.get("id")) if "method" not in seen and not ANSWERING.isdisjoint(seen) else None
+    else:
+        answers = None if _METHOD.search(line) else _identity(line)
+    return None if answers is None else _error(answers, CONNECTION_CLOSED, "The answer is no JSON-RPC message.")
+
+
+def _seen(line: bytes) -> dict[str, Any]:
+    """What can be seen of a line that is no message, by a reader who minds little; nothing where that is nothing."""
+    try:
+        found = json.loads(line.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _sound(request_id: object) -> int | str | None:
+    """An id by which somebody can be answered."""
+    if isinstance(request_id, str):
+        return request_id if request_id == request_id.encode("utf-8", "replace").decode() else None
+    return request_id if isinstance(request_id, int) and not isinstance(request_id, bool) else None
 
 
 def refusal(line: TooLong) -> SessionMessage | None:

@@ -47,18 +47,23 @@ class _Stream:
         self.kinds, self.uris = kinds, uris
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue(BACKLOG_MAX)
 
+    def wants(self, method: str, uri: str, private: bool) -> bool:
+        """A resource's parts count as well. `private`: no other client has asked for any."""
+        if method in KIND:
+            return KIND[method] in self.kinds
+        return bool(self.uris) and (private or uri.startswith(tuple(self.uris)))
+
     def offer(self, method: str, params: Mapping[str, Any]) -> None:
-        wanted = KIND[method] in self.kinds if method in KIND else bool(self.uris)  # a resource's parts count as well
-        if wanted:
-            with suppress(asyncio.QueueFull):  # it tells that something changed; more of the same says no more
-                self.queue.put_nowait((method, dict(params)))
+        with suppress(asyncio.QueueFull):  # it tells that something changed; more of the same says no more
+            self.queue.put_nowait((method, dict(params)))
 
 
 class Listening:
     """The changes that one client's session is told of."""
 
-    def __init__(self, attachments: Sequence[Attachment]) -> None:
+    def __init__(self, attachments: Sequence[Attachment], *, private: bool = True) -> None:
         self._attachments = attachments
+        self._private = private
         self._streams: set[_Stream] = set()
         self._upstream: dict[Attachment, asyncio.Task[None]] = {}
         self._uris: dict[Attachment, set[str]] = {}
@@ -74,8 +79,10 @@ class Listening:
             return True
         if method not in LISTEN_STREAM_METHODS:
             return False
+        told = params or {}
         for stream in self._streams:
-            stream.offer(method, params or {})
+            if stream.wants(method, str(told.get("uri")), self._private):
+                stream.offer(method, told)
         return True
 
     async def stream(self, exchange: Exchange, params: Mapping[str, Any], owners: Owners) -> dict[str, Any]:

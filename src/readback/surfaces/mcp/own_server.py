@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
-from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment
+from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment, goes_on, paged
 from readback.surfaces.mcp.call import Call, ClientLink
 from readback.surfaces.mcp.catalogue import Tool
 from readback.surfaces.mcp.gate import Gate
@@ -134,14 +134,13 @@ class _Here:
 
     async def tools(self) -> Sequence[Tool]:
         found: list[Tool] = []
-        params: dict[str, Json] = {}
+        cursors: list[str] = []
         for _ in range(PAGES_MAX):
+            params = {"cursor": cursors[-1]} if cursors else {}
             page = _dumped(await self._next(replace(self._ctx, method="tools/list", params=params)))
-            found += _tools_of(page)
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str):
+            found += paged(page, found, cursors)
+            if not goes_on(page, cursors):
                 return found
-            params = {"cursor": cursor}
         raise UpstreamLostError(f"The server lists more than {PAGES_MAX} pages of tools.")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
 from mcp.shared.exceptions import MCPError, NoBackChannelError
@@ -46,7 +46,7 @@ class Relay:
         self._exchanges: dict[int, Exchange] = {}
         self._context: Context | None = None
         self._lists = lists.Lists(attachments, self._names)
-        self._listening = Listening(attachments)
+        self._listening = Listening(attachments, private=private)
         self._waiting = Waiting()
         self._level: str | None = None
         self._introduced = False
@@ -131,6 +131,9 @@ class Relay:
 
     async def _shaped(self, exchange: Exchange) -> dict[str, Any]:
         context = exchange.context
+        meta = (context.params or {}).get("_meta")
+        if not (meta is None or isinstance(meta, Mapping)):
+            raise MCPError(code=INVALID_PARAMS, message="_meta is an object.")
         if not self._introduced:
             self._introduce(exchange)
         route = self._routes.get(context.method, self._other)
@@ -335,12 +338,20 @@ class Relay:
 
     def _asked_within(self) -> Exchange | None:
         """The request in whose course a server most likely asks: the last that may take long."""
-        found = [each for each in self._exchanges.values() if each.context.method in eras.INPUT_METHODS]
         if not self._private:
-            found += [each for each in self._waiting.exchanges if each not in found]
-            return found[0] if len(found) == 1 else None  # never another client's
+            return self._only(eras.INPUT_METHODS)
+        found = [each for each in self._exchanges.values() if each.context.method in eras.INPUT_METHODS]
         found = found or self._waiting.exchanges
         return found[-1] if found else None
+
+    def _only(self, methods: Container[str] | None = None) -> Exchange | None:
+        """Where clients share connections: the one request (of these methods) that servers are at work on, if whoever
+        sent it still waits. What they ask and tell of another's, also of one who has gone, is never for this one.
+        """
+        every = [noted for each in self._attachments for noted in each.under_way]
+        found = [exchange for method, exchange in every if methods is None or method in methods]
+        here = [*self._exchanges.values(), *self._waiting.exchanges]
+        return next((each for each in here if found == [each]), None)
 
     async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
         """A server's notification; see `Peer`."""
@@ -352,8 +363,9 @@ class Relay:
                 return
         elif self._modern and method == "notifications/message":
             level = (params or {}).get("level")
-            takers = [each for each in self._exchanges.values() if eras.opted_in(each.meta, level)]
-            if takers and (self._private or len(self._exchanges) == 1):
+            hearing = self._exchanges.values() if self._private else [each for each in (self._only(),) if each]
+            takers = [each for each in hearing if eras.opted_in(each.meta, level)]
+            if takers:
                 await takers[-1].tell(method, params)
             return
         elif exchange := self._asked_within():

@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from readback.surfaces.mcp.call_lane import CallLane
-from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, unfit_request, written
+from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, unfit_request, unread, written
 from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
 CHUNK_BYTES: Final = 1 << 16
@@ -160,7 +160,8 @@ async def _read(
                 if (refused := refusal(line)) is not None:
                     await refusals.send(refused)
             elif not arriving.taken(line) and (message := from_client(line)) is not None:
-                if (refused := unfit_request(message)) is not None:
+                refused = unread(line) if isinstance(message, Exception) else unfit_request(message)
+                if refused is not None:
                     await refusals.send(refused)
                 else:
                     await to_session.send(message)

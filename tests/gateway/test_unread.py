@@ -1,0 +1,111 @@
+"""Lines that cannot be read as they are: whoever waits for an answer to one is told so, and nobody else is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from readback.surfaces.mcp.lines import from_client, from_server, unread
+from tests.architecture.tree import ROOT
+from tests.gateway.processes import END_S, ROUGH, gateway
+from tests.workers import forks
+from tests.workers.limit import killed_after
+
+pytestmark = pytest.mark.requirement("WIRE-upstream")
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+HALF = rb'"\ud83d"'
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    started = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert started.stdin is not None
+    assert started.stdout is not None
+    with killed_after(started):
+        yield started
+    started.stdin.close()
+    started.wait(END_S)
+    started.stdout.close()
+
+
+def told(process: subprocess.Popen[bytes], line: bytes) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(line + b"\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def begin(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    told(process, json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO}).encode())
+    process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"text":%b}}}' % HALF,
+        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"text":"\xff"}}}',
+        b'{"method":"tools/call","params":{"arguments":{"id":3,"text":%b}},"jsonrpc":"2.0","id":5}' % HALF,
+        b'{"jsonrpc":"2.0","id":5,"method":"own/method","params":[1]}',
+        b'{"id":5,"method":"ping"}',
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":5,"method":"ping"}',
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused_by_its_id_and_the_next_is_answered(
+    process: subprocess.Popen[bytes], request_line: bytes
+) -> None:
+    begin(process)
+    refused = told(process, request_line)
+    assert (refused["id"], refused["error"]["code"]) == (5, -32600)
+    assert told(process, b'{"jsonrpc":"2.0","id":6,"method":"ping"}') == {"jsonrpc": "2.0", "id": 6, "result": {}}
+
+
+@pytest.mark.parametrize("meta", [b'"x"', b"[1]", b"0"])
+@pytest.mark.parametrize("method", [b"tools/call", b"own/method"])
+def test_a_request_whose_meta_is_no_object_is_refused(
+    process: subprocess.Popen[bytes], method: bytes, meta: bytes
+) -> None:
+    begin(process)
+    line = b'{"jsonrpc":"2.0","id":5,"method":"%b","params":{"name":"echo","arguments":{},"_meta":%b}}' % (method, meta)
+    assert told(process, line) == {
+        "jsonrpc": "2.0",
+        "id": 5,
+        "error": {"code": -32602, "message": "_meta is an object."},
+    }
+
+
+@pytest.mark.parametrize("read", [from_client, from_server])
+def test_an_answer_that_cannot_be_read_ends_the_wait_for_it_whatever_stands_in_it(read: Any) -> None:
+    line = b'{"jsonrpc":"2.0","result":{"request":{"method":"GET","id":3},"text":%b},"id":7}\n' % HALF
+    assert read(line).message.id == 7
+    assert read(line).message.error.code == -32000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"level":"info","id":7,"msg":"asked"}\n', b'{"jsonrpc":"2.0","id":7,"method":"ping","params":%b}\n' % HALF],
+)
+def test_neither_a_log_nor_a_request_answers_whoever_waits(line: bytes) -> None:
+    assert isinstance(from_server(line), ValueError)
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"debugging {\n", b'{"level":"info","id":7}\n', b'{"id":true,"method":"ping"}\n', b'{"method":"x"}\n']
+)
+def test_nobody_is_answered_who_has_not_asked_or_cannot_be_told(line: bytes) -> None:
+    assert unread(line) is None
+
+
+def test_a_server_whose_request_cannot_be_read_is_told_so(process: subprocess.Popen[bytes]) -> None:
+    begin(process)
+    answer = told(
+        process, b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"asks badly","arguments":{}}}'
+    )
+    assert answer["result"]["content"] == [{"type": "text", "text": "-32600"}]
