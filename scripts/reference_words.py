@@ -70,7 +70,11 @@ KEYS: Final[dict[str, Key]] = {
     "readers": Key(
         "list of readers", "none", "Shared readers (`@reader`), read after those of `.read`, in this order."
     ),
-    "quorum": Key("whole number", "the class's", "How many readings that really ran have to agree."),
+    "quorum": Key(
+        "whole number",
+        "the class's",
+        "How many readings that really ran have to agree; for a critical mutation of as many sources.",
+    ),
     "ensure": Key(
         "named conditions, or effect groups of named conditions",
         "required",

@@ -180,6 +180,18 @@ def test_when_says_whether_a_hook_of_a_file_is_asked(desk: Desk, tmp_path: Path)
         sent.close()
 
 
+def test_a_result_about_which_no_hook_was_asked_is_not_passed_by_that(desk: Desk) -> None:
+    made = delegation_hook(when=lambda event, payload: "created" in payload["response"])
+    policy = made(lambda event, payload: {"action": "block", "reason": "a claim"})
+    with opened() as client:
+        done = desk.delegation(verify=None, hooks=[policy], within="1s").run(client, TASK)
+    assert (done.passed, done.verify_outcome, len(desk.turns)) == (False, VerifyOutcome.UNDETERMINED, 1)
+    assert "created" not in done.response
+    passing = delegation_hook(name="passing")(lambda event, payload: {"action": "allow"})
+    with opened() as client:
+        assert desk.delegation(verify=None, hooks=[policy, passing]).run(client, TASK).passed
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

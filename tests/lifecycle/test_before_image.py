@@ -182,7 +182,7 @@ def test_a_read_that_writes_outside_its_frame_is_not_told_as_done(writes: bool) 
     assert outcome.state is (State.REVIEW_REQUIRED if writes else State.RECONCILED_SUCCESS)
 
 
-def _secretive(shelf: Shelf, redacted: str, frame: list[str] | None) -> ActionDefinition[Any]:
+def _secretive(shelf: Shelf, redacted: str, frame: list[str] | None, noop: str) -> ActionDefinition[Any]:
     """A contract whose readings hold something that it keeps out of the record."""
     framed: dict[str, Any] = {} if frame is None else {"may_change": frame}
 
@@ -193,7 +193,7 @@ def _secretive(shelf: Shelf, redacted: str, frame: list[str] | None) -> ActionDe
         identity={"target": "authoritative.shelf", "tenant": "authoritative.tenant"},
         ensure={"label": "authoritative.label == requested.label"},
         redact=[f"before.{redacted}", f"authoritative.{redacted}"],
-        noop="refuse",
+        noop=noop,  # type: ignore[arg-type]
         within="5s",
         **framed,
     )
@@ -207,7 +207,13 @@ def _secretive(shelf: Shelf, redacted: str, frame: list[str] | None) -> ActionDe
     return label
 
 
-def _resumed(shelf: Shelf, redacted: str, writes: Callable[[Shelf, str], object], frame: list[str] | None) -> Outcome:
+def _resumed(
+    shelf: Shelf,
+    redacted: str,
+    writes: Callable[[Shelf, str], object],
+    frame: list[str] | None,
+    noop: str = "refuse",
+) -> Outcome:
     """The outcome as another process tells it, after the first one died in the tool."""
 
     def die(shelf: Shelf, label: str) -> object:
@@ -217,11 +223,11 @@ def _resumed(shelf: Shelf, redacted: str, writes: Callable[[Shelf, str], object]
 
     shelf.take = die
     store, runtime = Mortal(), VirtualRuntime()
-    made = _secretive(shelf, redacted, frame)
+    made = _secretive(shelf, redacted, frame, noop)
     with pytest.raises(Died), _opened(store, runtime, made) as rb:
         rb.run(made(label="red"), operation="label it")
     runtime.declare_gone(runtime.owner())
-    with _opened(store.reopened(), runtime.sibling("virtual/2"), _secretive(shelf, redacted, frame)) as rb:
+    with _opened(store.reopened(), runtime.sibling("virtual/2"), _secretive(shelf, redacted, frame, noop)) as rb:
         rb.resume()
         (outcome,) = rb.list()
         return rb.wait(outcome.id)
@@ -241,8 +247,15 @@ def test_what_is_redacted_is_not_taken_for_a_change_after_a_restart() -> None:
 
 
 def test_what_is_redacted_inside_the_frame_does_not_stand_in_the_way() -> None:
-    outcome = _resumed(Shelf(items=["a"]), "label", _write_label, ["label"])
+    outcome = _resumed(Shelf(items=["a"]), "label", _write_label, ["label"], "allow")
     assert outcome.verified
+
+
+def test_where_what_was_asked_for_is_known_as_redacted_a_refused_no_op_cannot_be_told_from_a_change() -> None:
+    for label, writes in (("red", lambda _shelf, _label: None), ("plain", _write_label)):
+        outcome = _resumed(Shelf(items=["a"], label=label), "label", writes, ["label"])
+        assert not outcome.verified
+        assert outcome.state is not State.FAILED
 
 
 def test_what_is_redacted_outside_the_frame_cannot_be_judged_later_and_is_not_alleged() -> None:

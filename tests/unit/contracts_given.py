@@ -48,10 +48,11 @@ def reading(
     *,
     attributes: bool = False,
     timeout: object = None,
+    source: str = "",
 ) -> Reader:
     return reader_of(
         order_row,
-        source="orders-db",
+        source=source or (f"{name}-db" if name else "orders-db"),
         consistency=consistency,
         independence=independence,
         attributes=attributes,

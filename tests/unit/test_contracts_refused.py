@@ -352,6 +352,15 @@ def test_a_critical_mutation_needs_two_strong_readers_of_other_systems() -> None
     assert compiled((one, other, weak), **CRITICAL).contract.quorum == 2
 
 
+def test_two_readers_of_one_source_are_one_source_for_a_critical_mutation() -> None:
+    one, again, other = (
+        reading("strong", "other_system", n, source=s) for n, s in (("a", "x"), ("b", "x"), ("c", "y"))
+    )
+    assert "2 sources" in refused(WeakReaderError, (one, again), **CRITICAL)["readers"]
+    assert compiled((one, again, other), **CRITICAL).contract.quorum == 2
+    assert compiled((one, again), quorum=2).contract.quorum == 2
+
+
 def test_a_quorum_over_the_number_of_readers_is_refused() -> None:
     assert "readers" in refused(MissingReaderError, quorum=2)
 

@@ -15,7 +15,7 @@ from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition
 from readback.domain.reading import Fault, Presence, Role
-from readback.domain.side_effect import Consistency, SideEffect
+from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
 from tests.unit.cases_given import (
     BEFORE,
@@ -224,3 +224,15 @@ def test_where_nothing_changed_and_nobody_can_say_what_held_before_a_state_that_
     assert result(judged(HOLDS), of=contract(), before=untold).verdict is Verdict.VERIFIED
     moved = judged(UNTOLD, role=Role.BEFORE, value=OLD)
     assert result(judged(HOLDS), of=contract(noop=Noop.REFUSE), before=moved).verdict is Verdict.VERIFIED
+
+
+def test_two_looks_at_one_source_are_no_agreement_where_the_class_asks_for_several() -> None:
+    critical = contract(side_effect=SideEffect.CRITICAL_MUTATION, quorum=2)
+    one, again = (judged(HOLDS, independence=Independence.OTHER_SYSTEM) for _ in range(2))
+    other = replace(one, taken=replace(one.taken, source="archive"))
+    down = judged(HOLDS, independence=Independence.OTHER_SYSTEM, fault=Fault.TIMEOUT)
+    assert result(one, again, down, of=critical).verdict is Verdict.UNDETERMINED
+    assert result(one, down, other, of=critical).verdict is Verdict.VERIFIED
+    against = tuple(replace(each, ensure=judged(VIOLATED).ensure) for each in (one, again))
+    assert result(*against, down, of=critical).verdict is Verdict.UNDETERMINED
+    assert result(one, again, of=contract(quorum=2)).verdict is Verdict.VERIFIED

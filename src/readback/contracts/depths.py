@@ -55,6 +55,10 @@ def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems:
     weak = {each.name: why for each in terms if (why := _weakness(each, depth))}
     strong = len(terms) - len(weak)
     if strong >= quorum:
+        sources = {each.source for each in terms if each.name not in weak}
+        if depth.quorum_min > 1 and len(sources) < quorum:
+            reason = f"{depth.side_effect.value} needs {quorum} sources that agree, and these look at {len(sources)}."
+            problems.add("readers", WeakReaderError(reason))
         return
     if len(terms) < quorum:
         reason = f"{depth.side_effect.value} needs {quorum} readers that agree, and there are {len(terms)}."

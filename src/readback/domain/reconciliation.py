@@ -437,9 +437,9 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
     verified = [r for r in judgements if r.verdict is _VERIFIED]
     refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
     violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
-    if len(verified) >= needed and not refuted and not violated:
+    if _agreeing(case, verified) >= needed and not refuted and not violated:
         return verified[0]
-    if len(refuted) >= needed and not verified:
+    if _agreeing(case, refuted) >= needed and not verified:
         return refuted[0]
     if verified and (refuted or violated) and case.window_closed:
         conflict = _open(Why.CONFLICTING, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
@@ -448,6 +448,13 @@ def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
     if undecided:
         return undecided[0]
     return _open(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
+
+
+def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
+    """How many readings agree. Where the class asks for several sources, two looks at one are one."""
+    if case.contract.depth.quorum_min <= 1:
+        return len(judgements)
+    return len({case.checks[each.deciding].taken.source for each in judgements})
 
 
 # --- results ---

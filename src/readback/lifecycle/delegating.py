@@ -51,11 +51,15 @@ class Hook:
 
 @dataclass(slots=True)
 class Verified:
-    """One verification: the judgement, the result as the hooks left it, and every look that was taken."""
+    """One verification: the judgement, the result as the hooks left it, and every look that was taken.
+
+    `asked`: somebody judged it. Where each hook's `when` passed it over, nobody did.
+    """
 
     judgement: Judgement
     result: Result
     calls: list[HostCall] = field(default_factory=list)
+    asked: bool = False
 
     def as_json(self, given: Result) -> dict[str, Json]:
         """For the reading. The result stands there only where a hook changed what was `given`."""
@@ -71,9 +75,11 @@ def verify(inline: Script | Check | None, hooks: Sequence[Hook], result: Result,
     done = Verified(Judgement(True), result)
     judgements: list[Judgement] = []
     if inline is not None:
+        done.asked = True
         judgements.append(_inline(inline, done, args))
     for hook in sorted((each for each in hooks if each.event == words.POST_VERIFY), key=lambda each: each.order):
         said, failed = _asked(hook, done, args)
+        done.asked = done.asked or said is not None
         if said is None or said.action is HookAction.ALLOW:
             continue
         if said.action is HookAction.MODIFY:

@@ -36,6 +36,7 @@ POLL_PARTS: Final = (0, 10, 20, 40)
 READER_TIMEOUT_MIN_S: Final = 10.0
 NO_VERIFIER: Final = "The delegation has no verifier."
 NOT_YET: Final = "The delegate has not answered yet."
+NOBODY_ASKED: Final = "No hook was asked about this result, so nothing verifies it."
 STILL_AT_WORK: Final = "the delegate gave no answer, and may still be at work"
 
 
@@ -126,10 +127,11 @@ def contract_options(
         return {**options, "ensure": {"verified": f"{BESIDE}.verified == true"}, "unverifiable": NO_VERIFIER}
     if verifiers.judges:
         ensure["verified"] = f"{BESIDE}.verified == true"
-        if not readers:
+        alone = not readers
+        if alone:
             options.setdefault("identity", IDENTITY)
             readers = (_own(verifiers),)
-        readers = tuple(_beside(each, verifiers, prepared) for each in readers)
+        readers = tuple(_beside(each, verifiers, prepared, alone=alone) for each in readers)
     options.setdefault("within", WITHIN)
     options.setdefault("polls", _polls(options["within"]))
     return {**options, "ensure": ensure, "readers": readers}
@@ -150,8 +152,11 @@ def _own(verifiers: Verifiers) -> Reader:
     return Reader(SOURCE, look, False, SOURCE, "strong", "other_client", f"{verifiers.longest_s:.0f}s")
 
 
-def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepared]) -> Reader:
-    """The reader, with the verifiers' word beside what it read; before the delegate was sent, without it."""
+def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepared], *, alone: bool) -> Reader:
+    """The reader, with the verifiers' word beside what it read; before the delegate was sent, without it.
+
+    `alone`: nothing but their word says that it was done.
+    """
 
     def word(seen: object, ctx: Context, arguments: Mapping[str, object]) -> object:
         if ctx.attempt == 0 or not isinstance(seen, Reading) or seen.presence is not Presence.PRESENT:
@@ -161,6 +166,8 @@ def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepare
         result = observed_result(ctx.observed, str(arguments["delegation"]))
         ready = prepared()
         done = verify(ready.inline, ready.hooks, result, _args(arguments))
+        if alone and not done.asked:
+            return Reading.not_visible(NOBODY_ASKED)
         if done.judgement.verified is None:
             return Reading.unavailable(done.judgement.reason)
         if done.judgement.verified is False and not answered(ctx.observed):
