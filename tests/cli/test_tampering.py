@@ -352,6 +352,34 @@ def _remove(connection: apsw.Connection, table: str, rowid: int) -> None:
     connection.execute(f"delete from {table} where rowid = ?", (rowid,))
 
 
+@pytest.mark.requirement("L22")
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("drop trigger event_is_never_removed", "event_is_never_removed"),
+        ("drop trigger event_is_never_changed", "event_is_never_changed"),
+        ("drop index event_of_action", "event_of_action"),
+        ("create trigger t after insert on idempotency begin delete from freeze; end", "'t'"),
+        ("alter table freeze rename to f; create view freeze as select * from f where false", "freeze"),
+        ("alter table action add column more text", "action"),
+    ],
+)
+def test_a_schema_that_guards_less_or_does_more_is_found(ledger: Path, sql: str, said: str) -> None:
+    """A trigger of somebody's own changes whatever is written next, and came along in every backup."""
+    connection = apsw.Connection(str(ledger))
+    connection.execute(sql).fetchall()
+    connection.close()
+    found = [fault for fault in checked(ledger).faults if fault.code == "store.damage"]
+    assert any(said in fault.what for fault in found)
+
+
+def test_an_index_or_a_table_of_somebodys_own_is_no_fault(ledger: Path) -> None:
+    connection = apsw.Connection(str(ledger))
+    connection.execute("create index mine on action (updated_us); create table notes (text); analyze").fetchall()
+    connection.close()
+    assert checked(ledger).faults == []
+
+
 @pytest.mark.requirement("L21")
 def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cannot_tell(
     ledger: Path, desk: Desk

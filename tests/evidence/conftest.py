@@ -65,9 +65,10 @@ def by_hand(desk: Desk) -> Callable[..., None]:
 
     def run(*statements: str) -> None:
         connection = apsw.Connection(str(desk.ledger))
+        guards = [str(row[0]) for row in connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'trigger'")]
         for trigger in ("event_is_never_changed", "event_is_never_removed"):
-            connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-        for statement in statements:
+            connection.execute(f"DROP TRIGGER {trigger}")
+        for statement in (*statements, *guards):
             connection.execute(statement)
         connection.close()
 

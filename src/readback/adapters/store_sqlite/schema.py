@@ -6,7 +6,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +67,30 @@ def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> Sto
         except StoreError as other:
             return other
     return as_store_error(error, path)
+
+
+OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+Object = tuple[str, str, str, str | None]
+
+
+def unlike(found: Iterable[Object], number: int) -> list[str]:
+    """How the schema of a file differs from what these steps make, a sentence each: what guards its rows is missing or
+    another one, or something beside it acts on them. Indexes and tables of somebody's own do neither. Empty for a newer
+    release's schema, which this one does not know.
+    """
+    if number > len(migrations()):
+        return []
+    fresh = apsw.Connection(":memory:")
+    try:
+        migrate(fresh, Path(":memory:"))
+        wanted = {(str(kind), str(name)): (of, sql) for kind, name, of, sql in fresh.execute(OBJECTS)}
+    finally:
+        fresh.close()
+    there = {(kind, name): (of, sql) for kind, name, of, sql in found}
+    changed = [at for at in wanted if wanted[at] != there.get(at)]
+    strange = sorted(name for kind, name in there.keys() - wanted if kind == "trigger")
+    other = [f"The {kind} {name} is missing, or is another one than its schema makes." for kind, name in changed]
+    return other + [f"There is a trigger that its schema does not make: {name!r}." for name in strange]
 
 
 class Watched:

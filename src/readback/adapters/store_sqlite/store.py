@@ -21,7 +21,7 @@ from readback.adapters.store_sqlite.faults import as_store_error, forked_error, 
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.schema import Watched, explained
+from readback.adapters.store_sqlite.schema import OBJECTS, Object, Watched, explained, unlike
 from readback.adapters.store_sqlite.sealing import SealedQueries
 from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
@@ -149,7 +149,9 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
         ]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
-        return late + [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        number = cast("int", self._many_rows("SELECT max(number) FROM migration")[0][0])
+        return late + held + unlike(cast("list[Object]", self._many_rows(OBJECTS)), number)
 
     def close(self) -> None:
         if not self._forked:
