@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -13,11 +14,14 @@ from readback.adapters.runtime_system import SystemRuntime
 from readback.adapters.store_postgres import open_postgres_store
 from readback.adapters.store_postgres.store import PostgresStore
 from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
+from readback.commands.demo.systems.postgres import PostgresPair
+from readback.domain.errors import StoreError
 from readback.ports.known import key_of
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
-from readback.ports.wakeups import DEFER_AHEAD_US, US, Wakeups, queue_of
+from readback.ports.wakeups import DEFER_AHEAD_US, US, Wakeup, Wakeups, queue_of
 from readback.testing.conformance_wakeups import Ground, WakeupsConformance, at_rest, due, taken
+from tests.store_postgres.proxy import Proxy
 
 TIMEOUT_US = US // 2
 
@@ -182,6 +186,75 @@ def test_a_worker_that_was_silent_for_too_long_beats_again(place: OnPostgres) ->
         assert await one.beat() == []
         assert await other.beat() == []
         await one.close()
+        await other.close()
+
+    asyncio.run(go())
+
+
+@pytest.fixture
+def proxy(ledger_server: PostgresPair) -> Iterator[Proxy]:
+    with Proxy(ledger_server.home) as between:
+        yield between
+
+
+def behind(place: OnPostgres, proxy: Proxy, ledger_server: PostgresPair) -> ProcrastinateWakeups:
+    """A worker whose queue is on the other side of a network."""
+    url = place.address.url.replace(quote(str(ledger_server.home), safe=""), quote(str(proxy.home), safe=""))
+    assert url != place.address.url
+    return ProcrastinateWakeups(place.store, Elsewhere("behind"), url, place.address.schema, 3600 * US)
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+@pytest.mark.parametrize("where", ["first", "second"])
+def test_what_was_fetched_and_not_heard_of_is_brought_again_while_its_worker_lives(
+    place: OnPostgres, proxy: Proxy, ledger_server: PostgresPair, where: str
+) -> None:
+    async def go() -> None:
+        worker = behind(place, proxy, ledger_server)
+        assert await worker.take((), 9) == []
+        for number in range(3):
+            due(place, f"a{number}")
+        if where == "first":
+            proxy.cut_after = b"UPDATE procrastinate_jobs"
+        else:
+            _cut_the_second(worker, proxy)
+        with pytest.raises(StoreError, match="cannot be asked for"):
+            await worker.take((), 2 if where == "first" else 9)
+        assert {status for _, _, status in jobs(place)} >= {"doing"}
+        assert sorted(each.action_id for each in await taken(worker, 9, until=3)) == ["a0", "a1", "a2"]
+        assert proxy.cuts == 1
+        await worker.close()
+
+    asyncio.run(go())
+
+
+def _cut_the_second(worker: ProcrastinateWakeups, proxy: Proxy) -> None:
+    """The connection breaks when it fetches again, with what it has fetched already in its hands."""
+    fetch = worker._fetch
+
+    async def once(queues: list[str]) -> list[tuple[str, Wakeup]]:
+        setattr(worker, "_fetch", fetch)  # noqa: B010 - a method
+        found = await fetch(queues)
+        proxy.cut_before = b"UPDATE procrastinate_jobs"
+        return found
+
+    setattr(worker, "_fetch", once)  # noqa: B010 - a method
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_what_a_living_worker_could_not_put_back_is_brought_again(
+    place: OnPostgres, proxy: Proxy, ledger_server: PostgresPair
+) -> None:
+    async def go() -> None:
+        worker, other = behind(place, proxy, ledger_server), place.worker("other")
+        due(place, "a1")
+        [wakeup] = await taken(worker, 1)
+        proxy.cut_before = b"procrastinate_retry_job"
+        await worker.later(wakeup, 0)
+        assert (proxy.cuts, [status for _, _, status in jobs(place)]) == (1, ["doing"])
+        assert await worker.take((), 1, leave=("a1",)) == []
+        assert [each.action_id for each in await taken(other, 1)] == ["a1"]
+        await worker.close()
         await other.close()
 
     asyncio.run(go())

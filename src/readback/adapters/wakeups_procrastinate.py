@@ -118,6 +118,13 @@ WITH stalled AS MATERIALIZED (
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM stalled
 """
 """All that the dead had in hand, in one statement; of several who notice, one does it."""
+_RECALL: Final = """
+WITH unheard AS MATERIALIZED (
+    SELECT id FROM procrastinate_jobs
+    WHERE status = 'doing' AND worker_id = %(worker)s AND id <> ALL(%(known)s) FOR UPDATE SKIP LOCKED)
+SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM unheard
+"""
+"""What this worker has by the queue, and not by itself: the answer that brought it, or what put it back, was lost."""
 _STIR: Final = 'SELECT pg_notify(\'procrastinate_any_queue_v1\', \'{"type": "job_inserted", "job_id": 0}\')'
 """To all who wait: the queue itself tells them of new jobs only."""
 
@@ -147,6 +154,8 @@ class ProcrastinateWakeups:
         self._in_hand: set[int] = set()
         self._over: list[int] = []
         """What has ended, and the queue has not heard of."""
+        self._unsure = False
+        """A statement failed, and may have been carried out all the same, or not."""
         self._last = ""
         """The queue that was served last: the next round begins behind it."""
         self._sweep_us = 0
@@ -170,24 +179,31 @@ class ProcrastinateWakeups:
         self._stirred.clear()
         async with self._asked():
             await self._finish()
+            await self._recall()
             await self._sweep(tenants, known)
-            waiting = await self._queues(tenants, full, known)
             found: list[Wakeup] = []
-            held = set(leave)
-            while waiting and len(found) < limit:
-                asked = in_turn(waiting, limit - len(found))
-                some = await self._fetch(asked)
-                empty = set(asked) - {queue for queue, _ in some}
-                waiting = [queue for queue in waiting if queue not in empty]
-                for queue, wakeup in some:
-                    self._last = queue
-                    self._in_hand.add(wakeup.ticket)
-                    if wakeup.action_id in held:
-                        await self._put_back(wakeup.ticket, LATER_MS)
-                        continue
-                    held.add(wakeup.action_id)
-                    found.append(wakeup)
+            try:
+                await self._collect(found, await self._queues(tenants, full, known), limit, set(leave))
+            except BaseException:  # nothing is taken then: what was fetched is recalled
+                self._in_hand.difference_update(each.ticket for each in found)
+                raise
             return found
+
+    async def _collect(self, found: list[Wakeup], waiting: list[str], limit: int, held: set[str]) -> None:
+        """Up to `limit` of these queues' jobs. `held`: actions that are in hand, or are not taken."""
+        while waiting and len(found) < limit:
+            asked = in_turn(waiting, limit - len(found))
+            some = await self._fetch(asked)
+            empty = set(asked) - {queue for queue, _ in some}
+            waiting = [queue for queue in waiting if queue not in empty]
+            for queue, wakeup in some:
+                self._last = queue
+                self._in_hand.add(wakeup.ticket)
+                if wakeup.action_id in held:
+                    await self._put_back(wakeup.ticket, LATER_MS)
+                    continue
+                held.add(wakeup.action_id)
+                found.append(wakeup)
 
     async def done(self, wakeup: Wakeup) -> None:
         """Told to the queue with the next look at it, together with others."""
@@ -316,9 +332,15 @@ class ProcrastinateWakeups:
             await self._rows(_FINISH, ids=over)
             del self._over[: len(over)]
 
+    async def _recall(self) -> None:
+        """Nobody else is brought what a living worker has: what this one does not know of would wait for its end."""
+        if self._unsure:
+            self._unsure = False
+            await self._rows(_RECALL, worker=self._worker, known=[*self._in_hand, *self._over])
+
     async def _put_back(self, ticket: int, delay_ms: int) -> None:
         self._in_hand.discard(ticket)
-        with suppress(ConnectorException):  # somebody else has ended it, or put it back
+        with suppress(ConnectorException):  # somebody else has ended it, or put it back; or it is recalled
             await self._rows(_PUT_BACK, id=ticket, ms=delay_ms)
 
     # --- being there ---------------------------------------------------------------------------------
@@ -380,7 +402,11 @@ class ProcrastinateWakeups:
             await self._runtime.sleep_async(1.0)
 
     async def _rows(self, query: str, **values: object) -> list[dict[str, Any]]:
-        found = await self._connector.execute_query_all_async(cast("Any", query), **values)
+        try:
+            found = await self._connector.execute_query_all_async(cast("Any", query), **values)
+        except BaseException:
+            self._unsure = True
+            raise
         return cast("list[dict[str, Any]]", found)
 
 

@@ -8,7 +8,7 @@ hangs can be given up.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
@@ -248,14 +248,26 @@ class Worker:
             self._unknown_us = now_us + UNKNOWN_EVERY_US
             self._name_unknown(known, UNKNOWN_LOOKED_AT_MAX)
         found = await self._wakeups.take(self._served.tenants, limit, leave, full, known)
-        held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
-        for wakeup in found:
-            await self._take(wakeup, held.get(wakeup.action_id))
+        await self._take_each(found)
         crowded = len(self._refused) >= REFUSED_KEPT_MAX
         return len(found) == limit and before < len(self._tasks) < self._concurrency and not crowded
 
     def _known(self, now_us: int) -> Known:
         return self._session.known(now_us - self._handover_us)
+
+    async def _take_each(self, found: Sequence[Wakeup]) -> None:
+        """Each is begun, or others have it: what a living worker was brought is brought to nobody else."""
+        left = deque(found)
+        try:
+            held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
+            while left:
+                await self._take(left[0], held.get(left[0].action_id))
+                left.popleft()
+        except StoreError:
+            for wakeup in left:
+                with suppress(StoreError):
+                    await self._wakeups.later(wakeup, 0)
+            raise
 
     async def _take(self, wakeup: Wakeup, stored: StoredProjection | None) -> None:
         action_id = wakeup.action_id
