@@ -154,6 +154,43 @@ def test_asked_for_everything_only_what_is_under_open_needs_no_citation() -> Non
 
 
 @pytest.mark.requirement("REPORT-hostile", "REPORT-resolves")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| All is shipped |\n| --- |\n",
+        "| All is shipped |\n| --- |\n\n| row |\n",
+        "| All is shipped |\n| --- |\n| --- |\n",
+        "``` All is shipped ```\n",
+        "``` All is shipped\n```\n",
+        "~~~\n``` All is shipped\n~~~\n",
+        "~~~\n```shipped\n~~~\n",
+    ],
+)
+def test_asked_for_everything_neither_a_table_without_rows_nor_the_marks_of_code_hide_a_word(text: str) -> None:
+    check = judge(read_report(text), {}, every=True)
+    assert [fault.fault for fault in check.faults] == [Fault.UNCITED] * check.faults_total
+    assert not check.passed
+
+
+@pytest.mark.parametrize(
+    "text", ["```python\n```\n", "~~~ json\n~~~\n", f"| order | state |\n|---|---|\n| 1 | {CITED} |\n"]
+)
+def test_the_language_of_code_and_the_names_of_columns_say_nothing(text: str) -> None:
+    assert not any(fault.fault is Fault.UNCITED for fault in judge(read_report(text), {}, every=True).faults)
+
+
+def test_code_within_a_line_ends_no_section_that_comes_after_it() -> None:
+    text = f"Shipped {CITED}\n``` order 17 ``` {CITED}\n## Open\n- the invoice\n"
+    assert not any(fault.fault is Fault.UNCITED for fault in judge(read_report(text), {}, every=True).faults)
+
+
+def test_a_citation_that_only_names_a_link_is_not_seen() -> None:
+    link = f"- [x] [all is shipped]{CITED}\n"
+    assert checked(link).passed
+    hidden = checked(f"{link}\n{CITED}: https://example.com\n")
+    assert [fault.fault for fault in hidden.faults] == [Fault.UNCITED]
+
+
 def test_what_only_looks_like_a_citation_fails_wherever_it_stands() -> None:
     bare = CITED[1:-1]
     for text in (

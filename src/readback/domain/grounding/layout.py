@@ -26,6 +26,8 @@ _QUOTE: Final = re.compile(r"(?:[ \t]{0,3}>)+[ \t]?")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)(.*)", re.DOTALL)
 _ITEM: Final = re.compile(r"(?:[-*+•‣◦·\u2013\u2014]|\d{1,9}[.)])[ \t]+")
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})")
+_MARKS_CODE: Final = re.compile(r"[`~]{3,}[ \t]*[^\s`~]{0,32}")
+"""The line that begins or ends a code fence, with the language at most; more words are said there."""
 _RULE: Final = re.compile(r"[-=*_ \t]{3,}")
 _UNDERLINE: Final = re.compile(r"[ ]{0,3}(=+|-+)[ \t]*")
 _TABLE_RULE: Final = frozenset("|-")
@@ -79,33 +81,43 @@ class _Reader:
         self.sections: list[_Section] = []
         self.current: Block | None = None
         self.fence = ""
+        self.headed: Block | None = None
+        """A table's first row, until it is seen whether rows follow that it names the columns of."""
         self.shaded = _shaded(text)
 
     def read(self) -> list[Block]:
         at = 0
         for number, raw in enumerate(self.lines, 1):
-            self._line(number, raw, (at, at + len(raw)))
+            headed, self.headed = self.headed, None
+            row = self._line(number, raw, (at, at + len(raw)))
+            if headed is not None and not row:
+                self.blocks.append(headed)
             at += len(raw)
+        if self.headed is not None:
+            self.blocks.append(self.headed)
         for section in self.sections:
             self._close(section)
         return sorted(self.blocks, key=lambda each: each.line)
 
-    def _line(self, number: int, raw: str, place: tuple[int, int]) -> None:
+    def _line(self, number: int, raw: str, place: tuple[int, int]) -> bool:
+        """Takes a line; whether it is a row of a table that says something."""
         quote = _QUOTE.match(raw)
         inner = raw[quote.end() :] if quote else raw
         bare = inner.strip()
         indented = len(inner.expandtabs(4)) - len(inner.expandtabs(4).lstrip()) > 3
+        was = self.fence
         fenced = self._fenced(bare)
         hidden = next(self.shaded)
         shade = fenced or indented or hidden or quote is not None
-        if not bare or (fenced and _FENCE.match(bare)):
+        if not bare or (self.fence != was and _MARKS_CODE.fullmatch(bare)):
             self.current = None
-            return
+            return False
         if self._heading(number, bare, place, shade=shade) or self._ruled(number, bare, place, shade=shade):
-            return
+            return False
         if self._label(number, bare, place, shade=shade):
-            return
+            return False
         self._said(number, bare, place)
+        return bare.startswith("|")
 
     def _fenced(self, bare: str) -> bool:
         """Whether the line is in a code fence, or is one."""
@@ -114,6 +126,8 @@ class _Reader:
             if found and found[1].startswith(self.fence) and bare.strip(self.fence[0]) == "":
                 self.fence = ""
             return True
+        if found and found[1][0] == "`" and "`" in bare[found.end() :]:
+            return False  # code within a line, which begins nothing
         self.fence = found[1] if found else ""
         return found is not None
 
@@ -150,7 +164,7 @@ class _Reader:
         title = self.text[slice(*above.pieces[0])].strip() if above is not None else ""
         if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
             if above is not None and title.startswith("|"):
-                self.blocks.pop()  # the row above names the columns, and says nothing
+                self.headed = self.blocks.pop()  # it names the columns, and says nothing
             self.current = None
             return True
         if above is not None and not _ITEM.match(title) and title[0] not in ">|" and _UNDERLINE.fullmatch(bare):

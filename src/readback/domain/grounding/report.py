@@ -297,11 +297,14 @@ def _visible(report: ReadReport) -> list[int]:
     comments = comments_in(report.text)
     begins = [start for start, _ in comments]
     seen: list[int] = []
+    text = report.text
+    defined = {cited for at, cited in report.citations if text.startswith(":", at + len(str(cited)))}
     for at, cited in report.citations:
         which = bisect_right(begins, at) - 1
         hidden = which >= 0 and at < comments[which][1]
-        after = report.text[at + len(str(cited)) : at + len(str(cited)) + 1]
-        before = report.text[max(at - 2, 0) : at]
+        after = text[at + len(str(cited)) : at + len(str(cited)) + 1]
+        before = text[max(at - 2, 0) : at]
+        hidden = hidden or (before.endswith("]") and cited in defined)  # the name of a link, behind its words
         if not hidden and after not in _AFTER and not before.endswith(("](", "!", "/", '"', "=")):
             seen.append(at)
     return seen
