@@ -31,6 +31,35 @@ def test_an_action_is_run_listed_shown_and_its_ledger_recomputed(there: Desk, le
     assert not (there.folder / "readback.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("ALTER TABLE event DISABLE TRIGGER event_is_never_changed", "event_is_never_changed on event"),
+        ("ALTER TABLE event_1 DISABLE TRIGGER event_is_never_changed", "event_is_never_changed on event_1"),
+        ("DROP TRIGGER place_is_never_emptied ON place", "place_is_never_emptied on place"),
+        (
+            "CREATE TRIGGER t BEFORE UPDATE ON frozen FOR EACH ROW EXECUTE FUNCTION event_is_for_good()",
+            "trigger on frozen",
+        ),
+        ("CREATE RULE r AS ON INSERT TO frozen DO INSTEAD NOTHING", "rule on frozen"),
+    ],
+)
+def test_a_ledger_whose_guards_are_others_is_not_sound(there: Desk, ledger_url: str, statement: str, said: str) -> None:
+    import psycopg
+
+    from readback.adapters.store_postgres.address import address_of
+
+    there.ship("first", code=0)
+    there("ledger", "verify", code=0)
+    address = address_of(ledger_url)
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path TO {address.schema}")  # type: ignore[arg-type]
+        connection.execute(statement)  # type: ignore[arg-type]
+    faults = there("ledger", "verify", "--json", code=1).json["faults"]
+    assert {fault["code"] for fault in faults} == {"store.damage"}
+    assert any(said in fault["what"] for fault in faults)
+
+
 def test_what_waits_is_gone_on_with_by_another_process(there: Desk) -> None:
     waiting = there.ship("late", "--wait", "0", code=3, how="lie")
     orders = shop.load()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 import psycopg
 
-from readback.adapters.store_postgres import packing, ready, rows
+from readback.adapters.store_postgres import packing, ready, rows, schema
 from readback.adapters.store_postgres.faults import was_cut
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, waited_for
@@ -234,12 +234,15 @@ class Queries:
         return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
 
     def damage(self) -> list[str]:
-        """What is wrong with the rows, by our own check; empty if nothing. Reads everything."""
+        """What is wrong with the rows and with what guards them; empty if nothing. Reads everything."""
         late = [
             f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
         ]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
-        return late + [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        number = cast("int", self._rows("SELECT max(number) FROM migration", ())[0][0])
+        guards = cast("list[schema.Guard]", self._rows(schema.GUARDS, ()))
+        return late + held + schema.unlike(guards, number)
 
     # --- what is due ---------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Called by `opening`. The text of a step that was released never changes: what is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, cast
 from zlib import crc32
@@ -57,6 +58,41 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
 def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> list[Migration]:
     """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
     return left_of(migrations(), _done(connection, schema, shown), f"The ledger at {shown}")
+
+
+GUARDS: Final = """
+SELECT 'trigger', t.tgname, c.relname, coalesce(p.relname, c.relname), t.tgenabled IN ('O', 'A')
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+  LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent
+ WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND c.relname !~ '^procrastinate'
+UNION ALL
+SELECT 'rule', rulename, tablename, tablename, true FROM pg_rules WHERE schemaname = current_schema()
+"""
+"""What acts when a row of the ledger is written: kind, name, table, the table that it is a partition of, and whether it
+does act. The queue of the workers has triggers of its own.
+"""
+Guard = tuple[str, str, str, str, bool]
+_TRIGGER: Final = re.compile(r"CREATE TRIGGER (\w+) BEFORE [A-Z ]+ ON (\w+)")
+
+
+def unlike(found: Sequence[Guard], number: int) -> list[str]:
+    """How what acts on a ledger's rows differs from what these steps make, a sentence each. Empty for a newer release's
+    schema, which this one does not know.
+    """
+    if number > len(migrations()):
+        return []
+    wanted = {("trigger", *made) for step in migrations() for made in _TRIGGER.findall(step.sql)}
+    there = {(kind, name, of) for kind, name, _, of, _ in found}
+    missing = [(kind, name, of) for kind, name, of in wanted - there]
+    off = [(kind, name, table) for kind, name, table, of, acts in found if not acts and (kind, name, of) in wanted]
+    strange = [(kind, name, table) for kind, name, table, of, acts in found if acts and (kind, name, of) not in wanted]
+    return [
+        *(f"The {kind} {name} on {table} is missing, or turned off." for kind, name, table in sorted(missing + off)),
+        *(
+            f"There is a {kind} on {table} that its schema does not make: {name!r}."
+            for kind, name, table in sorted(strange)
+        ),
+    ]
 
 
 def refuse_unknown(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
