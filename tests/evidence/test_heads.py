@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from readback import bootstrap
+from readback.commands import ledger_log
+from readback.ledger.checkpoint import SignedCheckpoint
+from readback.lifecycle.sealing.seal import seal_all
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 
@@ -91,6 +95,30 @@ def test_a_witness_takes_only_what_goes_on_from_what_it_saw(
     forked = desk("ledger", "checkpoint", "--witness", "witness", "--out", "out", code=1)
     assert "forked" in forked.err
     assert (Path("witness").read_bytes(), Path("out").exists(), forked.out) == (kept, False, "")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_of_two_that_sign_at_once_the_slower_one_puts_no_earlier_head_over_the_later_one(
+    at_hand: Made, desk: Desk, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """It took back what a cut would be seen by."""
+    if there:
+        desk("ledger", "checkpoint", "--witness", "witness", code=0)
+    later: list[bytes] = []
+
+    def slow(*given: Any) -> SignedCheckpoint:
+        signed = seal_all(*given)
+        if not later:
+            later.append(b"")
+            desk.ship("meanwhile", carrier="ups", code=0)
+            desk("ledger", "checkpoint", "--witness", "witness", code=0)
+            later[0] = Path("witness").read_bytes()
+        return signed
+
+    monkeypatch.setattr(ledger_log, "seal_all", slow)
+    said = desk("ledger", "checkpoint", "--witness", "witness", code=6)
+    assert "was written by another process" in said.err
+    assert Path("witness").read_bytes() == later[0]
 
 
 def test_a_witness_that_saw_nothing_yet_takes_the_first(at_hand: Made, desk: Desk) -> None:

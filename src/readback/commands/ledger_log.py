@@ -31,6 +31,7 @@ from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
 
 if TYPE_CHECKING:
+    from readback.ports.anchor import Anchor
     from readback.ports.store import LedgerStore, StoredEvent
 
 URL = click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
@@ -73,22 +74,24 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     With --witness nothing is signed unless the log still begins with what the checkpoint in FILE covers; the new
     checkpoint then takes its place there. FILE need not be there the first time.
 
-    Exit code 0: signed; 1: the log does not go on from its last checkpoint or the witness's; 6: an entry is damaged.
+    Exit code 0: signed; 1: the log does not go on from its last checkpoint or the witness's; 6: an entry is damaged, or
+    somebody else wrote FILE meanwhile.
     """
     signing = signer(key_file)
     authority = authority_of(signing, key_file)
-    seen = _seen(witness, authority)
+    kept = bootstrap.anchor(Path(witness).absolute().as_uri()) if witness is not None else None
+    seen = _seen(kept, authority)
     store = existing(url)
     try:
         place_all(store)
         signed = seal_all(store, signing, authority, bootstrap.runtime().now_us(), [seen.checkpoint] if seen else [])
     finally:
         store.close()
-    data = signed.to_bytes()
-    for place in (witness, out):
-        if place is not None:
-            bootstrap.keep_file(Path(place), data)
-    found = signed.checkpoint
+    data, found = signed.to_bytes(), signed.checkpoint
+    if kept is not None:
+        kept.take(data, found.size, lambda _: [])  # unless somebody put another one there since it was looked at
+    if out is not None:
+        bootstrap.keep_file(Path(out), data)
     if as_json:
         said: dict[str, Json] = {"origin": found.origin, "size": found.size, "root": found.root.hex()}
         print_json({**said, "checkpoint": data.decode(), "goes_on_from": seen.checkpoint.size if seen else None})
@@ -100,11 +103,10 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     return 0
 
 
-def _seen(place: str | None, authority: Authority) -> SignedCheckpoint | None:
+def _seen(kept: Anchor | None, authority: Authority) -> SignedCheckpoint | None:
     """What the witness saw last; None where it has seen nothing yet."""
-    if place is None or bootstrap.kept_file(Path(place), NOTE_MAX_BYTES) is None:
-        return None
-    return kept_checkpoint(place, authority)
+    note = kept.last() if kept is not None else None
+    return None if note is None else open_checkpoint(note, authority.keys, authority.check)
 
 
 @click.command("prove", short_help="The proof of one action, to be checked offline.")
