@@ -31,6 +31,7 @@ _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[^{}]+")
 """Of a target's template: the paths of values, and the words between them."""
 _SIGNS: Final = re.compile("[/:]")
 AS_IT_IS_MAX = 1024
+_WRITTEN: Final = frozenset({str, int, float})
 VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
 
@@ -128,8 +129,10 @@ def _of(value: bool) -> Truth:
 
 def _same(key: str, wanted: Json, found: Json, template: str, variables: Variables) -> bool:
     """Equal as text; a target may leave out the type that stands before its first "/" or ":", where the contract says
-    one. Where all of it is a value, `secrets/a.txt` is not `a.txt`.
+    one. Where all of it is a value, `secrets/a.txt` is not `a.txt`. Only texts and numbers are written as a text is.
     """
+    if type(found) not in _WRITTEN or type(wanted) not in _WRITTEN:
+        return type(found) is type(wanted) and found == wanted
     text = str(found)
     if text == str(wanted):
         return True
