@@ -55,6 +55,14 @@ def test_a_key_file_opens_with_its_passphrase_and_is_its_owners_alone(key_file: 
     assert opened.public_key[8:].encode() not in written
 
 
+@pytest.mark.parametrize("passphrase", ["x" * 1024, "half a \udce9 character"], ids=["too long", "no text"])
+def test_a_passphrase_that_cannot_be_used_makes_no_key(tmp_path: Path, passphrase: str) -> None:
+    with pytest.raises(ApprovalError) as caught:
+        create_key(tmp_path / "key", passphrase)
+    assert caught.value.code == "approval.key"
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_its_mode_does_not_depend_on_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:

@@ -60,7 +60,11 @@ def create_key(path: Path, passphrase: str) -> Ed25519Signer:
     if len(passphrase) < PASSPHRASE_MIN_CHARACTERS:
         raise _fault(f"A passphrase has at least {PASSPHRASE_MIN_CHARACTERS} characters.", "Choose a longer one.")
     key = Ed25519PrivateKey.generate()
-    written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+    try:
+        lock = BestAvailableEncryption(passphrase.encode())
+        written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
+    except ValueError as error:  # half a character, or more bytes than the form of such files takes
+        raise _fault("This passphrase cannot be used: it is too long, or no text.", "Choose another one.") from error
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, OWNER_ONLY)) as file:
