@@ -38,6 +38,25 @@ def test_every_process_seals_and_hands_over_and_what_stands_there_is_listed(anch
 
 
 @pytest.mark.requirement("LEDGER-anchored", "L21")
+@pytest.mark.parametrize("shows", ["nothing", "an earlier one"])
+def test_an_anchor_that_shows_less_than_it_took_is_a_fault(
+    anchored: Made, desk: Desk, by_hand: Callable[..., None], shows: str
+) -> None:
+    """Whoever can take a checkpoint away from there, and forge none, hid what was cut since."""
+    url = f"file://{anchored.folder}/anchor"
+    desk("ledger", "anchors", "--offer", code=0)
+    earlier = Path("anchor").read_bytes()
+    desk.ship("another", carrier="ups", code=0)
+    desk("ledger", "checkpoint", code=0)
+    desk("ledger", "anchors", "--offer", code=0)
+    desk("ledger", "verify", "--anchor", url, code=0)
+    Path("anchor").unlink() if shows == "nothing" else Path("anchor").write_bytes(earlier)
+    found = desk("ledger", "verify", "--anchor", url, "--json", code=1).json
+    assert [fault["code"] for fault in found["faults"]] == ["log.anchor"]
+    assert "took a checkpoint of" in found["faults"][0]["what"]
+
+
+@pytest.mark.requirement("LEDGER-anchored", "L21")
 def test_with_an_anchor_a_cut_log_is_found_and_without_one_it_is_said_that_it_cannot_be(
     anchored: Made, desk: Desk, by_hand: Callable[..., None]
 ) -> None:

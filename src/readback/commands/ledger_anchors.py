@@ -98,4 +98,9 @@ def compared(
             found.append(compare(store, anchor, authority))
         except LogError as error:
             faults.append(Fault(error.code, f"The anchor {anchor.name}: {error.message}"))
+    for each in found:
+        if each.size < each.took:
+            held = f"shows one of {each.size}" if each.size else "shows none"
+            said = f"The anchor {each.name} took a checkpoint of {each.took} entries, and {held}: it was set back."
+            faults.append(Fault("log.anchor", said))
     return found, faults

@@ -20,11 +20,15 @@ from readback.ports.log import AnchorMark, SealedLog
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What an anchor was found to hold: the size of its checkpoint, 0 for none, and the checkpoint if it is known."""
+    """What an anchor was found to hold: the size of its checkpoint, 0 for none, and the checkpoint if it is known.
+
+    `took`: the size of the last checkpoint that the log says it took. One that shows less was set back.
+    """
 
     name: str
     size: int
     checkpoint: Checkpoint | None = None
+    took: int = 0
 
 
 def hand_over(log: SealedLog, anchor: Anchor, authority: Authority, at_us: int) -> AnchorMark | None:
@@ -69,8 +73,9 @@ def compare(log: SealedLog, anchor: Anchor, authority: Authority) -> Compared:
     whoever cuts a log may take its checkpoints along.
     """
     if anchor.shows:
+        took = max((mark.size for mark in log.anchors() if mark.name == anchor.name), default=0)  # asked first
         kept = seen(anchor, authority)
-        return Compared(anchor.name, 0 if kept is None else kept.size, kept)
+        return Compared(anchor.name, 0 if kept is None else kept.size, kept, took)
     head = log.checkpoint()
     if head is None:
         raise AnchorRefusedError(
