@@ -8,9 +8,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from readback.adapters.store_postgres import PostgresStore, open_postgres_store, opening
+from readback.adapters.store_postgres.faults import unreachable
 from readback.commands.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
 from readback.ports.store import Appended
@@ -187,6 +189,25 @@ def _in_wait_for_a_standby(server: PostgresPair, query: str) -> int:
     )
     found = (server.run(asked)[0] for _ in range(1_000))
     return next(int(pid) for pid in found if pid is not None)
+
+
+def test_a_server_that_answers_nothing_is_not_waited_for_as_one_that_starts_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 0)
+    tries: dict[psycopg.Error, int] = {
+        psycopg.errors.ConnectionTimeout("silence"): 0,
+        psycopg.OperationalError("refused"): 0,
+    }
+    for cause in tries:
+
+        def connect(cause: psycopg.Error = cause) -> opening.Connection:
+            tries[cause] += 1
+            raise unreachable("there", str(cause)) from cause
+
+        with pytest.raises(StoreError, match="cannot be reached"):
+            opening.waited_for(connect, "it was cut")
+    assert [*tries.values()] == [opening.RECONNECT_SILENT_MAX, opening.RECONNECT_TRIES_MAX]
 
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:

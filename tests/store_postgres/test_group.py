@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from readback.adapters.store_postgres import open_postgres_store
+from readback.adapters.store_postgres import known, open_postgres_store
 from readback.commands.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
 from readback.ports.store import Appended, AppendResult
-from readback.testing.store_samples import sample_creation
+from readback.testing.store_samples import sample_creation, sample_evidence
 
 THREADS = 32
 EACH = 5
@@ -49,3 +49,20 @@ def test_threads_share_transactions_and_one_bad_value_is_its_own_fault(
     schema = ledger_url.rpartition("schema=")[2]
     (transactions,) = ledger_server.run(f"select count(distinct xid) from {schema}.event")
     assert transactions < len(kept), "some shared one"
+
+
+def test_what_is_remembered_of_contracts_does_not_grow_with_the_tenants(
+    ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "KNOWN_CONTRACTS_MAX", 4)
+    contract = sample_evidence(b"ship_order 1.0.0")
+    with open_postgres_store(ledger_url) as store:
+        assert store._writer is not None
+        for number in range(12):
+            item = sample_creation(f"a{number:02}")
+            held = replace(item.projection, tenant=f"tenant-{number}")
+            reserve = replace(item.reserve, tenant=held.tenant) if item.reserve is not None else None
+            new = replace(item, tenant=held.tenant, projection=held, reserve=reserve, evidence=(contract,))
+            assert store.append([new]) == [Appended(1, 0)]
+            assert len(store._writer._known.contracts) <= 5
+            assert store.evidence(held.tenant, contract.digest) == contract

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
@@ -13,7 +14,9 @@ from readback.adapters.store_group import Job
 from readback.adapters.store_postgres import address, open_postgres_store, opening, schema
 from readback.adapters.store_postgres.work import AppendWork, Work
 from readback.bootstrap import store as store_of
+from readback.canon.limits import ID_MAX_BYTES
 from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
+from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS
 from readback.domain.errors import (
     ReadbackError,
     StoreCorruptError,
@@ -22,7 +25,7 @@ from readback.domain.errors import (
     StoreVersionError,
     UsageError,
 )
-from readback.ports.store import Appended, Projection
+from readback.ports.store import Appended, Freeze, Projection
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow
@@ -219,6 +222,19 @@ def test_a_value_that_cannot_be_kept_fails_its_own_append_alone(ledger: str, pro
             None, "store.value", None,
         ]  # fmt: skip
         assert [store.events(name) != [] for name in ("a2", "a3", "a4")] == [False, True, True]
+
+
+@pytest.mark.requirement("INPUT-over-long-value")
+def test_the_longest_target_of_the_longest_tenant_can_be_frozen(ledger: str) -> None:
+    hard = hashlib.shake_128(b"no compression helps").digest(RENDERED_MAX_BYTES)
+    tenant, target = hard.hex()[:ID_MAX_BYTES], hard.hex()[:RENDERED_MAX_CHARS]
+    target = "".join(chr(0x100 + ord(one) + 7 * place % 0x600) for place, one in enumerate(target))
+    assert len(target.encode()) == RENDERED_MAX_BYTES
+    item = sample_append("a2", projection=sample_projection("a2", tenant=tenant, target=target))
+    freeze = Freeze(tenant, f"resource:{target}", "a2", "x", 1)
+    with open_postgres_store(ledger) as store:
+        assert store.append([replace(item, freezes=(freeze,))]) == [Appended(1, 0)]
+        assert store.frozen(tenant, [freeze.subject]) == freeze
 
 
 def test_an_event_cannot_be_changed_or_removed(ledger: str, ledger_server: PostgresPair) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from readback.contracts.durations import DURATION_MAX_US, microseconds
-from readback.contracts.templates import RENDERED_MAX_CHARS, TEMPLATE_MAX_CHARS, compile_template
+from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS, TEMPLATE_MAX_CHARS, compile_template
 from readback.domain.errors import ContractFieldError, TemplateError
 
 
@@ -134,6 +134,7 @@ def test_a_template_that_is_malformed_or_names_what_is_not_there_is_refused_at_l
         (1.5, "a fraction"),
         ("a\r\nBcc: all", "control"),
         ("x" * (RENDERED_MAX_CHARS + 1), "over"),
+        ("\u6f22" * (RENDERED_MAX_BYTES // 3), "2052 bytes, over"),
     ],
 )
 @pytest.mark.requirement("INPUT-over-long-value")

@@ -18,6 +18,8 @@ from readback.domain.errors import TemplateError
 
 TEMPLATE_MAX_CHARS: Final = 1_024
 RENDERED_MAX_CHARS: Final = 1_024
+RENDERED_MAX_BYTES: Final = 2_048
+"""A frozen target stands in an index, with its tenant and its action: PostgreSQL takes 2,704 bytes of all three."""
 TEMPLATE_ROOTS: Final = ("requested", "intended", "observed", "scope")
 _SCAN: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -40,6 +42,8 @@ class Template:
         text = "".join([part if isinstance(part, str) else _value(part, variables) for part in self.parts])
         if len(text) > RENDERED_MAX_CHARS:
             raise TemplateError(f"{self.source!r:.80} renders to {len(text)} characters, over {RENDERED_MAX_CHARS}.")
+        if not text.isascii() and (size := len(text.encode(errors="replace"))) > RENDERED_MAX_BYTES:
+            raise TemplateError(f"{self.source!r:.80} renders to {size} bytes, over {RENDERED_MAX_BYTES}.")
         if not text.isprintable() and _has_controls(text):
             raise TemplateError(f"{self.source!r:.80} renders to text with control characters.")
         return text

@@ -16,6 +16,8 @@ from readback.canon.frozen import dataclass
 
 KNOWN_HEADS_MAX: Final = 8192
 """Actions whose version is remembered between transactions; about 4 MB."""
+KNOWN_CONTRACTS_MAX: Final = 8192
+"""Texts of contracts, one for each tenant that has them; about 3 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Known:
         if len(self.heads) > KNOWN_HEADS_MAX:
             self.heads.clear()
         self.heads.update({action_id: head for action_id, head in heads.items() if head.version})
+        if len(self.contracts) > KNOWN_CONTRACTS_MAX:
+            self.contracts.clear()
         self.contracts |= contracts
 
     def forget(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import psycopg
+from psycopg import errors
 from psycopg.types.numeric import Int8BinaryDumper
 
 from readback.adapters.store_postgres.address import Address
@@ -34,6 +35,8 @@ TCP_SILENCE_MS: Final = 20_000
 RECONNECT_TRIES_MAX: Final = 100
 RECONNECT_PAUSE_MS: Final = 100
 """A server that starts again is waited for: ten seconds, and what each try itself takes."""
+RECONNECT_SILENT_MAX: Final = 3
+"""Of these, so many may end in no answer at all (`CONNECT_TIMEOUT_S` each)."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -61,12 +64,13 @@ READS: Final = {"default_transaction_read_only": "on"}
 
 def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
     """A connection in place of one that broke, as soon as there is one. Raises StoreError."""
-    pause = threading.Event()
+    pause, silent = threading.Event(), 0
     for left in reversed(range(RECONNECT_TRIES_MAX)):
         try:
             return connect()
         except StoreError as error:
-            if error.code != UNREACHABLE or not left:
+            silent += isinstance(error.__cause__, errors.ConnectionTimeout)
+            if error.code != UNREACHABLE or not left or silent == RECONNECT_SILENT_MAX:
                 raise
         pause.wait(RECONNECT_PAUSE_MS / 1000)
     raise AssertionError(said)  # the last try answers or raises
