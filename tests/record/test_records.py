@@ -203,6 +203,23 @@ def test_a_damaged_entry_is_not_exported(desk: Desk, tmp_path: Path) -> None:
     assert not Path("records.jsonl").exists()
 
 
+@pytest.mark.parametrize("version", [2, 6], ids=["one between", "the last one"])
+def test_an_action_that_lacks_an_entry_is_not_exported(desk: Desk, version: int) -> None:
+    """Without its last entries it was exported as it had been before them: what withdrew it was left out."""
+    import apsw
+
+    action_id = desk.ship("op", code=0)["id"]
+    connection = apsw.Connection(str(desk.ledger))
+    connection.execute("drop trigger event_is_never_removed")
+    assert connection.execute("select max(version) from event").get == 6
+    connection.execute("delete from event where version = ?", (version,))
+    connection.close()
+    for more in ((), ("--id", action_id), ("--bundle", action_id)):
+        said = desk("ledger", "export", "--out", "file", *more, code=6)
+        assert f"Action {action_id} has entries" in said.err
+        assert not Path("file").exists()
+
+
 def test_the_bundle_id_is_the_same_whoever_makes_it(rich: LedgerStore) -> None:
     found = set()
     for events in streams(rich):

@@ -35,7 +35,7 @@ def write_bundle(
         held = store.projection(action_id)
         if held is None:
             raise NotFoundError(f"There is no action {safe(action_id)} here.")
-        events, tenant = entries_of(store, action_id), held.projection.tenant
+        events, tenant = entries_of(store, held), held.projection.tenant
         if not is_action(events):
             raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export its steps: each is an action of its own.")
         proof = None

@@ -32,7 +32,7 @@ from readback.lifecycle.audit.entries import named
 from readback.lifecycle.record.action import is_action, record_of
 
 if TYPE_CHECKING:
-    from readback.ports.store import LedgerStore, StoredEvent
+    from readback.ports.store import LedgerStore, StoredEvent, StoredProjection
 
 US: Final = 1_000_000
 CONTRACTS_KEPT_MAX: Final = 256
@@ -129,18 +129,23 @@ def _streams(store: LedgerStore, wanted: Wanted) -> Iterator[list[StoredEvent]]:
             held = store.projection(action_id)
             if held is None or wanted.tenant not in ("", held.projection.tenant):
                 raise NotFoundError(f"There is no action {safe(action_id)} here.")
-            yield entries_of(store, action_id)
+            yield entries_of(store, held)
         return
     for held in store.projections():
         if wanted.takes(held.projection.tenant, held.projection.created_us):
-            yield entries_of(store, held.projection.action_id)
+            yield entries_of(store, held)
 
 
-def entries_of(store: LedgerStore, action_id: str) -> list[StoredEvent]:
-    """The entries of an action, each with the leaf hash that it has to have. Raises StoreCorruptError."""
+def entries_of(store: LedgerStore, held: StoredProjection) -> list[StoredEvent]:
+    """All entries of an action, each with the leaf hash that it has to have. `held`: read before them, so that there
+    may be more by now, and never fewer. Raises StoreCorruptError.
+    """
+    action_id = held.projection.action_id
     events = store.events(action_id)
-    if not events:
-        raise StoreCorruptError(f"Action {safe(action_id)} has no entries.", remedy="Run `readback ledger verify`.")
+    versions = [each.version for each in events]
+    if len(events) < max(held.version, 1) or versions != [*range(1, len(events) + 1)]:
+        said = f"Action {safe(action_id)} has entries up to {held.version}, and {len(events)} of them are there."
+        raise StoreCorruptError(said, remedy="Keep the file as it is, and run `readback ledger verify`.")
     for each in events:
         if leaf_hash(each.envelope) != each.leaf:
             raise StoreCorruptError(f"{named(each)} has other bytes than its leaf hash says.")
