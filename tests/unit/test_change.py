@@ -34,23 +34,31 @@ MARK: Json = {REDACTED: True}
     ],
 )
 def test_a_difference_is_what_both_states_say_differently(old: Json, new: Json, paths: list[str]) -> None:
-    assert list(differences(old, new)) == paths
+    assert [".".join(path) for path in differences(old, new)] == paths
     assert changed(old, new) is bool(paths)
 
 
 def test_equal_numbers_are_no_change_though_their_types_differ() -> None:
     """A database that gives 1.0 for 1 has changed nothing."""
     assert not changed({"a": 1}, {"a": 1.0})
-    assert list(differences({"a": 1, "b": [1], "c": 2}, {"a": 1.0, "b": [1.0], "c": 3})) == ["c"]
+    assert list(differences({"a": 1, "b": [1], "c": 2}, {"a": 1.0, "b": [1.0], "c": 3})) == [("c",)]
 
 
 def test_what_is_withheld_is_named_where_it_stands() -> None:
     state: Json = {"a": MARK, "b": {"c": MARK, "d": 1}, "e": [{"pin": MARK}], "f": [1]}
-    assert list(withheld(state)) == ["a", "b.c", "e"]
-    assert list(withheld(MARK)) == [""]
+    assert list(withheld(state)) == [("a",), ("b", "c"), ("e",)]
+    assert list(withheld(MARK)) == [()]
     assert list(withheld({"a": {REDACTED: True, "b": 1}})) == []
 
 
 def test_a_frame_names_a_path_or_what_is_above_it() -> None:
-    assert outside(("a", "b.c"), ["a", "a.x", "ab", "b", "b.c", "b.c.d", "b.cd"]) == ("ab", "b", "b.cd")
-    assert outside((), ["a"]) == ("a",)
+    paths = [("a",), ("a", "x"), ("ab",), ("b",), ("b", "c"), ("b", "c", "d"), ("b", "cd")]
+    assert outside(("a", "b.c"), paths) == ("ab", "b", "b.cd")
+    assert outside((), [("a",)]) == ("a",)
+    assert outside(("a",), [()]) == ("",)
+
+
+def test_a_name_with_a_dot_is_not_below_what_stands_before_its_dot() -> None:
+    old, new = {"limit": 1, "limit.max": 5, "": {"limit": 1}}, {"limit": 2, "limit.max": 9, "": {"limit": 2}}
+    assert outside(("limit",), differences(old, new)) == (".limit", "limit.max")
+    assert outside(("limit", "limit.max"), differences(old, new)) == (".limit",)

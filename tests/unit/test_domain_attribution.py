@@ -231,7 +231,7 @@ def test_only_what_was_provably_never_called_is_unexecuted() -> None:
     ],
 )
 def test_lists_and_numbers_of_another_shape_differ(old: Json, new: Json) -> None:
-    assert list(differences({"a": old}, {"a": new})) == ["a"]
+    assert list(differences({"a": old}, {"a": new})) == [("a",)]
     assert list(differences({"a": old}, {"a": old})) == []
 
 

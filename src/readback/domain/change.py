@@ -15,13 +15,17 @@ REDACTED: Final = "$redacted"
 """The only key of an object that stands in place of a value."""
 
 
-def differences(old: Json, new: Json, path: str = "") -> Iterator[str]:
-    """Dotted paths at which the two differ. A list is one value: where it differs, it differs as a whole."""
+Path = tuple[str, ...]
+"""Names, one within the other. Never joined before it is compared: `a.b` is also a name of its own."""
+
+
+def differences(old: Json, new: Json, path: Path = ()) -> Iterator[Path]:
+    """Paths at which the two differ. A list is one value: where it differs, it differs as a whole."""
     if is_withheld(old):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
-            below = f"{path}.{key}" if path else key
+            below = (*path, key)
             if key not in old or key not in new:
                 yield below
             else:
@@ -35,13 +39,13 @@ def changed(old: Json, new: Json) -> bool:
     return any(True for _ in differences(old, new))
 
 
-def withheld(old: Json, path: str = "") -> Iterator[str]:
-    """Dotted paths at which a state is only a mark, or a list holds one."""
+def withheld(old: Json, path: Path = ()) -> Iterator[Path]:
+    """Paths at which a state is only a mark, or a list holds one."""
     if is_withheld(old):
         yield path
     elif isinstance(old, dict):
         for key, below in old.items():
-            yield from withheld(below, f"{path}.{key}" if path else key)
+            yield from withheld(below, (*path, key))
     elif isinstance(old, list) and any(True for each in old for _ in withheld(each)):
         yield path
 
@@ -55,9 +59,19 @@ def alike(old: Json, new: Json) -> bool:
     return old == new and isinstance(old, bool) is isinstance(new, bool)
 
 
-def outside(frame: tuple[str, ...], paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the paths that the frame does not name, nor anything above them."""
-    return tuple(path for path in paths if not any(path == each or path.startswith(each + ".") for each in frame))
+def outside(frame: tuple[str, ...], paths: Iterable[Path]) -> tuple[str, ...]:
+    """Those of the paths, dotted, that the frame does not name, nor anything above them."""
+    return tuple(dotted(path) for path in paths if not any(above in frame for above in _upwards(path)))
+
+
+def dotted(path: Path) -> str:
+    """As people read it."""
+    return ".".join(path)
+
+
+def _upwards(path: Path) -> Iterator[str]:
+    """The path and everything above it, dotted as a frame names it."""
+    return (dotted(path[:depth]) for depth in range(1, len(path) + 1))
 
 
 def is_withheld(value: Json) -> bool:

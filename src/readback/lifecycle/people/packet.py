@@ -9,7 +9,7 @@ from typing import Final
 
 from readback.canon import Json, parse_json
 from readback.domain.action import Action
-from readback.domain.change import differences
+from readback.domain.change import differences, dotted
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.erasure import ERASED
 from readback.domain.errors import NotFoundError
@@ -70,7 +70,7 @@ def _drift(store: LedgerStore, action: Action) -> dict[str, Json]:
     held = _state(action, watched.held, watched.held_ref, _evidence(store, action, watched.held_ref))
     now = _evidence(store, action, action.reading_ref)
     known = now is not None and held is not None
-    changed: list[Json] = [*differences(held, now)] if known else []
+    changed: list[Json] = [dotted(path) for path in differences(held, now)] if known else []
     return {"drift": {**watched.as_json(), "held": held, "changed": changed}}
 
 

@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.attribution import has_changed
 from readback.domain.case import SCOPE_KEYS, IdentityMatch, Judged
-from readback.domain.change import outside, withheld
+from readback.domain.change import dotted, outside, withheld
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import Observation
@@ -298,7 +298,7 @@ class Standing:
             return
         frame = self.plan.contract.may_change
         beside = outside(frame, hidden) if frame is not None else ()
-        unseen = hidden if not has_changed(before, judged) else beside
+        unseen = tuple(map(dotted, hidden)) if not has_changed(before, judged) else beside
         self.missing += [f"whether {path} changed: {REDACTED}" for path in dict.fromkeys(unseen)]
 
 
