@@ -20,6 +20,7 @@ from readback.surfaces.mcp import http_lane
 from readback.surfaces.mcp.call import Call
 from readback.surfaces.mcp.call_lane import Admitted, CallLane
 from readback.surfaces.mcp.catalogue import Catalogue
+from readback.surfaces.mcp.events import Events
 from readback.surfaces.mcp.lines import json_line, plain_json
 from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.posts import NotOursError, Posts
@@ -187,6 +188,35 @@ def test_what_is_told_on_a_stream_is_handed_on_before_its_answer() -> None:
 
     events = b": ping\r\n\r\nevent: message\r\ndata: " + NOTICE + b"\r\n\r\ndata: " + RESULT + b"\n\n"
     posted(answer(events, kind="text/event-stream"), work)
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"id: 7\nretry: 100\ndata: \n\n",  # names a place in the stream
+        b"id: 7\ndata\n\n",
+        b"event: ping\ndata: {}\n\n",
+        b"event: endpoint\r\ndata: /other\r\n\r\n",
+    ],
+)
+def test_an_event_that_is_no_message_is_passed_over(before: bytes) -> None:
+    async def work(call: Any, heard: list[Any], opened: list[Any]) -> None:
+        assert await call() == {"content": [], "big": 1}
+        assert heard == []
+
+    posted(answer(before + b"data: " + RESULT + b"\n\n", kind="text/event-stream"), work)
+
+
+@pytest.mark.requirement("GATEWAY-measured")
+@pytest.mark.parametrize("piece", [1, 3, 1000])
+def test_events_are_whole_however_they_are_cut_and_what_is_not_is_counted(piece: int) -> None:
+    stream = b"data: one\ndata: line\r\n\r\n: no event\n\nevent: message\ndata:two\n\ndata: cut\ndata: off"
+    events, found = Events(), list[bytes]()
+    for begins in range(0, len(stream), piece):
+        found += events.take(stream[begins : begins + piece])
+    assert found == [b"one\nline", b"two"]
+    assert events.held == len(b"data: cutdata: off")
 
 
 @pytest.mark.requirement("GATEWAY-unknown")

@@ -23,6 +23,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
 
 from readback.domain.errors import NotDispatchedError
+from readback.surfaces.mcp.events import Events
 from readback.surfaces.mcp.line_dispatch import AS_TEXT
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
 
@@ -233,31 +234,27 @@ class _Wire:
             return MCPError(code=CONNECTION_CLOSED, message=f"The server leads elsewhere: status {head.status_code}")
         if head.status_code == 200 and kind.startswith(b"text/event-stream"):
             return await self._streamed(asked, on_notice)
-        whole = b""
+        whole, size = [], 0
         async for part in self._parts():
-            whole += part
-            if len(whole) > MESSAGE_MAX_BYTES:
+            whole.append(part)
+            size += len(part)
+            if size > MESSAGE_MAX_BYTES:
                 return MCPError(code=CONNECTION_CLOSED, message="The answer is too large.")
-        return _answer(head.status_code, kind, whole, asked)
+        return _answer(head.status_code, kind, b"".join(whole), asked)
 
     async def _streamed(self, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
         """The answer among the events of a stream; what is told before it is handed on."""
-        rest, data = b"", b""
+        events = Events()
         async for part in self._parts():
-            *lines, rest = (rest + part).split(b"\n")
-            if len(rest) + len(data) > MESSAGE_MAX_BYTES:
+            for data in events.take(part):
+                try:
+                    found = _message(data, asked, on_notice)
+                except ValueError as error:
+                    return MCPError(code=PARSE_ERROR, message=f"Failed to parse SSE message: {error}")
+                if found is not None:
+                    return found
+            if events.held > MESSAGE_MAX_BYTES:
                 return MCPError(code=CONNECTION_CLOSED, message="The answer is too large.")
-            for line in lines:
-                line = line.rstrip(b"\r")
-                if line.startswith(b"data:"):
-                    data += line[5:].removeprefix(b" ") + b"\n"
-                elif not line and data:
-                    try:
-                        found, data = _message(data, asked, on_notice), b""
-                    except ValueError as error:
-                        return MCPError(code=PARSE_ERROR, message=f"Failed to parse SSE message: {error}")
-                    if found is not None:
-                        return found
         return MCPError(code=CONNECTION_CLOSED, message="Connection closed")
 
     async def _parts(self) -> Any:
