@@ -95,6 +95,20 @@ def test_a_commit_of_which_nobody_can_tell_says_so(
     assert [event.version for event in beside.events("a1")] == [1]
 
 
+@pytest.mark.requirement("PGSTORE-lost-reply")
+def test_a_commit_of_which_only_a_standby_could_tell_is_told_as_undetermined(
+    store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def standby(_: opening.Opening) -> opening.Connection:
+        raise StoreError("The server of the ledger is a standby.", code="store.standby")
+
+    proxy.cut_after = COMMIT
+    monkeypatch.setattr(opening.Opening, "again", standby)
+    with pytest.raises(StoreError, match=r"whether it was kept cannot be told .*standby") as caught:
+        store.append([sample_creation("a1")])
+    assert caught.value.code == "store.undetermined"
+
+
 def test_sessions_that_an_operator_ends_are_opened_again(ledger_server: PostgresPair, ledger_url: str) -> None:
     with open_postgres_store(ledger_url) as store:
         for number in range(8):  # past the moment where statements are prepared

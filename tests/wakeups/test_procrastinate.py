@@ -261,6 +261,29 @@ def test_what_a_living_worker_could_not_put_back_is_brought_again(
 
 
 @pytest.mark.requirement("FLEET-dead")
+def test_a_worker_whose_registration_broke_off_is_registered_with_the_next_look(
+    place: OnPostgres, proxy: Proxy, ledger_server: PostgresPair
+) -> None:
+    """Else nobody would learn that the owner of its leases is gone."""
+
+    async def go() -> None:
+        installed_by = place.worker("other")
+        await installed_by.beat()
+        worker = behind(place, proxy, ledger_server)
+        proxy.cut_before = b"INSERT INTO wakeup_worker"
+        with pytest.raises(StoreError, match="cannot be asked for"):
+            await worker.take((), 1)
+        assert await worker.take((), 1) == []
+        assert proxy.cuts == 1
+        assert ("behind",) in place.run("SELECT owner FROM wakeup_worker")
+        assert worker._listening is not None
+        await worker.close()
+        await installed_by.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.requirement("FLEET-dead")
 def test_what_a_dead_worker_had_is_put_back_once_however_many_notice(place: OnPostgres) -> None:
     """Whoever notices later takes nothing out of the hands of those who have it by then."""
 

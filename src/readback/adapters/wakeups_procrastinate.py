@@ -381,12 +381,13 @@ class ProcrastinateWakeups:
         self._listening = asyncio.create_task(self._listen(), name="readback-wakeups")
 
     async def _register(self) -> None:
-        self._worker = await self._jobs.register_worker()
+        worker = await self._jobs.register_worker()
         await self._rows(
             "INSERT INTO wakeup_worker (worker_id, owner) VALUES (%(worker)s, %(owner)s) RETURNING 1",
-            worker=self._worker,
+            worker=worker,
             owner=self._runtime.owner(),
         )
+        self._worker = worker  # only now: whose leases end with it has to be on record
 
     async def _is_known(self) -> bool:
         """Not after a silence that others took for this worker's end."""

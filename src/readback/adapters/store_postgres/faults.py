@@ -22,6 +22,7 @@ OVERTAKEN: Final = "RB001"
 """The SQLSTATE of our own function `hold`."""
 
 UNREACHABLE: Final = "store.unreachable"
+UNDETERMINED: Final = "store.undetermined"
 
 _MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
@@ -115,7 +116,7 @@ def undetermined(shown: str, said: str) -> StoreError:
     return StoreError(
         f"The connection to {shown} broke during a commit, and whether it was kept cannot be told ({said}).",
         remedy="Run `readback resume`: a change that was kept is found by its version, and not made twice.",
-        code="store.undetermined",
+        code=UNDETERMINED,
     )
 
 

@@ -15,6 +15,7 @@ from psycopg import errors
 from readback.adapters.store_group import Job
 from readback.adapters.store_postgres.claiming import Locks
 from readback.adapters.store_postgres.faults import (
+    UNDETERMINED,
     is_bad_value,
     undetermined,
     unreachable,
@@ -157,7 +158,7 @@ class Writer:
                 return False
             self._connection.execute(_BEHIND_IT)
         except (psycopg.Error, StoreError) as lost:
-            if isinstance(lost, StoreError) and lost.code != "store.unreachable":
+            if isinstance(lost, StoreError) and lost.code == UNDETERMINED:
                 raise
             raise undetermined(self._shown, str(lost)) from error
         return True
