@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.surfaces.mcp import attachment
 from readback.surfaces.mcp.attachment import STARTS_FREE
 from readback.surfaces.mcp.lines import json_line
+from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.serve import sdk_server
 from readback.surfaces.mcp.upstream import Upstream
 from tests.gateway.passing import Passing
@@ -247,6 +249,14 @@ async def _several(client: Client) -> None:
     for wrong in ("echo", "dead__echo", "other__echo"):
         with pytest.raises(MCPError, match=r"again and again|Unknown tool|could not be started"):
             await client.call_tool(wrong, {})
+
+
+@pytest.mark.requirement("WIRE-several")
+@pytest.mark.parametrize("inside", ['[[Infinity,"x"]]', "[" * 5000, '[[2,"x"]]', "[]", "{}", "no"])
+def test_a_cursor_that_was_not_given_out_is_none_whatever_is_in_it(inside: str) -> None:
+    names = Names(["one", "two"])
+    assert names.pages(base64.urlsafe_b64encode(inside.encode()).decode()) is None
+    assert names.pages(names.cursor({1: "x"})) == {1: "x"}
 
 
 @pytest.mark.requirement("WIRE-several")

@@ -6,7 +6,6 @@ With one server everything keeps its name.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -61,7 +60,7 @@ class Names:
         try:
             found = json.loads(base64.urlsafe_b64decode(str(cursor).encode()))
             pages = {int(index): str(each) for index, each in found}
-        except (ValueError, TypeError, binascii.Error):
+        except (ValueError, TypeError, OverflowError, RecursionError):  # binascii.Error is one of the first
             return None
         return pages if pages and all(0 <= index < len(self._keys) for index in pages) else None
 
