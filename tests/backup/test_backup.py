@@ -137,6 +137,16 @@ def _no_links(*_: object) -> None:
 
 
 @pytest.mark.requirement("BACKUP-atomic")
+def test_it_is_the_copy_itself_that_is_recomputed_whatever_its_name(desk: Desk) -> None:
+    """A percent sign in its name led to another file: one that was made for it, empty and sound."""
+    desk.ship("op", code=0)
+    head = desk("ledger", "verify", "--json", code=0).json["head"]
+    for name in ("copy%20one.db", "copy?a=b.db", "copy#c.db"):
+        assert desk("ledger", "backup", "--out", name, "--json", code=0).json["head"] == head
+    assert len([*Path().glob("copy*")]) == 3
+
+
+@pytest.mark.requirement("BACKUP-atomic")
 def test_the_command_says_what_the_copy_holds(desk: Desk) -> None:
     desk.ship("op", code=0)
     said = desk("ledger", "backup", "--out", "copy.db", "--json", code=0).json

@@ -295,6 +295,12 @@ def test_the_ledger_and_the_hook_file_may_be_named(agent: Agent, tmp_path: Path)
     assert other.exists()
 
 
+def test_the_ledger_that_the_hook_file_names_is_that_one_whatever_its_name(agent: Agent) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text.replace("ledger: readback.db", "ledger: 'a%20?b.db'"))
+    agent.write("a.txt", "hello")
+    assert "a%20?b.db" in [each.name for each in (agent.folder / ".claude").iterdir()]
+
+
 @pytest.mark.requirement("HOOK-ungoverned")
 @pytest.mark.parametrize("loose", [("policy: unverified", "policy: pass"), ("at_stop: tell", "pass: ['*']")])
 def test_a_contract_of_the_tools_own_name_governs_it_where_what_is_ungoverned_passes(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from readback import bootstrap
 from readback.canon import Json, sha256_hex
@@ -97,7 +97,7 @@ def writing(settings: Settings) -> Iterator[Finding]:
     """A ledger of our own in a temporary folder: it opens, keeps what it acknowledges, and a commit takes so long."""
     clock = bootstrap.runtime()
     with tempfile.TemporaryDirectory(prefix="readback-doctor-") as folder:
-        store = bootstrap.store(f"sqlite:///{folder}/doctor.db")
+        store = bootstrap.store(f"sqlite:///{quote(folder)}/doctor.db")
         try:
             before = clock.now_us()
             for number in range(COMMITS_TIMED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -47,7 +48,7 @@ def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
         bootstrap.backup(settings.url, place, step)
     report = AuditReport()
     if not no_verify:
-        report = _recomputed(f"sqlite:///{place.absolute()}", as_json=as_json)
+        report = _recomputed(f"sqlite:///{quote(str(place.absolute()))}", as_json=as_json)
         if not report.ok:
             first = report.faults[0]
             raise BackupError(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from readback import AsyncReadback, bootstrap
 from readback.commands.demo.agent import Agent, Done
@@ -163,7 +164,7 @@ def fresh_ledger(folder: Path) -> str:
         folder = Path(tempfile.mkdtemp(prefix="readback-demo-ledger-"))
     for name in (LEDGER, *(f"{LEDGER}{suffix}" for suffix in BESIDE)):
         (folder / name).unlink(missing_ok=True)
-    return f"sqlite:///{(folder / LEDGER).absolute()}"
+    return f"sqlite:///{quote(str((folder / LEDGER).absolute()))}"
 
 
 def check(ledger: str) -> AuditReport:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json, parse_json, payload_bytes, sha256_hex
@@ -168,7 +169,7 @@ class Desk:
 @contextmanager
 def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[Desk]:
     """The desk of one hook. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
-    url = where.url or (f"sqlite:///{file.ledger}" if file.ledger else None)
+    url = where.url or (f"sqlite:///{quote(file.ledger)}" if file.ledger else None)
     settings = bootstrap.settings(url=url, tenant=where.tenant, principal=where.principal, contracts=file.contracts)
     actions = _actions(file, dict(settings.contract_pins))
     session = Session.open(
