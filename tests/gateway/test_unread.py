@@ -55,6 +55,7 @@ def begin(process: subprocess.Popen[bytes]) -> None:
         b'{"method":"tools/call","params":{"arguments":{"id":3,"text":%b}},"jsonrpc":"2.0","id":5}' % HALF,
         b'{"jsonrpc":"2.0","id":5,"method":"own/method","params":[1]}',
         b'{"id":5,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":5,"method":"own/method","params":{"deep":' + b"[" * 3000 + b"]" * 3000 + b"}}",
         b'\xef\xbb\xbf{"jsonrpc":"2.0","id":5,"method":"ping"}',
     ],
 )

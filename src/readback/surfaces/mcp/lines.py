@@ -154,7 +154,11 @@ def _seen(line: bytes) -> dict[str, Any]:
     """What can be seen of a line that is no message, by a reader who minds little; nothing where that is nothing."""
     try:
         found = json.loads(line.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
+    except RecursionError:
+        only = _identity(line) if len(_ID.findall(line)) == 1 else None  # of several nobody can say which is its own
+        asks = {"method": ""} if _METHOD.search(line) else {}
+        return {} if only is None else {"jsonrpc": "2.0", "id": only, **asks}
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
