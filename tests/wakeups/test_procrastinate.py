@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from urllib.parse import quote
@@ -279,6 +280,28 @@ def test_a_worker_whose_registration_broke_off_is_registered_with_the_next_look(
         assert worker._listening is not None
         await worker.close()
         await installed_by.close()
+
+    asyncio.run(go())
+
+
+@pytest.mark.requirement("FLEET-dead")
+def test_where_the_system_gives_no_thread_a_worker_beats_and_takes_all_the_same(
+    place: OnPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(place)
+    due(place, "a1")
+    place.run("DELETE FROM procrastinate_jobs")  # so that only the sweep brings it
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def go() -> None:
+        worker = place.worker("w")
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            assert await worker.beat() == []
+            assert [each.action_id for each in await taken(worker, 1)] == ["a1"]
+        await worker.close()
 
     asyncio.run(go())
 

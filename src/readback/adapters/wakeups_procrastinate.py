@@ -9,10 +9,10 @@ nothing, and nothing that it forgets is lost: its own transactions need not even
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle, islice
-from typing import Any, Final, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import psycopg
 import psycopg_pool
@@ -39,6 +39,9 @@ from readback.ports.wakeups import (
     part_of,
     queue_of,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CONNECTIONS_MAX: Final = 2
 """Of one worker, to fetch and to end; one more listens."""
@@ -225,7 +228,7 @@ class ProcrastinateWakeups:
             await self._jobs.prune_stalled_workers(self._timeout_s)
             found |= held & {str(row["owner"]) for row in await self._rows(_SILENT)}
             # First the leases: whoever is woken for what they had in hand shall get it.
-            await asyncio.to_thread(self._release, found)
+            await _aside(self._release, found)
             if await self._rows(_PUT_BACK_STALLED, task=TASK, timeout=self._timeout_s):
                 await self._rows(_STIR)
             await self._rows(_FORGET)
@@ -303,7 +306,7 @@ class ProcrastinateWakeups:
         began_us = self._runtime.now_us()
         if began_us < self._sweep_us:
             return
-        due = await asyncio.to_thread(self._due, tenants, began_us, known)
+        due = await _aside(self._due, tenants, began_us, known)
         if due:
             ids, queues = zip(*due, strict=True)
             await self._rows(_SWEEP, schema=self._schema, task=TASK, ours=QUEUE, ids=list(ids), queues=list(queues))
@@ -409,6 +412,16 @@ class ProcrastinateWakeups:
             self._unsure = True
             raise
         return cast("list[dict[str, Any]]", found)
+
+
+async def _aside(look: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """In a thread, so that nobody waits for it; here, where the system gives none: a heart that stopped for that would
+    never beat again.
+    """
+    try:
+        return await asyncio.to_thread(look, *given, **named)
+    except RuntimeError:
+        return look(*given, **named)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
