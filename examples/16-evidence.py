@@ -77,8 +77,8 @@ readback("ledger", "prove", done.id, "--url", url, "--tenant", "acme", "--key-fi
 code, _ = readback("ledger", "verify-proof", proof, "--key", verifier)
 print("the proof of the entry is checked without the ledger: exit code", code)
 
-# Somebody who may write the file takes the end of the log away, with everything that follows from it; and puts the guard
-# back that he took off for it, since a ledger without one is told as a fault.
+# Somebody who may write the file takes the end of the log away, with everything that follows from it, and puts the
+# guard back that he took off for it, since a ledger without one is told as a fault.
 with sqlite3.connect(folder / "ledger.db") as ledger:
     [guard] = ledger.execute("select sql from sqlite_schema where name = 'event_is_never_removed'").fetchone()
     ledger.execute("drop trigger event_is_never_removed")
