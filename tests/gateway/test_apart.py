@@ -107,7 +107,7 @@ class _Ear:
 
 @pytest.mark.parametrize(
     ("private", "heard"),
-    [(False, ["file:///a", "file:///a/part"]), (True, ["file:///a", "file:///a/part", "file:///b"])],
+    [(False, ["file:///a", "file:///a/part"]), (True, ["file:///a", "file:///a/part", "file:///ab", "file:///b"])],
 )
 def test_a_resource_that_another_client_follows_is_told_to_that_one(private: bool, heard: list[str]) -> None:
     async def nobody(uri: str) -> list[Attachment]:
@@ -120,7 +120,7 @@ def test_a_resource_that_another_client_follows_is_told_to_that_one(private: boo
             for ear, uri in zip(ears, ("file:///a", "file:///b"), strict=True)
         ]
         await until_asleep()
-        for uri in ("file:///a", "file:///a/part", "file:///b"):
+        for uri in ("file:///a", "file:///a/part", "file:///ab", "file:///b"):
             listening.take("notifications/resources/updated", {"uri": uri})
         await until_asleep()
         listening.close()

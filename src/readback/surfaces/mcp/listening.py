@@ -51,7 +51,7 @@ class _Stream:
         """A resource's parts count as well. `private`: no other client has asked for any."""
         if method in KIND:
             return KIND[method] in self.kinds
-        return bool(self.uris) and (private or uri.startswith(tuple(self.uris)))
+        return bool(self.uris) and (private or any(_within(uri, each) for each in self.uris))
 
     def offer(self, method: str, params: Mapping[str, Any]) -> None:
         with suppress(asyncio.QueueFull):  # it tells that something changed; more of the same says no more
@@ -181,3 +181,8 @@ class Listening:
 def _seen(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.info("A server's stream of changes has ended: %s", error)
+
+
+def _within(uri: str, of: str) -> bool:
+    """Whether it is that resource or a part of it: `a/b`, `a?b` and `a#b` are parts of `a`, and `ab` is another."""
+    return uri == of or (uri.startswith(of) and (of.endswith("/") or uri[len(of)] in "/?#"))
