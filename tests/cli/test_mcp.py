@@ -114,6 +114,7 @@ def test_a_server_that_cannot_be_asked_for_its_tools_ends_the_start_with_words(t
         _, said = process.communicate(timeout=END_S)
         assert process.returncode == 3
         assert "does not list its tools" in said
+        assert said.count("Next: ") == 1
         assert "Next: Nothing was called." in said
         assert "Do not repeat" not in said
     assert none_left(str(tmp_path))

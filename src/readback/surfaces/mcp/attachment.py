@@ -383,7 +383,9 @@ class Attachment:
             except (MCPError, NotDispatchedError) as error:
                 if self._has_none(error):
                     return []
-                raise UpstreamLostError(f"{self._server.said} does not list its tools: {error}") from error
+                said = f"{self._server.said} does not list its tools: {error.message}"
+                remedy = error.remedy if isinstance(error, NotDispatchedError) else ""
+                raise UpstreamLostError(said, remedy=remedy) from error
             found += paged(page, found, cursors)
             if not goes_on(page, cursors):
                 return found
