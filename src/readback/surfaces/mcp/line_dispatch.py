@@ -27,7 +27,7 @@ from mcp_types.jsonrpc import (
 
 from readback.domain.errors import NotDispatchedError
 from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
-from readback.surfaces.mcp.pipes import Outgoing
+from readback.surfaces.mcp.pipes import Outgoing, give_way
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +93,8 @@ class LineDispatcher:
             try:
                 if not self._in_the_pipe(message):
                     await self._taken(method, timeout_s)
+                elif len(self._pending) == 1:  # where several are, it is us that they wait for
+                    give_way()
             except NotJsonError as error:
                 raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
             timer = None if timeout_s is None else loop.call_later(timeout_s, self._late, key, method)

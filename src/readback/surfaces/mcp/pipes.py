@@ -15,6 +15,17 @@ from typing import Final
 from readback.surfaces.mcp.lines import HEAD_BYTES, MESSAGE_MAX_BYTES, TooLong
 
 _NOBODY: Final = "Nobody reads any more."
+_SCHED_YIELD: Final[Callable[[], None] | None] = getattr(os, "sched_yield", None)
+"""Not on every system."""
+
+
+def give_way() -> None:
+    """Lets whoever waits for this processor have it first. Linux takes it that whoever writes into a pipe is about to
+    wait itself, and may put whoever reads there behind it, though another processor is idle: a server would begin only
+    when its call is on record, and not work meanwhile.
+    """
+    if _SCHED_YIELD is not None:
+        _SCHED_YIELD()
 
 
 class Held:
