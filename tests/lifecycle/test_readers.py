@@ -15,7 +15,7 @@ from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.testing.driver_virtual import Hangs
-from tests.lifecycle.house import HIGH, STAMPED, TENANT, House, Shop
+from tests.lifecycle.house import HIGH, SHIP, STAMPED, TENANT, House, Shop
 
 
 def _raising(error: BaseException) -> Callable[[Shop, Any], object]:
@@ -236,3 +236,101 @@ def test_a_state_that_another_actor_made_so_is_verified_and_said_to_be_another_a
     assert (told.verified, told.attribution) == (True, Attribution.OTHER_ACTOR)
     assert "another actor" in told.message
     assert "nother actor" in told.for_model().splitlines()[0]
+
+
+def _seen(house: House, *, complete: bool) -> None:
+    """After the call a source that shows some of it: the log begins where it was cut, and so do the parts."""
+    shown: dict[str, Any] = {"parts": [{"id": "a"}], "log": "two"}
+    _after_call(
+        house, lambda shop, args: Reading.of({**shop.rows["o-1"], **shown}, version=9, stamp="", complete=complete)
+    )
+
+
+UNSEEN: dict[str, Any] = {
+    "counts": "authoritative.parts.size() == 1",
+    "searches": "!authoritative.parts.exists(p, p.id == 'b')",
+    "searches a text": "!authoritative.log.contains('one')",
+    "asks for a place": "authoritative.parts[0].id == 'a'",
+    "misses": "!has(authoritative.refused)",
+    "compares all": "authoritative.parts == authoritative.parts",
+}
+
+
+@pytest.mark.requirement("TRUTH-verdict-2", "L30")
+@pytest.mark.parametrize("clause", UNSEEN)
+def test_what_counts_searches_or_misses_is_not_believed_of_a_reading_that_was_not_whole(
+    house: House, clause: str
+) -> None:
+    made = house.action(ensure={**SHIP["ensure"], "clause": UNSEEN[clause]})
+    _seen(house, complete=False)
+    told = house.run(made)
+    assert (told.verdict, told.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)
+    assert "not whole" in "".join(e.reason for e in told.postconditions)
+    _seen(house, complete=True)
+    house.shop.calls.clear()
+    assert house.run(made, "op-2").verdict is Verdict.VERIFIED
+
+
+def test_a_callable_may_count_so_that_it_is_not_asked_over_a_reading_that_was_not_whole(house: House) -> None:
+    def few(authoritative: Any) -> bool:
+        return len(authoritative["parts"]) == 1
+
+    made = house.action(ensure={"few": few})
+    _seen(house, complete=False)
+    assert house.run(made).why is Why.INCOMPLETE
+
+
+def test_what_is_violated_by_what_was_not_shown_refutes_nothing(house: House) -> None:
+    _seen(house, complete=False)
+    told = house.run(house.action(ensure={**SHIP["ensure"], "b": "authoritative.parts.exists(p, p.id == 'b')"}))
+    assert (told.verdict, told.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)
+
+
+def test_a_single_value_that_is_shown_is_believed_of_a_reading_that_was_not_whole(house: House) -> None:
+    _seen(house, complete=False)
+    assert house.run(house.action(ensure={**SHIP["ensure"], "there": "authoritative != null"})).verified
+
+
+def test_what_was_not_whole_before_is_not_counted_afterwards(house: House) -> None:
+    house.shop.eyes = lambda ctx, args: Reading.of(
+        {**house.shop.rows["o-1"], "parts": ["a", "b"] if house.shop.calls else ["a"]},
+        complete=bool(house.shop.calls),
+    )
+    more = "authoritative.parts.size() == before.parts.size() + 1"
+    told = house.run(house.action(ensure={**SHIP["ensure"], "more": more}))
+    assert (told.verdict, told.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)
+
+
+def test_what_lies_outside_the_frame_is_not_taken_for_unchanged_where_it_was_not_shown(house: House) -> None:
+    _seen(house, complete=False)
+    framed = house.action(
+        may_change=[
+            "authoritative.status",
+            "authoritative.version",
+            "authoritative.stamp",
+            "authoritative.author",
+            "authoritative.parts",
+            "authoritative.log",
+        ],
+        **STAMPED,
+    )
+    told = house.run(framed)
+    assert (told.verdict, told.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)
+
+
+@pytest.mark.requirement("TRUTH-kind-ours")
+@pytest.mark.parametrize("theirs", [{"stamp": "another"}, {"author": "human:eve"}])
+def test_what_bears_anothers_mark_is_not_told_as_created_by_us_since_the_keys_record_says_landed(
+    house: House, theirs: dict[str, str]
+) -> None:
+    """Ours may have landed elsewhere, or been taken the place of: nobody has said which."""
+    terms = {"kind": "create", "late_window": "20s"}
+    identity = {**SHIP["identity"], "stamp": "authoritative.stamp", "actor": "authoritative.author"}
+    made = house.action(lookup=True, **terms, identity=identity)
+    house.shop.record = lambda ctx, args: Lookup.landed({"id": "o-9"})
+    house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, **{"stamp": "", **theirs})
+    house.shop.rows.clear()
+    told = house.run(made)
+    assert (told.verdict, told.why, told.may_repeat) == (Verdict.UNDETERMINED, Why.UNATTRIBUTED, False)
+    house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, stamp="")
+    assert house.run(made, "op-2", item="o-2").verified

@@ -74,6 +74,16 @@ def found_otherwise(case: Case, judged: Judged) -> bool:
     return Truth.VIOLATED in truths and Truth.HOLDS not in truths
 
 
+def landed_unseen(case: Case, judged: Judged) -> bool:
+    """The record under the key alone shows that ours has landed, and what is read here bears another's mark: it made
+    this one, or took the place of ours. Which of the two nobody has said.
+    """
+    landed = case.lookup is not None and case.lookup.status == "landed"
+    if not landed or found_here(case) or bears_stamp(case, judged):
+        return False
+    return bears_other_mark(judged)
+
+
 def may_have_held(case: Case, judged: Judged) -> bool:
     """Nothing changed that could be seen, and whether all held already cannot be told."""
     before = case.before

@@ -30,6 +30,7 @@ from readback.domain.attribution import (
     found_otherwise,
     has_changed,
     is_effect,
+    landed_unseen,
     looked_elsewhere,
     may_have_held,
 )
@@ -56,6 +57,9 @@ _ALREADY_SO: Final = Attribution.ALREADY_SO
 _VERIFIED: Final = Verdict.VERIFIED
 _FOUND_VERIFIED: Final = Finding.VERIFIED
 _RECONCILED: Final = Level.RECONCILED
+_FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
+_LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
+_NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +297,9 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
         # What is published as a read may write: a frame that the contract draws holds for it too.
         return _beside(case, judged, whose) or _success(whose)
     if kind.needs_ours and found_otherwise(case, judged):
-        detail = "What bears our stamp is not as required; what is read here does not say that it is ours."
-        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, detail)
+        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _FOUND_OTHERWISE)
+    if kind in (_CREATE, Kind.SEND) and landed_unseen(case, judged):
+        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _LANDED_UNSEEN)
     if kind.needs_ours and whose is not Attribution.OURS:
         return _not_ours(case, judged, whose)
     if whose is Attribution.UNKNOWN and case.contract.noop is Noop.REFUSE and may_have_held(case, judged):
@@ -351,6 +356,8 @@ def _beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | 
             return None  # it is shown to be ours, and so to be new
         detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
         return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    if not (before.taken.reading.complete and judged.taken.reading.complete):
+        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=_NOT_WHOLE)
     old = before.taken.reading.value
     if outside(frame, differences(old, judged.taken.reading.value)):
         if whose is Attribution.OURS:

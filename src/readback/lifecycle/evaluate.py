@@ -26,6 +26,7 @@ _VIOLATED: Final = Truth.VIOLATED
 _NOT_VISIBLE: Final = Presence.NOT_VISIBLE
 _PRESENT: Final = Presence.PRESENT
 _BEFORE: Final = Role.BEFORE
+_FIND: Final = Role.FIND
 
 _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[^{}]+")
 """Of a target's template: the paths of values, and the words between them."""
@@ -34,11 +35,29 @@ AS_IT_IS_MAX = 1024
 _WRITTEN: Final = frozenset({str, int, float})
 VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
+ASKS_FOR_UNSEEN = "it counts, searches or misses something in a reading that was not whole"
+WHOLE: Final[frozenset[str]] = frozenset()
+_OF_PRESENCE: Final = re.compile(r"\s*(authoritative\s*[!=]=\s*null|null\s*[!=]=\s*authoritative)\s*")
+_CALLS: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_OF_WHAT_IS_SHOWN: Final = frozenset(
+    {"has", "int", "uint", "double", "string", "bool", "timestamp", "duration", "dec_eq", "dec_cmp", "same", "within"}
+)
+"""Functions whose answer about a value that is shown does not turn with what is not shown."""
+_THIS: Final = frozenset({"authoritative"})
+PAST: Final = frozenset({"before"})
+_BOTH: Final = _THIS | PAST
 
 
-def evaluate(check: Check, binding: Binding, variables: Variables, *, show: bool = True) -> Evaluation:
-    """One postcondition over one set of values. `show`: with the values it looked at, for people."""
+def evaluate(
+    check: Check, binding: Binding, variables: Variables, *, show: bool = True, partial: frozenset[str] = WHOLE
+) -> Evaluation:
+    """One postcondition over one set of values. `show`: with the values it looked at, for people. `partial`: the roots
+    that hold a reading which was not whole.
+    """
     post = check.postcondition
+    if partial and _asks_for_unseen(check, variables, partial):
+        source = post.expression or post.source
+        return Evaluation(post.name, Truth.UNDETERMINED, source, ASKS_FOR_UNSEEN, group=post.group)
     if check.predicate is None:
         truth, reason, fault = _call(check, variables)
         return Evaluation(post.name, truth, post.source, reason, (), None, fault, post.group)
@@ -89,6 +108,30 @@ def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     return False
 
 
+def _asks_for_unseen(check: Check | IdentityCheck, variables: Variables, partial: frozenset[str]) -> bool:
+    """Whether its answer could be another one if the readings at these roots had shown everything. A single value that
+    is shown is as it is shown; what is not shown may be there, and a list or an object may hold more.
+    """
+    predicate = check.predicate
+    if predicate is None:
+        return isinstance(check, Check) and not partial.isdisjoint(check.parameters)
+    if _OF_PRESENCE.fullmatch(predicate.source):
+        return False
+    seeks = not _OF_WHAT_IS_SHOWN.issuperset(_CALLS.findall(predicate.source))
+    return any(_is_open(path, variables, seeks) for path in predicate.paths if _root(path) in partial)
+
+
+def _is_open(path: str, variables: Variables, seeks: bool) -> bool:
+    value = look(path, variables)
+    if value is None or isinstance(value, dict | list) or (seeks and type(value) is str):
+        return True
+    return any(isinstance(part, list) for part in along(path, variables))  # which place it has there, nobody knows
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
+
+
 @lru_cache(maxsize=1_024)
 def _of_the_request(paths: tuple[str, ...]) -> tuple[str, ...]:
     """Those that lead elsewhere than into the reading, which holds no marks."""
@@ -107,9 +150,12 @@ def _is_mark(value: Json) -> bool:
 
 
 def identify(
-    check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json, template: str
-) -> IdentityMatch:
+    check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json, template: str,
+    partial: frozenset[str] = WHOLE,
+) -> IdentityMatch:  # fmt: skip
     """One identity key held against a reading. `template`: the contract's own words for its target."""
+    if partial and _asks_for_unseen(check, variables, partial):
+        return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     if (type(wanted) is not str and _redacted(wanted)) or _asks_for_redacted(check.predicate, variables):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     said = check.predicate.evaluate(binding)
@@ -159,18 +205,40 @@ def _divided(template: str) -> tuple[bool, tuple[str, ...]]:
     return False, ()
 
 
-def judge_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
-    """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading."""
+def judge_reading(
+    plan: Plan, taken: TakenReading, variables: dict[str, Json], before: TakenReading | None = None
+) -> Judged:
+    """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading;
+    `before`: the reading that stands among them.
+    """
     if not taken.ran or taken.reading.presence is _NOT_VISIBLE:
         return Judged(taken)
     seen, binding = _bound(plan, taken, variables)
-    identity = _identified(plan, taken, seen, binding)
+    part = _partial(taken, before)
+    identity = _identified(plan, taken, seen, binding, part)
     show = taken.role is not _BEFORE
-    ensure = tuple([evaluate(c, binding, seen, show=show) for c in plan.ensure])
+    ensure = tuple([evaluate(c, binding, seen, show=show, partial=part) for c in plan.ensure])
     failing = False
     if plan.fails_when and taken.reading.presence is _PRESENT:
-        failing = any(evaluate(c, binding, seen, show=False).truth is _HOLDS for c in plan.fails_when)
+        failing = any(evaluate(c, binding, seen, show=False, partial=part).truth is _HOLDS for c in plan.fails_when)
     return Judged(taken, identity, ensure, failing)
+
+
+def _partial(taken: TakenReading, before: TakenReading | None) -> frozenset[str]:
+    """The roots that hold a reading which showed the object, and by its own word not all of it. One of a search is
+    whose it is: nothing is verified by it.
+    """
+    partial = WHOLE
+    if not taken.reading.complete and taken.reading.presence is _PRESENT and taken.role is not _FIND:
+        partial = _BOTH if taken.role is _BEFORE else _THIS
+    if taken.role is not _BEFORE and not_whole(before):
+        partial |= PAST
+    return partial
+
+
+def not_whole(before: TakenReading | None) -> bool:
+    """The reading before showed the object, and by its own word not all of it."""
+    return before is not None and not before.reading.complete and before.reading.presence is _PRESENT
 
 
 def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
@@ -178,7 +246,7 @@ def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]
     if not taken.ran or taken.reading.presence is not _PRESENT:
         return Judged(taken)
     seen, binding = _bound(plan, taken, variables)
-    return Judged(taken, _identified(plan, taken, seen, binding))
+    return Judged(taken, _identified(plan, taken, seen, binding, _partial(taken, None)))
 
 
 def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
@@ -190,11 +258,13 @@ def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple
     return seen, plan.predicates.bind(seen)
 
 
-def _identified(plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding) -> tuple[IdentityMatch, ...]:
+def _identified(
+    plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding, partial: frozenset[str]
+) -> tuple[IdentityMatch, ...]:
     if taken.reading.presence is not _PRESENT:
         return ()
     template = plan.contract.target
-    return tuple([identify(i, binding, seen, _wanted(i.key, seen), template) for i in plan.identity])
+    return tuple([identify(i, binding, seen, _wanted(i.key, seen), template, partial) for i in plan.identity])
 
 
 def _wanted(key: str, variables: Variables) -> Json:

@@ -125,7 +125,7 @@ def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
     timeout = run.contract.execution.timeout_us
     called = yield Take(run.plan, Look.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
     assert isinstance(called, Called)
-    judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables())
+    judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables(), run.taken_before)
     return judged
 
 

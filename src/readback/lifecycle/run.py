@@ -23,7 +23,7 @@ from readback.domain.finding import Finding
 from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.observation import Observation
 from readback.domain.predicate import Evaluation
-from readback.domain.reading import Lookup
+from readback.domain.reading import Lookup, TakenReading
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.control import Control
 from readback.lifecycle.given import may_change, own_arguments, own_value
@@ -149,6 +149,11 @@ class Run:
                 "budget": dict(scope.budget or {}),
             },
         }
+
+    @property
+    def taken_before(self) -> TakenReading | None:
+        """The reading whose content the root `before` is."""
+        return self.before.taken if self.before is not None else None
 
     @property
     def given(self) -> Mapping[str, object]:

@@ -26,7 +26,7 @@ from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.lifecycle.claims import rely
-from readback.lifecycle.evaluate import evaluate
+from readback.lifecycle.evaluate import PAST, WHOLE, evaluate, not_whole
 from readback.lifecycle.execute import touches
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.run import Run
@@ -175,8 +175,9 @@ def _preconditions(run: Run) -> Refusal | None:
         return None
     variables = run.variables()
     binding = run.plan.predicates.bind(variables)
+    partial = PAST if not_whole(run.taken_before) else WHOLE
     for required in run.plan.require:
-        seen = evaluate(required, binding, variables)
+        seen = evaluate(required, binding, variables, partial=partial)
         if seen.truth is not Truth.HOLDS:
             word = "does not hold" if seen.truth is Truth.VIOLATED else f"cannot be told ({seen.reason})"
             detail = f"Precondition {seen.name!r} {word}: {seen.source}"

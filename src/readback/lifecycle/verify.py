@@ -87,7 +87,7 @@ def take_strongest(run: Run) -> Steps:
 
 def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
     taken = yield from _read(run, index, _CHECK)
-    return judge_reading(run.plan, taken, run.variables())
+    return judge_reading(run.plan, taken, run.variables(), run.taken_before)
 
 
 def _order(run: Run, closing: bool) -> list[int]:
@@ -198,7 +198,7 @@ def search(run: Run) -> Steps:
             called.started_us,
             called.finished_us,
         )
-        judged.append(judge_reading(run.plan, taken, run.variables()))
+        judged.append(judge_reading(run.plan, taken, run.variables(), run.taken_before))
     if any(_anothers(run, each) for each in judged):
         return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
     run.found = tuple(judged)

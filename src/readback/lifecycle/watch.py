@@ -193,7 +193,7 @@ def _held(run: Run, watched: Watched) -> Generator[Step, Answer, Judged | None]:
 
 def held_as_recorded(run: Run, data: Mapping[str, Json], value: Json) -> Judged:
     """The reading in which it held last, out of its entry and its evidence."""
-    return judge_reading(run.plan, taken_as_recorded(data, value), run.variables())
+    return judge_reading(run.plan, taken_as_recorded(data, value), run.variables(), run.taken_before)
 
 
 def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:

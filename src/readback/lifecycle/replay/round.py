@@ -192,7 +192,7 @@ class Standing:
         taken = taken_as_recorded(entry.data, self.bundle.json_of(entry.ref))
         if entry.data.get("withheld") is True:
             return self._withheld(taken)
-        judged = judge_reading(self.plan, taken, run.variables())
+        judged = judge_reading(self.plan, taken, run.variables(), run.taken_before)
         if taken.ran and taken.reading.presence is not Presence.NOT_VISIBLE:
             self._clauses(self._content(entry, "authoritative"))
         return judged
@@ -226,7 +226,7 @@ class Standing:
                 whole.finished_us,
             )
             self._clauses(dict.fromkeys(marks(value, "authoritative"), REDACTED))
-            yield judge_reading(self.plan, taken, run.variables())
+            yield judge_reading(self.plan, taken, run.variables(), run.taken_before)
 
     # --- what is not there ---
 
