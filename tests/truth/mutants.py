@@ -78,10 +78,10 @@ def _incomplete_is_complete(patch: pytest.MonkeyPatch) -> None:
 def _hidden_is_absent(patch: pytest.MonkeyPatch) -> None:
     real = evaluate.judge_reading
 
-    def judge(plan: Any, taken: TakenReading, variables: Any) -> Judged:
+    def judge(plan: Any, taken: TakenReading, variables: Any, before: TakenReading | None = None) -> Judged:
         if taken.reading.presence is Presence.NOT_VISIBLE:
             taken = replace(taken, reading=replace(taken.reading, presence=Presence.ABSENT))
-        return real(plan, taken, variables)
+        return real(plan, taken, variables, before)
 
     patch.setattr(verify, "judge_reading", judge)
 
