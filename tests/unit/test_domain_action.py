@@ -54,8 +54,8 @@ NEW: dict[str, Any] = {
         compensation_id="", rollback_done=False, commit_open=False, cancelled=False, contested=False, hold="", code=""
     ),
     **fields(approval=None, gated=False, key_kept_us=30 * 24 * 3600 * 1_000_000),
-    **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, break_glass=""),
-    **fields(review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
+    **fields(incidents=(), frozen=(), resolution="", decision="", reserved=False, restored=False),
+    **fields(break_glass="", review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
     **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0, watch=None),
 }
 
@@ -450,7 +450,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.HELD, 100, (S.UNKNOWN, S.REVIEW_REQUIRED), {"hold": "restored", "code": "restored", "detail": ""}),
         {
             **fields(state=S.REVIEW_REQUIRED, hold="restored", review="restored", code="restored", due_us=None),
-            **fields(resolution="", decision=""),
+            **fields(resolution="", decision="", lookup="", restored=True),
         },
     ),
     "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),

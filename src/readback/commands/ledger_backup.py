@@ -119,9 +119,10 @@ def restore(
 
     \b
     Nothing is overwritten. What was done after the backup is not in it: every
-    action and saga that was in flight is held for review and counts as
-    executed, and none of them is executed again by itself. An operation that
-    was first asked for after the backup is not known, and would be executed.
+    action and saga that was in flight, or had failed so that it might have
+    been asked for again, is held for review and counts as executed; none of
+    them is executed again by itself. An operation that was first asked for
+    after the backup is not known, and would be executed.
     What was erased after the backup is back: erase it again.
 
     Exit code 0: in place; 2: no head is given, and the loss is not accepted; 6: it is damaged or cut, or something
@@ -173,7 +174,8 @@ def _tell(to: str, report: AuditReport, lost: list[str], held: Held, *, known: b
         note(f"Lost: {safe(each)}")
     if not known:
         note("No head was given: nobody can say whether anything is missing.")
-    note(f"{held.actions} actions and {held.sagas} sagas were in flight; they wait for a person: readback review list")
+    what = f"{held.actions} actions and {held.sagas} sagas were in flight, or may have been run again"
+    note(f"{what}; they wait for a person: readback review list")
     note("What was first asked for after the backup is not known here, and its operations would be executed again:")
     note("look at the systems of record before any of them is run. What was erased since is back: erase it again.")
     if lost:

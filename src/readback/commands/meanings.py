@@ -175,8 +175,8 @@ CODES: Final = MappingProxyType(
         "claim.not-standing": "Something that it was planned upon does not stand (any more), so nothing was called.",
         "frozen": "What it would act on is frozen since something severe happened there, so nothing was called.",
         "restored": (
-            "The ledger was restored from a backup while it was in flight: what was done after that is not known, and "
-            "it counts as executed. Verify it again, or decide by what the systems of record show."
+            "The ledger was restored from a backup when it was in flight, or had failed: what was done after that is "
+            "not known, and it counts as executed. Verify it again, or decide by what the systems of record show."
         ),
         "contract.changed": (
             "Its contract has changed since it began, so nobody could go on with it by the terms that it began with."

@@ -98,6 +98,8 @@ class Action:
     """What a person attested of it, if anything; see `attested`."""
     decision: str = ""
     """What a person decided and nobody has acted on yet."""
+    restored: bool = False
+    """Attempts that are not on record may have been made under its key, with other stamps; see keeping.restore."""
     reserved: bool = False
     """Its key was taken before it was executed: with its submission, or again."""
     break_glass: str = ""
@@ -230,10 +232,8 @@ def _attempted(a: Action, e: Event) -> None:
     a.attempt_open = True
     a.validated_us = a.validated_us or e.at_us
     a.executed_us = e.at_us
-    a.ended_us = 0
-    a.polls = a.late_polls = 0
-    a.held_since_us = a.looked_us = 0
-    a.commit_open = False
+    a.ended_us = a.polls = a.late_polls = a.held_since_us = a.looked_us = 0
+    a.commit_open = a.restored = False
     a.lookup = ""  # what became of the attempt before says nothing of this one
     a.observation, a.observation_ref = None, ""
     a.resolution = a.decision = ""  # another attempt: what was said of the one before says nothing of this one
@@ -256,10 +256,9 @@ def _looked_up(a: Action, e: Event) -> None:
 
 def _judged(a: Action, e: Event) -> None:
     _take_judgement(a, e)
-    d = e.data
+    d, due = e.data, e.data["due"]
     a.polls, a.late_polls = _int(d["polls"]), _int(d["late_polls"])
     a.held_since_us = _int(d["held_since"])
-    due = d["due"]
     a.due_us = due if isinstance(due, int) else None
     a.review, a.decision = str(d["review"]), ""
     _beside(a, e)
@@ -376,19 +375,21 @@ def _held(a: Action, e: Event) -> None:
 
 
 def _restored(a: Action, e: Event) -> None:
-    """It may have been executed since: it counts as attempted without an answer, and nobody's word counts any more."""
-    a.resolution = a.decision = ""
+    """It may have been executed since: attempted without an answer, whatever was said or shown of it before."""
+    a.resolution = a.decision = a.lookup = ""
+    a.restored, a.judgement.dead = True, False
+    if a.observation is not None and a.observation.get("dispatched") is False:
+        a.observation, a.observation_ref = None, ""
     if a.attempts == 0:
         a.attempts, a.executed_us, a.ended_us = 1, e.at_us, e.at_us
 
 
 def _resolved(a: Action, e: Event) -> None:
-    d = e.data
+    d, due = e.data, e.data["due"]
     a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
     gone_on_with = a.decision in ACTS  # judged anew: what contradicted the word before says nothing against that
     a.contested = bool(d["contests"]) or (a.contested and not a.resolution and not gone_on_with) or a.drifted
     a.reserved = a.reserved or bool(d["reserved"])
-    due = d["due"]
     a.due_us = due if isinstance(due, int) else None
     if a.state is State.COMPENSATING:
         a.compensation_id = ""  # ordered: another one is begun, unless the key of the one before says otherwise

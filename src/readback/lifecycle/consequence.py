@@ -54,6 +54,8 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
         case _ if chosen in recover.REVERSALS:
             path = (*_to_failed_reconciliation(run, decision), *_reversal_path(run))
             return Consequence(path, now_us)
+        case _ if chosen in recover.FAILURES and action.restored and not decision.dead:
+            return Consequence(_to_review(run, decision, when))  # nobody but a person can say that it was not done
         case _ if chosen in recover.FAILURES:
             return Consequence(_to_failure(run, decision), late_due(action, when, now_us) if out else None)
         case R.RETRY_SAME_KEY:

@@ -313,7 +313,11 @@ def wants_lookup(run: Run, result: Reconciliation) -> bool:
 
 
 def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
-    """The attempt can have no effect any more, by one of the three ways that prove it."""
+    """The attempt can have no effect any more, by one of the three ways that prove it. Of one that a restored ledger
+    may not know, only a look-up by the key can say so.
+    """
+    if run.action.restored:
+        return run.lookup is not None and run.lookup.status == "failed"
     if run.observation is not None and not run.observation.dispatched:
         return True
     if run.lookup is not None and run.lookup.status == "failed":

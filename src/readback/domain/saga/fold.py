@@ -19,6 +19,7 @@ from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.incident import incident_id
+from readback.domain.review import RESTORED
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -185,6 +186,8 @@ class Saga:
     erased_us: int = 0
     free: bool = False
     """It ended without any effect, and none can follow: its operation may be run again."""
+    restored: bool = False
+    """Its ledger was put back from a backup: it may have been run again since, and its operation stays taken."""
     due_us: int | None = None
     created_us: int = 0
     updated_us: int = 0
@@ -196,7 +199,7 @@ class Saga:
 
     @property
     def may_repeat(self) -> bool:
-        return self.state is State.FAILED and self.free
+        return self.state is State.FAILED and self.free and not self.restored
 
     @property
     def pivot_passed(self) -> bool:
@@ -319,6 +322,7 @@ def _held(s: Saga, e: Event) -> None:
     s.review = s.reason = str(e.data["hold"])
     s.detail = str(e.data.get("detail", ""))
     s.quiet, s.ended_us, s.due_us = True, e.at_us, None
+    s.restored = s.restored or s.review == RESTORED
 
 
 def _resolved(s: Saga, e: Event) -> None:

@@ -1,8 +1,8 @@
 """Restore: a copy of a ledger is judged, and made safe to go on with, before it stands where the ledger stood.
 
 Called by `readback ledger restore`, on a copy that nobody else has. What was done after the backup is not in it, and
-nothing here can know of it: so nothing that was in flight goes on by itself. It is held for a person, counts as
-executed, and its key stays taken.
+nothing here can know of it: so nothing that was in flight goes on by itself, and nothing that had failed is done again
+only because it is asked for again. It is held for a person, counts as executed, and its key stays taken.
 
 Source: "recovery after a restore" is ours; an attempt without an observation is unknown, and never blindly repeated.
 """
@@ -17,6 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.erasure import RestoreError
 from readback.domain.events import EventKind
+from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.review import RESTORED
 from readback.domain.saga.fold import CLOSED, KIND
 from readback.domain.state import TERMINAL, State
@@ -28,6 +29,9 @@ from readback.lifecycle.resume import fold
 from readback.lifecycle.saga_run import SagaRun, fold_saga
 from readback.ports.store import Append, Appended, KeyRecord, LedgerStore, Projection, StoredProjection
 
+_RETRIED: Final = frozenset({State.FAILED, State.ROLLED_BACK})
+_WAY: Final = {**TO_REVIEW, State.FAILED: (State.VALIDATED, State.REVIEW_REQUIRED), State.ROLLED_BACK: ()}
+"""To review, as far as there is a way. From what was rolled back there is none: its operation is not executed again."""
 LOSS: Final = "log.cut"
 """The one fault of an audit against kept heads that an operator may accept: the end is missing."""
 DETAIL: Final = "The ledger was restored from a backup: what was done after that is not in it."
@@ -35,7 +39,9 @@ DETAIL: Final = "The ledger was restored from a backup: what was done after that
 
 @dataclass(slots=True)
 class Held:
-    """How many actions and sagas were in flight, and wait for a person now."""
+    """How many actions and sagas were in flight, or had failed so that they might have been asked for again, and wait
+    for a person now.
+    """
 
     actions: int = 0
     sagas: int = 0
@@ -68,9 +74,9 @@ def judge(report: AuditReport, *, accept_loss: bool) -> list[str]:
 def hold_in_flight(
     store: LedgerStore, who: str, reason: str, now_us: int, progress: Callable[[int], None] = nobody
 ) -> Held:
-    """Puts everything that may have been moved on after the backup before a person. Raises StoreError."""
+    """Puts everything before a person that may have been moved on, or done again, since. Raises StoreError."""
     held, words = Held(), (who, reason)
-    for number, stored in enumerate(list(_in_flight(store)), 1):
+    for number, stored in enumerate(_open(store), 1):
         saga = stored.projection.kind == KIND
         append = _held_saga(store, stored, words, now_us) if saga else _held_action(store, stored, words, now_us)
         if append is not None:
@@ -85,15 +91,41 @@ def hold_in_flight(
     return held
 
 
-def _in_flight(store: LedgerStore) -> list[StoredProjection]:
-    return [stored for stored in store.projections() if _may_have_gone_on(stored.projection)]
+def _open(store: LedgerStore) -> list[StoredProjection]:
+    """In flight, or ended so that the operation may have been executed since, under a key that was free for it."""
+    held, ended, taken_us = list[StoredProjection](), list[StoredProjection](), 0
+    for stored in store.projections():
+        taken_us = max(taken_us, stored.projection.updated_us)
+        if _in_flight(stored.projection):
+            held.append(stored)
+        elif State(stored.projection.state) in _RETRIED:
+            ended.append(stored)
+    ended.sort(key=lambda each: each.projection.updated_us, reverse=True)  # the last of an operation keeps its key
+    return held + [each for each in ended if _asked_again(store, each.projection, taken_us)]
 
 
-def _may_have_gone_on(p: Projection) -> bool:
-    """Whether anything may have been called for it since. What has ended is only read again, if at all."""
+def _in_flight(p: Projection) -> bool:
+    """Whether anything may have been called for it since. What has ended well is only read again, if at all."""
     if p.kind == KIND:
         return State(p.state) not in CLOSED
     return State(p.state) not in TERMINAL or p.state == State.REVIEW_REQUIRED.value
+
+
+def _asked_again(store: LedgerStore, p: Projection, taken_us: int) -> bool:
+    """Whether the same operation, asked for again after the backup, may have been executed; or would be some day, as
+    what may still be shown to be without effect. One that was forgotten by then is like any that was never asked for.
+    """
+    if p.kind == KIND:
+        saga = fold_saga(store.events(p.action_id))
+        record = store.key(p.tenant, p.key_hash)
+        mine = record is not None and record.action_id == p.action_id
+        return saga is not None and saga.may_repeat and mine and taken_us < saga.updated_us + KEY_KEPT_US
+    if p.operation == p.action_id:
+        return False  # it was drawn for this one proposal: nobody asks for it again
+    action = fold(store.events(p.action_id))
+    if action is None or taken_us >= action.updated_us + action.key_kept_us:
+        return False
+    return action.may_repeat or (action.due_us is not None and not action.judgement.effect_shown)
 
 
 def _data(words: tuple[str, str]) -> dict[str, Json]:
@@ -103,19 +135,19 @@ def _data(words: tuple[str, str]) -> dict[str, Json]:
 
 def _held_action(store: LedgerStore, stored: StoredProjection, words: tuple[str, str], now_us: int) -> Append | None:
     action = fold(store.events(stored.projection.action_id))
-    if action is None or action.state not in TO_REVIEW:
+    if action is None or action.state not in _WAY:
         raise StoreCorruptError(f"Action {stored.projection.action_id} cannot be held: its entries say otherwise.")
     record = store.key(action.tenant, action.key_hash)
     if record is not None and record.action_id != action.id:
         return None  # its operation is another action's by now, and that one is held
     mine = KeyRecord(action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0)
-    entries, path = Entries(action, action.version), TO_REVIEW[action.state]
+    entries, path = Entries(action, action.version), _WAY[action.state]
     if action.attempt_open:
         # What became of the call is not known, and nobody has read it: that is recorded first.
         entries.add(EventKind.RESUMED, now_us, path[:1], {"owner": words[0]})
         path = path[1:]
     entries.add(EventKind.HELD, now_us, path, _data(words))
-    return entries.append(stored.fence, reserve=mine)
+    return entries.append(stored.fence, reserve=mine if action.state is State.REVIEW_REQUIRED else None)
 
 
 def _held_saga(store: LedgerStore, stored: StoredProjection, words: tuple[str, str], now_us: int) -> Append | None:
@@ -123,5 +155,5 @@ def _held_saga(store: LedgerStore, stored: StoredProjection, words: tuple[str, s
     if saga is None:
         raise StoreCorruptError(f"Saga {stored.projection.action_id} cannot be held: it has no entries.")
     run = SagaRun(saga, Scope(saga.tenant, saga.principal), words[0], stored.fence, saga.version, now_us)
-    run.record(EventKind.HELD, _data(words), TO_REVIEW[saga.state])
+    run.record(EventKind.HELD, _data(words), _WAY[saga.state])
     return run.append(park=True)
