@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from readback.surfaces.mcp.lines import from_client, from_server, unread
+from readback.surfaces.mcp.lines import TooLong, from_client, from_server, unread, written
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import END_S, ROUGH, gateway
 from tests.workers import forks
@@ -98,10 +98,34 @@ def test_neither_a_log_nor_a_request_answers_whoever_waits(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"debugging {\n", b'{"level":"info","id":7}\n', b'{"id":true,"method":"ping"}\n', b'{"method":"x"}\n']
+    "line",
+    [
+        b"",
+        b"debugging {\n",
+        b'{"level":"info","id":7}\n',
+        b'{"method":"x"}\n',
+        b'{"method":"notifications/x","id":null,"params":%b}\n' % HALF,
+    ],
 )
-def test_nobody_is_answered_who_has_not_asked_or_cannot_be_told(line: bytes) -> None:
+def test_nobody_is_answered_who_has_not_asked(line: bytes) -> None:
     assert unread(line) is None
+
+
+@pytest.mark.parametrize(("number", "told"), [(b"1.5", b"1.5"), (b"true", b"true"), (b"NaN", b"null"), (HALF, b"null")])
+@pytest.mark.parametrize("read", [from_client, from_server])
+def test_a_request_whose_id_is_none_is_refused_by_that_id_as_far_as_it_can_be_written(
+    read: Any, number: bytes, told: bytes
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % number
+    assert isinstance(read(line), ValueError)
+    refused = unread(line)
+    assert refused is not None
+    assert written(refused).startswith(b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32600,' % told)
+
+
+@pytest.mark.parametrize("number", [b"1.5", b"1e3", b"1234567890123456789012"])
+def test_a_part_of_a_number_is_nobody_s_id(number: bytes) -> None:
+    assert TooLong(b'{"jsonrpc":"2.0","id":%b,"method":"tools/call"' % number, b"}").request_id is None
 
 
 def test_a_server_whose_request_cannot_be_read_is_told_so(process: subprocess.Popen[bytes]) -> None:

@@ -29,7 +29,7 @@ SUBSCRIBED: set[str] = set()
 CALLS: list[str] = []
 NAMES = (
     "echo", "count", "fail", "refuse", "steps", "logs", "sample", "elicit", "roots", "wait", "die", "big", "change",
-    "update", "calls", "environment",
+    "update", "calls", "environment", "report",
 )  # fmt: skip
 
 
@@ -92,6 +92,20 @@ async def steps(ctx: Any, params: Any, arguments: Any) -> Any:
     for step in range(3):
         await ctx.session.report_progress(step, 3, f"step {step}")
     return text("stepped")
+
+
+async def report(ctx: Any, params: Any, arguments: Any) -> Any:
+    """Says how far it is in words that no model of the protocol knows."""
+    told = {
+        "progressToken": ctx.params["_meta"]["progressToken"],
+        "progress": 1,
+        "total": None,
+        "stage": {"of": [2, None]},
+        "_meta": {"example/x": 1.5},
+    }
+    notification = t.Notification[dict[str, Any], str](method="notifications/progress", params=told)
+    await ctx.session.send_notification(notification, related_request_id=ctx.request_id)
+    return text("reported")
 
 
 async def logs(ctx: Any, params: Any, arguments: Any) -> Any:

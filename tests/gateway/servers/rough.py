@@ -74,6 +74,12 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
     elif name == "asks badly":
         say('{"jsonrpc": "2.0", "id": "q", "method": "roots/list", "params": {"half": "\\ud83d"}}')
         say(text(request_id, str(json.loads(sys.stdin.readline())["error"]["code"])))
+    elif name == "asks":
+        meta = {"progressToken": 7, "example/x": 1}
+        say({"id": "q", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1, "_meta": meta}})
+        told = json.loads(sys.stdin.readline())
+        json.loads(sys.stdin.readline())
+        say(text(request_id, json.dumps(told["params"])))
     elif name != "silent":
         say(text(request_id, name))
 
@@ -86,7 +92,7 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         request_id, method = message.get("id"), message.get("method")
-        if hung or request_id is None or method is None:
+        if hung or method is None or (request_id is None and mode != "lax"):
             continue
         if method == "initialize":
             about = {"name": "rough", "version": "1"}
@@ -103,7 +109,8 @@ def main() -> None:
         elif method == "ping":
             say({"id": request_id, "result": {}})
         else:
-            say({"id": request_id, "error": {"code": -32601, "message": "Method not found"}})
+            error = {"code": -32601, "message": "Method not found", "data": message.get("params")}
+            say({"id": request_id, "error": error})
     if mode == "stubborn":
         while True:
             import signal

@@ -24,7 +24,7 @@ RESULT_MAX_BYTES: Final = 8 * 1024 * 1024
 class ClientLink(Protocol):
     """The way back to the client of one call, for as long as it listens. Nothing is lost when it does not."""
 
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+    async def progress(self, report: Mapping[str, Json]) -> None:
         """Hands on a server's progress report. Returns silently where nobody asked for it, or listens any more."""
         ...
 

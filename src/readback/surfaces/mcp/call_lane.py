@@ -52,7 +52,7 @@ class LaneCall:
     as its `session`, the way back to the client.
     """
 
-    __slots__ = ("_admitted", "_lane", "_token", "cancelled", "key", "params", "request_id", "task", "told")
+    __slots__ = ("_admitted", "_lane", "cancelled", "key", "params", "request_id", "task", "told")
 
     method: Final = CALL
 
@@ -61,8 +61,6 @@ class LaneCall:
     ) -> None:
         self._lane, self._admitted = lane, admitted
         self.key, self.request_id, self.params = key, request_id, params
-        meta = params.get("_meta")
-        self._token = meta.get("progressToken") if isinstance(meta, dict) else None
         self.cancelled = self.told = False
         self.task = asyncio.create_task(self._answer())
         self.task.add_done_callback(self._over)
@@ -105,13 +103,6 @@ class LaneCall:
     def _over(self, _: object) -> None:
         self._lane.forget(self)
 
-    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells a client that wants to know."""
-        if self._token is not None:
-            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            params = {key: value for key, value in told.items() if value is not None}
-            await self._lane.write({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
-
     async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
         """Tells the client; over pipes there is one stream for everything."""
         told = {"jsonrpc": "2.0", "method": notification.method}
@@ -119,12 +110,9 @@ class LaneCall:
             told["params"] = notification.params
         await self._lane.write(told)
 
-    async def send_request(
-        self, request: Any, result_type: Any, metadata: object = None, progress_callback: Any = None
-    ) -> Any:
+    async def send_request(self, request: Any, result_type: Any, metadata: object = None) -> Any:
         """Asks the client, by the SDK, which matches its answer."""
-        session = self._admitted.session
-        return await session.send_request(request, result_type, progress_callback=progress_callback)
+        return await self._admitted.session.send_request(request, result_type)
 
 
 class CallLane:

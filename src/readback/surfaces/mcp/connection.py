@@ -44,14 +44,15 @@ log = logging.getLogger(__name__)
 CLOSE_S: Final = 8.0
 SETTLE_S: Final = 1.0
 """How long an answer waits for what the server told before it, where somebody is slow to take it."""
+PROGRESS: Final = "notifications/progress"
 NOTICES_MAX: Final = 10_000
 """More than so many that nobody takes are dropped, the newest first; progress and logs are no promises."""
 
 UNTOLD: Final = (MCPError, ReadbackError, OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 """Why somebody cannot be told of one thing; the next one may reach him."""
 
-OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-
+OnProgress = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Takes a report as it came. Its token is that of the connection which it came by, and nobody else's."""
 
 Dispatching = JSONRPCDispatcher[TransportContext] | LineDispatcher
 """Whoever matches answers to requests."""
@@ -269,8 +270,12 @@ class Connection:
         if method == "ping":
             return {}
         meta = (params or {}).get("_meta")
-        wants = isinstance(meta, dict) and meta.get("progressToken") is not None
-        return await self.peer.asked(method, params, context.progress if wants else None)
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+
+        async def report(found: Mapping[str, Any]) -> None:
+            await context.notify(PROGRESS, {**found, "progressToken": token})
+
+        return await self.peer.asked(method, params, None if token is None else report)
 
     async def _on_notify(
         self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
@@ -280,28 +285,20 @@ class Connection:
     def _on_notice(self, method: str, params: Mapping[str, Any] | None) -> bool:
         if self._noticed - self._delivered >= NOTICES_MAX or method == "notifications/cancelled":
             return True  # the dispatcher has already applied a cancellation
-        if method == "notifications/progress":
-            deliver = self._progress_of(params or {})
-            if deliver is None:
+        if not (self._by_lines or is_json(params)):
+            log.debug("dropped %s, which %s", method, NO_JSON)
+            return True
+        if method == PROGRESS:
+            token = (params or {}).get("progressToken")
+            on_progress = self._progress.get(token) if isinstance(token, str) else None
+            if on_progress is None:
                 return True
+            deliver = _bind(on_progress, params)
         else:
             deliver = _bind(self.peer.told, method, params)
         self._noticed += 1
         self._notices.put_nowait(deliver)
         return True
-
-    def _progress_of(self, params: Mapping[str, Any]) -> Callable[[], Awaitable[None]] | None:
-        token, progress = params.get("progressToken"), params.get("progress")
-        on_progress = self._progress.get(token) if isinstance(token, str) else None
-        if on_progress is None or not isinstance(progress, int | float):
-            return None
-        total, message = params.get("total"), params.get("message")
-        return _bind(
-            on_progress,
-            progress,
-            total if isinstance(total, int | float) else None,
-            message if isinstance(message, str) else None,
-        )
 
     async def _deliver(self) -> None:
         while True:

@@ -7,7 +7,7 @@ asked (`input_required`), and goes on waiting here until the client comes again 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import anyio
@@ -24,7 +24,7 @@ from mcp_types import (
 )
 from pydantic import ConfigDict
 
-from readback.surfaces.mcp.connection import OnProgress
+from readback.surfaces.mcp.connection import PROGRESS
 
 CAPABILITY: Final = {
     "sampling/createMessage": "sampling",
@@ -82,7 +82,7 @@ class Exchange:
     @property
     def wants_progress(self) -> bool:
         """Whether the client listens for progress: by a token, or, in the same program, by a function of its own."""
-        return self.meta.get("progressToken") is not None or _hears(self.context)
+        return self.meta.get("progressToken") is not None or _hearing(self.context) is not None
 
     @property
     def may_be_asked(self) -> bool:
@@ -90,25 +90,25 @@ class Exchange:
         declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
         return isinstance(declared, Mapping) and not ASKED_BY.isdisjoint(declared)
 
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Hands a server's report on, where the client wants it and still listens."""
-        if self.wants_progress and not self.suspended:
-            try:
-                await self.context.session.report_progress(progress, total, message)
-            except GONE:
-                return
+    async def progress(self, report: Mapping[str, Any]) -> None:
+        """Hands a server's report on as it came, by the client's token, where the client wants it and still listens."""
+        if self.suspended:
+            return
+        token = self.meta.get("progressToken")
+        if token is not None:
+            await tell(self.context, PROGRESS, {**report, "progressToken": token}, within=True)
+        elif (hears := _hearing(self.context)) is not None and (known := _numbers(report)) is not None:
+            await hears(*known)
 
     async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         """A notification that belongs to this request."""
         if not self.suspended:
             await tell(self.context, method, params, within=True)
 
-    async def ask(
-        self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None = None, key: str = ""
-    ) -> dict[str, Any]:
+    async def ask(self, method: str, params: Mapping[str, Any] | None, key: str = "") -> dict[str, Any]:
         """The client's answer to a server's request. Raises MCPError."""
         if not self.modern:
-            return await ask(self.context, method, params, on_progress, within=True)
+            return await ask(self.context, method, params, within=True)
         capability = CAPABILITY.get(method)
         declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
         if capability is None or not isinstance(declared, Mapping) or declared.get(capability) is None:
@@ -187,29 +187,30 @@ def _meta_of(context: Context) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _hears(context: Context) -> bool:
-    """Whether a stateless client in the same program gave a function for progress: such a one sends no token.
+def _hearing(context: Context) -> Callable[[float, float | None, str | None], Awaitable[None]] | None:
+    """Where a stateless client in the same program gave a function for progress: such a one sends no token.
 
     The SDK says it nowhere in public; where it keeps it otherwise one day, such clients are told of no progress.
     """
     outbound = getattr(context.session, "_request_outbound", None)
     inner = getattr(outbound, "_inner", outbound)
-    return getattr(inner, "_on_progress", None) is not None
+    return None if getattr(inner, "_on_progress", None) is None else context.session.report_progress
 
 
-async def ask(
-    context: Context,
-    method: str,
-    params: Mapping[str, Any] | None,
-    on_progress: OnProgress | None,
-    *,
-    within: bool,
-) -> dict[str, Any]:
+def _numbers(report: Mapping[str, Any]) -> tuple[float, float | None, str | None] | None:
+    """What such a function takes of a report. None where that says nothing."""
+    progress, total, message = report.get("progress"), report.get("total"), report.get("message")
+    if not isinstance(progress, int | float):
+        return None
+    return progress, total if isinstance(total, int | float) else None, message if isinstance(message, str) else None
+
+
+async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> dict[str, Any]:
     """Asks a client of the handshake era. `within`: on the stream of the context's own request."""
     request = RawRequest(method=method, params=None if params is None else dict(params))
     scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
     send: Any = context.session.send_request  # is typed for the requests of the protocol alone
-    found: RawResult = await send(request, RawResult, metadata=scope, progress_callback=on_progress)
+    found: RawResult = await send(request, RawResult, metadata=scope)
     return found.model_dump(by_alias=True, mode="json", exclude_unset=True)
 
 

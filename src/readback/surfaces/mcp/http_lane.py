@@ -58,17 +58,10 @@ class PostContext:
 class PostSession:
     """The way back to the client while its POST is answered: as the SDK's `ServerSession` is."""
 
-    def __init__(self, send: Send, token: object) -> None:
-        self._send, self._token = send, token
+    def __init__(self, send: Send) -> None:
+        self._send = send
         self._lock = asyncio.Lock()
         self._streams = self._over = False
-
-    async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells a client that wants to know."""
-        if self._token is not None:
-            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            params = {key: value for key, value in told.items() if value is not None}
-            await self._event({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
         """Tells the client on the stream of this request; there is no other."""
@@ -202,8 +195,7 @@ class HttpLane:
 
     async def _answer(self, request_id: int | str, params: dict[str, Any], receive: Receive, send: Send) -> None:
         """Until it is answered, or its client has gone: that cancels it."""
-        meta = params.get("_meta")
-        session = PostSession(send, meta.get("progressToken") if isinstance(meta, dict) else None)
+        session = PostSession(send)
         context: Any = PostContext(CALL, params, request_id, session)
         loop, answering = asyncio.get_running_loop(), asyncio.current_task()
         assert answering is not None

@@ -37,22 +37,6 @@ FAILED: Final = 0
 OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
 
 
-class Asked:
-    """A server's request while it is answered."""
-
-    def __init__(self, dispatcher: LineDispatcher, params: Mapping[str, Any] | None) -> None:
-        meta = (params or {}).get("_meta")
-        self._token = meta.get("progressToken") if isinstance(meta, Mapping) else None
-        self._dispatcher = dispatcher
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tells the server, where it wants to know."""
-        if self._token is not None:
-            told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
-            params = {key: value for key, value in told.items() if value is not None}
-            await self._dispatcher.notify("notifications/progress", params)
-
-
 OnRequest = Callable[[Any, str, Mapping[str, Any] | None], Awaitable[dict[str, Any]]]
 
 
@@ -221,7 +205,7 @@ class LineDispatcher:
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked}
         assert self._on_request is not None
         try:
-            message["result"] = await self._on_request(Asked(self, params), method, params)
+            message["result"] = await self._on_request(self, method, params)
         except MCPError as error:
             message["error"] = error.error.model_dump(mode="json", exclude_unset=True)
         except Exception as error:  # tidy: boundary -- one request's fault is told to its asker, and ends nothing else

@@ -39,7 +39,7 @@ ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
 NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
 
 _STRICT: Final = json.JSONEncoder(allow_nan=False)
-_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,256}")')
+_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"[^"\\]{1,256}")')
 _METHOD = re.compile(rb'"method"\s*:')
 _DIGITS: Final = bytes(ord("0") if chr(each).isdigit() else ord(" ") for each in range(128)) + b" " * 128
 _LONG_NUMBER: Final = b"0" * 19
@@ -48,6 +48,12 @@ _LONG_NUMBER: Final = b"0" * 19
 
 class NotJsonError(ValueError):
     """Nobody could read it as it is, and nothing of it may become another value on the way."""
+
+
+class _Refusal(JSONRPCError):
+    """Of a request whose id may be of any kind."""
+
+    id: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +102,12 @@ def _read(line: bytes) -> SessionMessage | Exception | None:
     if not line.strip():
         return None
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:
         return error
+    if isinstance(message, JSONRPCNotification) and b'"id"' in line and _wants_answer(_seen(line)):
+        return ValueError("The id is none, so that the model takes the request for a notification.")
+    return SessionMessage(message)
 
 
 def unfit(message: SessionMessage) -> bool:
@@ -134,11 +143,13 @@ def is_json(value: object) -> bool:
 
 def unread(line: bytes) -> SessionMessage | None:
     """The answer to a request that nobody here can read: half a character, a nesting without an end, a field of another
-    kind. Its asker would wait for ever. None where it is no request, or where it cannot be told which one.
+    kind, an id that is none. Its asker would wait for ever. None where it is no request.
     """
     seen = _seen(line)
-    found = _sound(seen.get("id")) if "method" in seen else None
-    return None if found is None else _error(found, INVALID_REQUEST, "The request is none that can be handed on.")
+    if not _wants_answer(seen):
+        return None
+    error = ErrorData(code=INVALID_REQUEST, message="The request is none that can be handed on.")
+    return SessionMessage(_Refusal(jsonrpc="2.0", id=_echoed(seen["id"]), error=error))
 
 
 def _unread_answer(line: bytes) -> SessionMessage | None:
@@ -168,6 +179,20 @@ def _sound(request_id: object) -> int | str | None:
     if isinstance(request_id, str):
         return request_id if request_id == request_id.encode("utf-8", "replace").decode() else None
     return request_id if isinstance(request_id, int) and not isinstance(request_id, bool) else None
+
+
+def _wants_answer(seen: Mapping[str, Any]) -> bool:
+    """Whether it is a request, whatever its id is. Some write an id of null into what only tells."""
+    method = seen.get("method")
+    tells = seen.get("id") is None and isinstance(method, str) and method.startswith("notifications/")
+    return "method" in seen and "id" in seen and not tells
+
+
+def _echoed(request_id: object) -> object:
+    """An id as it came, also one of no kind that the protocol knows; null for what cannot be written again."""
+    if isinstance(request_id, bool) or (isinstance(request_id, float) and math.isfinite(request_id)):
+        return request_id
+    return _sound(request_id)
 
 
 def refusal(line: TooLong) -> SessionMessage | None:

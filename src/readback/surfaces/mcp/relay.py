@@ -6,6 +6,7 @@ Decides nothing about tools: their calls and lists go through the gate. Whatever
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import Any, Final
@@ -17,9 +18,10 @@ from readback.canon.fault import ReadbackError
 from readback.surfaces.mcp import eras, lists
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import Call, ToolGate
-from readback.surfaces.mcp.connection import OnProgress
+from readback.surfaces.mcp.connection import PROGRESS, OnProgress
 from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
 from readback.surfaces.mcp.greeting import Greeting, Hello
+from readback.surfaces.mcp.lines import is_json
 from readback.surfaces.mcp.listening import Listening
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.waiting import Waiting
@@ -50,6 +52,9 @@ class Relay:
         self._waiting = Waiting()
         self._level: str | None = None
         self._introduced = False
+        self._tokens = itertools.count(1)
+        self._reports: dict[str, OnProgress] = {}
+        """Who is told how far the client is with what a server asked of it, by the token that the client was given."""
         self._told: tuple[Greeting | None, Mapping[str, Any]] = (None, {})
         """Who answers, and by which greeting."""
         self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
@@ -99,6 +104,13 @@ class Relay:
         if context.method == "notifications/initialized":
             for attachment in self._attachments:
                 await attachment.introduced()
+        elif context.method == PROGRESS:
+            report = context.params or {}
+            token = report.get("progressToken")
+            if isinstance(token, str) and (on_progress := self._reports.get(token)) is not None and is_json(report):
+                await on_progress(report)
+        elif context.method in self._routes:
+            log.warning("A client's %s without an id asks for nothing, and goes to no server.", context.method)
         elif context.method in FORWARDED or (len(self._attachments) == 1 and not _is_ours(context.method)):
             for attachment in self._attachments:
                 if not attachment.modern:
@@ -230,11 +242,8 @@ class Relay:
         return await self._gate.call(call, attachment)
 
     async def _prompt(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        found = self._names.owner(str(params.get("name")))
-        if found is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {params.get('name')}")
-        index, name = found
-        return await self._forward(self._attachments[index], exchange, {**params, "name": name})
+        index, name = self._of_prompt(params.get("name"))
+        return await self._forward(self._attachments[index], exchange, {**params, **name})
 
     async def _resource(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         owners = await self._lists.owners(str(params.get("uri")))
@@ -251,14 +260,20 @@ class Relay:
 
     async def _completion(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         ref = params.get("ref")
+        if not self._names.several:  # whatever kind of thing it is about
+            return await self._forward(self._attachments[0], exchange, params)
         ref = ref if isinstance(ref, dict) else {}
         if ref.get("type") == "ref/resource":
             return await self._first(await self._lists.owners(str(ref.get("uri"))), exchange, params)
-        found = self._names.owner(str(ref.get("name")))
+        index, name = self._of_prompt(ref.get("name"))
+        return await self._forward(self._attachments[index], exchange, {**params, "ref": {**ref, **name}})
+
+    def _of_prompt(self, shown: object) -> tuple[int, dict[str, str]]:
+        """Whose it is, and what its server is to be told instead, where that is by another name. Raises MCPError."""
+        found = self._names.owner(str(shown))
         if found is None:
-            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {ref.get('name')}")
-        index, name = found
-        return await self._forward(self._attachments[index], exchange, {**params, "ref": {**ref, "name": name}})
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {shown}")
+        return found[0], {"name": found[1]} if self._names.several else {}
 
     async def _set_level(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         level = params.get("level")
@@ -322,6 +337,17 @@ class Relay:
         self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
     ) -> dict[str, Any]:
         """A server's request, answered by the client; see `Peer`."""
+        if on_progress is None or self._modern:
+            return await self._asked(method, params)
+        token = f"rb-{next(self._tokens)}"  # two servers may have the same one
+        self._reports[token] = on_progress
+        meta = {**(params or {}).get("_meta", {}), "progressToken": token}
+        try:
+            return await self._asked(method, {**(params or {}), "_meta": meta})
+        finally:
+            del self._reports[token]
+
+    async def _asked(self, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
         exchange = self._asked_within()
         if self._modern:
             if exchange is None:
@@ -329,12 +355,12 @@ class Relay:
             return await exchange.ask(method, params)
         try:
             if exchange is not None:
-                return await exchange.ask(method, params, on_progress)
+                return await exchange.ask(method, params)
         except NoBackChannelError:
             log.debug("asked on the session's own stream")
         if self._context is None:
             raise MCPError(code=METHOD_NOT_FOUND, message="No client is here.")
-        return await ask(self._context, method, params, on_progress, within=False)
+        return await ask(self._context, method, params, within=False)
 
     def _asked_within(self) -> Exchange | None:
         """The request in whose course a server most likely asks: the last that may take long."""
