@@ -361,10 +361,9 @@ def links() -> Links:
 
 
 def keep_file(path: Path, data: bytes) -> None:
-    """A file on the disk, whole or as it was before. Raises StoreError."""
-    from readback.adapters.tiles_folder import put
-
-    put(path, data)
+    """A file on the disk, whole or as it was before, as `written_file` writes it. Raises StoreError."""
+    with written_file(path) as write:
+        write(data)
 
 
 def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
@@ -376,7 +375,9 @@ def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
 
 
 def written_file(path: Path) -> AbstractContextManager[Callable[[bytes], object]]:
-    """A file that is written piece by piece, and stands there whole or not at all. Raises StoreError."""
+    """A file that is written piece by piece, and stands there whole or not at all; a device or a pipe stays one. Raises
+    StoreError.
+    """
     from readback.adapters.tiles_folder import written
 
     return written(path)

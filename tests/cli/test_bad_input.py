@@ -59,7 +59,11 @@ WRONG = {
         ("run", "ship", "--contracts", "json"), 2, "input.usage", "There is no action in json", "@action"
     ),
     "module that breaks": Wrong(
-        ("run", "ship", "--contracts", "broken"), 5, "contract", "cannot be imported: ZeroDivisionError", ""
+        ("run", "ship", "--contracts", "broken"),
+        5,
+        "contract",
+        "cannot be imported: ZeroDivisionError",
+        "python -c 'import broken'",
     ),
     "contracts that do not load": Wrong(
         ("run", "ship", "--contracts", "unsound"),
@@ -126,6 +130,26 @@ WRONG = {
     ),
     "operation with control characters": Wrong(
         (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control or direction characters", "operation"
+    ),
+    "run with control characters": Wrong(
+        (*RUN, *GOOD, "--run", "a\nb"),
+        2,
+        "input",
+        "The run is over",
+        "Next: Pass one line of text of at most 256 bytes",
+    ),
+    "no database by that name": Wrong(
+        ("list", "--url", "sqlite:///a%00b"), 2, "input.usage", "names no database file", "sqlite:///"
+    ),
+    "ledger with a name that is too long": Wrong(
+        ("list", "--url", f"sqlite:///{'x' * 300}"), 6, "store.cannot-open", "cannot be reached", "Check the path"
+    ),
+    "database of a script without a name": Wrong(
+        ("delegate", "--task", "x", "--verify", "broken.py", "--allow-sql", "shop.db", "--", "true"),
+        2,
+        "input.usage",
+        "'shop.db' is not NAME=FILE",
+        "Next: Write --allow-sql shop=",
     ),
     "operation is needed": Wrong(
         ("run", "ring", "--contracts", CONTRACTS, "--arg", "desk=1", "--arg", "text=x"),
@@ -215,6 +239,24 @@ def test_the_same_operation_with_another_payload_is_refused(desk: Desk) -> None:
     assert answer.json["error"]["code"] == "input.payload-conflict"
     assert answer.json["error"]["details"]["action"] == first["id"]
     assert shop.load()["o-17"]["carrier"] == "dhl"
+
+
+def test_a_ledger_in_a_folder_that_nobody_else_may_enter_is_named(desk: Desk) -> None:
+    (desk.folder / "shut").mkdir(mode=0o000)
+    url = f"sqlite:///{desk.folder}/shut/below/readback.db"
+    reached = [desk.folder, *desk.folder.parents[:3]]
+    modes = [each.stat().st_mode for each in reached]
+    for each in reached:
+        each.chmod(0o755)
+    try:
+        with somebody_else():
+            answer = desk("list", "--url", url)
+    finally:
+        for each, mode in zip(reached, modes, strict=True):
+            each.chmod(mode)
+    assert answer.code == 6, answer
+    assert "cannot be reached (Permission denied)" in answer.err
+    assert "Next: Check the path" in answer.err
 
 
 @contextmanager

@@ -38,6 +38,20 @@ def test_list_shows_the_newest_first_and_filters(desk: Desk) -> None:
     assert "The newest 1 are shown" in desk("list", "--limit", "1", code=0).err
 
 
+def test_a_narrow_terminal_cuts_nothing_off_the_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = desk.ship("a", code=0)
+    left = desk.ship("b", "--wait", "0", how="lie", carrier="ups", code=3)
+    for columns in ("20", "40", "77"):
+        monkeypatch.setenv("COLUMNS", columns)
+        shown = desk("list", code=0).out
+        for outcome, said in ((done, "reconciled success (verified)"), (left, "pending (undetermined)")):
+            assert outcome["id"] in shown
+            assert said in shown
+        assert "ship on order/o-17" in shown
+    monkeypatch.setenv("COLUMNS", "78")
+    assert "verdict" in desk("list", code=0).out
+
+
 def test_an_empty_list_says_where_there_is_something(desk: Desk) -> None:
     desk.ship("a", code=0)
     answer = desk("list", "--tenant", "acme", code=0)

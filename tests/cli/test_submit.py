@@ -31,6 +31,14 @@ def office(desk: Desk, request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     return desk
 
 
+def test_what_cannot_be_left_anywhere_is_told_in_the_error_alone(desk: Desk) -> None:
+    for more in (("--url", "mysql://x"), ("--intended", "[")):
+        answer = desk.spawn("submit", "ship", *HERE, *SHIPPED, *more)
+        assert answer.code in (2, 5)
+        assert "never run" not in answer.err
+        assert answer.err.splitlines()[-1].startswith("Next: ")
+
+
 @pytest.mark.requirement("SUBMIT-durable")
 def test_the_id_is_answered_at_once_and_a_worker_that_knows_the_contract_carries_it_out(office: Desk) -> None:
     answer = left(office)

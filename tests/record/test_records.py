@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,41 @@ def test_success_is_said_of_what_was_verified_alone(exported: list[dict[str, Any
         assert (each["verification"]["status"] == "VERIFIED") == verified
         assert each["reconciliation"]["status"] != "RECONCILED_SUCCESS" or verified
         assert (each["timestamps"]["executed_at"] is None) == (each["execution"]["attempt_count"] == 0)
+
+
+def test_with_json_what_was_written_to_a_file_is_counted_on_stdout(desk: Desk) -> None:
+    desk.run("ship", order_id="o-17", carrier="dhl", code=0)
+    answer = desk("ledger", "export", "--out", "records.jsonl", "--json", code=0)
+    assert answer.json == {"file": "records.jsonl", "records": 1, "sagas": 0}
+    assert answer.err == ""
+
+
+def test_a_pipe_or_a_device_is_written_to_and_nothing_takes_its_place(desk: Desk) -> None:
+    told = desk.run("ship", order_id="o-17", carrier="dhl", code=0).json
+    pipe = desk.folder / "pipe"
+    os.mkfifo(pipe)
+    assert "cannot be written" in desk("ledger", "export", "--out", "pipe", code=6).err, "nobody reads it"
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        desk("ledger", "export", "--out", "pipe", code=0)
+        assert [each["action_id"] for each in lines(os.read(reader, 1 << 20).decode())] == [told["id"]]
+        desk("ledger", "export", "--bundle", told["id"], "--out", "pipe", code=0)
+        assert told["id"] in os.read(reader, 1 << 20).decode()
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_is_followed_and_a_file_keeps_its_rights(desk: Desk) -> None:
+    desk.run("ship", order_id="o-17", carrier="dhl", code=0)
+    kept, link = desk.folder / "kept.jsonl", desk.folder / "link.jsonl"
+    kept.write_text("older")
+    kept.chmod(0o600)
+    link.symlink_to("kept.jsonl")
+    desk("ledger", "export", "--out", "link.jsonl", code=0)
+    assert link.is_symlink()
+    assert len(lines(kept.read_text())) == 1
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 def test_every_word_of_one_record(desk: Desk) -> None:

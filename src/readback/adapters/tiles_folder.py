@@ -80,10 +80,20 @@ def put(place: Path, data: bytes, *, synced: bool = True) -> None:
 
 @contextmanager
 def written(place: Path) -> Iterator[Callable[[bytes], object]]:
-    """A file that is written piece by piece, and stands there whole or not at all. Raises StoreError."""
+    """What somebody named is written piece by piece. A file stands there whole or not at all, also behind a link, with
+    the rights that it had; a device or a pipe is written to, and stays what it is. Raises StoreError.
+    """
+    there = _there(place)
+    if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
+        with _into(place) as write:
+            yield write
+        return
+    place = Path(os.path.realpath(place))
     beside = place.with_name(place.name + BEING_WRITTEN)
     try:
         with open(beside, "wb") as file:
+            if there is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(there.st_mode))
             yield file.write
             file.flush()
             os.fsync(file.fileno())
@@ -95,6 +105,26 @@ def written(place: Path) -> Iterator[Callable[[bytes], object]]:
     except BaseException:
         _forgotten(beside)
         raise
+
+
+def _there(place: Path) -> os.stat_result | None:
+    try:
+        return place.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unwritten(place, error) from error
+
+
+@contextmanager
+def _into(place: Path) -> Iterator[Callable[[bytes], object]]:
+    """Opened without waiting: a pipe that nobody reads is an error, and not waited for."""
+    try:
+        with open(place, "wb", opener=lambda name, flags: os.open(name, os.O_WRONLY | os.O_NONBLOCK)) as file:
+            os.set_blocking(file.fileno(), True)
+            yield file.write
+    except OSError as error:
+        raise _unwritten(place, error) from error
 
 
 def _forgotten(beside: Path) -> None:

@@ -161,7 +161,7 @@ def _text(file: str) -> str:
         with open(file, "rb") as opened:
             content = opened.read(FILE_MAX_BYTES + 1)
         if len(content) > FILE_MAX_BYTES:
-            raise UsageError(f"{safe(file)} is over {FILE_MAX_BYTES} bytes.")
+            raise UsageError(f"{safe(file)} is over {FILE_MAX_BYTES} bytes.", remedy="Name a shorter script.")
         return content.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The script {safe(file)} cannot be read: {error}.", remedy="Name a text file.") from error
@@ -172,6 +172,7 @@ def _files(pairs: tuple[str, ...]) -> dict[str, str]:
     for pair in pairs:
         name, sign, file = pair.partition("=")
         if not sign or not name or not file or name in found:
-            raise UsageError(f"--allow-sql {safe(pair)} is not NAME=FILE, or is given twice.")
+            said = f"--allow-sql {safe(pair)!r} is not NAME=FILE, or its name is given twice."
+            raise UsageError(said, remedy="Write --allow-sql shop=/path/to/shop.db, each name once.")
         found[name] = str(Path(file).absolute())
     return found

@@ -84,7 +84,7 @@ def export(
     if bundle is not None:
         return write_bundle(url, bundle, out, table, key_file, as_json=as_json)
     wanted = Wanted(tenant, ids, moment_us("--since", since), moment_us("--until", until))
-    return write_records(url, wanted, out or STDOUT)
+    return write_records(url, wanted, out or STDOUT, as_json=as_json)
 
 
 def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool) -> int:

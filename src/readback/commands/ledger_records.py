@@ -23,7 +23,7 @@ from readback.commands import options
 from readback.commands.counting import counted
 from readback.commands.ledger_log import OUT, URL
 from readback.commands.opening import settings_of
-from readback.commands.terminal import note, safe
+from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.pointer import EvidencePointer, parse_pointer
@@ -81,15 +81,18 @@ class Contracts:
         return self.kept[at]
 
 
-def write_records(url: str | None, wanted: Wanted, out: str) -> int:
+def write_records(url: str | None, wanted: Wanted, out: str, *, as_json: bool) -> int:
     """`ledger export`: one record a line, to a file that is whole or not there, or to stdout."""
     settings = settings_of(url)
     store = bootstrap.store(settings.url, read_only=True)
     try:
-        with _writer(out) as write, counted("exporting the ledger", enabled=out != STDOUT) as step:
+        with _writer(out) as write, counted("exporting the ledger", enabled=out != STDOUT and not as_json) as step:
             written = _write(store, wanted, write, step)
     finally:
         store.close()
+    if as_json and out != STDOUT:
+        print_json({"file": out, "records": written.records, "sagas": written.sagas})
+        return 0
     where = "" if out == STDOUT else f" in {safe(out)}"
     note(f"{written.records} actions{where}, each as one action ledger entry (JSON lines).")
     if written.sagas:

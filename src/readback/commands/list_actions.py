@@ -15,13 +15,15 @@ from readback.config import Settings, shown
 from readback.domain.events import EventKind
 from readback.domain.state import EXIT_FAILED, State
 from readback.domain.verdict import Verdict
-from readback.ports.store import ActionFilter, StoredProjection
+from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.sdk.session import Session
 
 LIMIT_MAX: Final = 10_000
 WORD_WIDTH: Final = len("undetermined")
 WORD_WIDTH_NARROW: Final = 10
 ALL_COLUMNS_WIDTH: Final = 120
+TABLE_WIDTH_MIN: Final = 78
+"""What the id and four narrow columns take; where there is less, each action has three lines."""
 SECONDS: Final = len("2026-01-01 00:00:00")
 TENANTS_LOOKED_AT_MAX: Final = 20
 
@@ -98,6 +100,9 @@ def _draw(page: list[StoredProjection], erased: set[str]) -> None:
     from rich.text import Text
 
     out = console()
+    if out.width < TABLE_WIDTH_MIN:
+        _draw_narrow(page, erased)
+        return
     wide = out.width >= ALL_COLUMNS_WIDTH  # else what matters less is left out, so that nothing is cut off unseen
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in ("", "id", *(["when"] if wide else [])):
@@ -106,17 +111,34 @@ def _draw(page: list[StoredProjection], erased: set[str]) -> None:
         table.add_column(name, overflow="fold", min_width=WORD_WIDTH if wide else WORD_WIDTH_NARROW)
     for stored in page:
         p = stored.projection
-        verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
-        failed = exit_of(p) == EXIT_FAILED
-        state = plain(p.state) + (", erased" if p.action_id in erased else "")
-        if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
-            state += f", looked at again {moment(p.due_us)[:SECONDS]}"
-        texts = [p.contract, p.target, state, shown_verdict(p)]
+        texts = [p.contract, p.target, _state(p, erased), shown_verdict(p)]
         if wide:
             texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]
-        sign = mark(OK if verified else BAD if failed else OPEN)
-        table.add_row(sign, p.action_id, *(Text(safe(text, 120)) for text in texts))
+        table.add_row(mark(_sign(p)), p.action_id, *(Text(safe(text, 120)) for text in texts))
     out.print(table)
+
+
+def _draw_narrow(page: list[StoredProjection], erased: set[str]) -> None:
+    from rich.text import Text
+
+    out = console()
+    for stored in page:
+        p = stored.projection
+        out.print(Text.assemble(mark(_sign(p)), f" {p.action_id}"), soft_wrap=True)
+        for said in (f"{p.contract} on {p.target}", f"{_state(p, erased)} ({shown_verdict(p)})"):
+            out.print(Text(f"  {safe(said)}"), soft_wrap=True)
+
+
+def _sign(p: Projection) -> str:
+    verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
+    return OK if verified else BAD if exit_of(p) == EXIT_FAILED else OPEN
+
+
+def _state(p: Projection, erased: set[str]) -> str:
+    said = plain(p.state) + (", erased" if p.action_id in erased else "")
+    if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
+        said += f", looked at again {moment(p.due_us)[:SECONDS]}"
+    return said
 
 
 def _nothing(session: Session, settings: Settings, *, filtered: bool) -> None:

@@ -51,5 +51,5 @@ def signed(message: bytes, key: str | None) -> bytes | None:
         person.say("You sign exactly these bytes:")
         person.say(message.decode(errors="backslashreplace"))
         if person.ask(f"Type {YES} to sign them, anything else to leave it:") != YES:
-            raise UsageError("It was not signed; nothing was recorded.")
+            raise UsageError("It was not signed; nothing was recorded.", remedy=f"Run it again, and type {YES}.")
         return ApproverKey.open(Path(key), person.secret(f"Passphrase of {key}:")).sign(message)

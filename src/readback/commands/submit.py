@@ -69,25 +69,27 @@ def submit(
     settings = settings_of(url, tenant, principal, modules)
     registry = load_contracts(settings, needed=False)
     asked, arguments = _asked(registry, contract, texts, jsons)
-    goal = read_object("--intended", intended)
-    with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
-        until_us = session.give_up_us(wait)
-        ticket = attend.Ticket()
-        driver = SyncDriver(session.store, session.runtime, session.courier)
-        try:
-            work = submitting.submit(session, asked, arguments, operation, goal, step, ())
-            told = driver.drive(work)
-            assert isinstance(told, str)
-            ticket.action_id = told
-            if wait is None:
-                return _submitted(session, settings, told, as_json=as_json)
-            return _waited(session, settings, driver, told, until_us, as_json=as_json)
-        except KeyboardInterrupt:
-            return interrupted(session, driver, ticket, settings, as_json=as_json)
-        finally:
-            if isinstance(asked, Proposal) and not asked.used:
-                asked.mark_run()  # refused: the error says so
-            driver.close()
+    try:
+        goal = read_object("--intended", intended)
+        with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
+            until_us = session.give_up_us(wait)
+            ticket = attend.Ticket()
+            driver = SyncDriver(session.store, session.runtime, session.courier)
+            try:
+                work = submitting.submit(session, asked, arguments, operation, goal, step, ())
+                told = driver.drive(work)
+                assert isinstance(told, str)
+                ticket.action_id = told
+                if wait is None:
+                    return _submitted(session, settings, told, as_json=as_json)
+                return _waited(session, settings, driver, told, until_us, as_json=as_json)
+            except KeyboardInterrupt:
+                return interrupted(session, driver, ticket, settings, as_json=as_json)
+            finally:
+                driver.close()
+    finally:
+        if isinstance(asked, Proposal) and not asked.used:
+            asked.mark_run()  # refused: the error says so
 
 
 def _asked(

@@ -126,10 +126,14 @@ def _imported(name: str) -> ModuleType:
             raise UsageError(
                 f"There is no module {name!r}.", remedy="Give it as package.module, as Python imports it."
             ) from error
-        raise ContractError(f"The module {name!r} cannot be imported: {error}.") from error
+        raise ContractError(f"The module {name!r} cannot be imported: {error}.", remedy=_look(name)) from error
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
-        raise ContractError(f"The module {name!r} cannot be imported: {said:.300}") from error
+        raise ContractError(f"The module {name!r} cannot be imported: {said:.300}", remedy=_look(name)) from error
+
+
+def _look(name: str) -> str:
+    return f"Correct it; `python -c 'import {name}'` shows where it breaks."
 
 
 def _together(faults: list[ContractError]) -> ContractError:

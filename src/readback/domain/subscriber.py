@@ -143,14 +143,16 @@ def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:
 def subscribers_of(table: object, where: str) -> tuple[Subscriber, ...]:
     """The subscribers in a settings table. Raises SettingsError for anything that is not right; it names `where`."""
     if not isinstance(table, Mapping):
-        raise SettingsError(f"The settings file {where} cannot be used: 'subscribers' is no table of subscribers.")
+        said = f"The settings file {where} cannot be used: 'subscribers' is no table of subscribers."
+        raise SettingsError(said, remedy="Write each as a table of its own: [subscribers.NAME].")
     return checked(tuple(subscriber_of(str(name), entry, where) for name, entry in table.items()))
 
 
 def subscriber_of(name: str, entry: object, where: str) -> Subscriber:
     """One of them; also the fallback, which is a table of its own. Raises SettingsError."""
     if not isinstance(entry, Mapping):
-        raise SettingsError(f"The settings file {where} cannot be used: subscriber {name!r:.80} is no table.")
+        said = f"The settings file {where} cannot be used: subscriber {name!r:.80} is no table."
+        raise SettingsError(said, remedy="Write it as a table of its own: [subscribers.NAME].")
     known = {each.name for each in fields(Subscriber)} - {"name", "tell"}
     odd = sorted(set(entry) - known)
     if odd:

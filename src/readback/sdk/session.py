@@ -437,6 +437,7 @@ def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty:
         raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...', or set it in the environment.")
     odd = not value.isascii() and any(category(c) in ("Cc", "Cf", "Zl", "Zp") for c in value)
     if len(value.encode(errors="replace")) > ID_MAX_BYTES or odd or any(ord(c) < 32 or ord(c) == 127 for c in value):
-        raise fault(f"The {name} is over {ID_MAX_BYTES} bytes, or holds control or direction characters.")
+        said = f"The {name} is over {ID_MAX_BYTES} bytes, or holds control or direction characters."
+        raise fault(said, remedy=f"Pass one line of text of at most {ID_MAX_BYTES} bytes.")
     if any("\ud800" <= c <= "\udfff" for c in value):
-        raise fault(f"The {name} holds half a character (a lone surrogate).")
+        raise fault(f"The {name} holds half a character (a lone surrogate).", remedy="Pass text that is UTF-8.")

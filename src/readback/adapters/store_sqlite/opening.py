@@ -200,6 +200,17 @@ def _tune(connection: apsw.Connection, cache_kib: int) -> None:
 
 
 def _refuse_impossible_paths(path: Path) -> None:
+    try:
+        path.parent.stat()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a name that is too long, a folder that this user may not enter
+        raise StoreError(
+            f"The database {path} cannot be reached ({error.strerror}).",
+            remedy="Check the path, and that this user may enter its folders.",
+            code="store.cannot-open",
+        ) from error
     if not path.parent.is_dir():
         raise StoreError(
             f"The folder {path.parent} of the database does not exist.",

@@ -70,7 +70,7 @@ def path_of(url: Path | str) -> Path:
     if isinstance(url, Path) or not url.startswith("sqlite:"):
         return Path(url).absolute()
     host, slash, name = url.removeprefix(URL_PREFIX).partition("/")
-    if not url.startswith(URL_PREFIX) or host or not slash or not name or name == ":memory:":
+    if not url.startswith(URL_PREFIX) or host or not slash or not name or name == ":memory:" or "\0" in unquote(name):
         raise UsageError(
             f"The address {url!r} names no database file.",
             remedy="Write sqlite:///relative/path.db or sqlite:////absolute/path.db.",
