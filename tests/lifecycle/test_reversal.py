@@ -18,6 +18,7 @@ from readback.domain.verdict import Verdict
 from readback.testing.driver_virtual import Hangs, Stops
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import MEDIUM, STAMPED, House, S
+from tests.lifecycle.reviewing import resolve, sound
 
 pytestmark = pytest.mark.slow
 
@@ -370,3 +371,24 @@ def test_medium_risk_is_reversed_alike(empty: House) -> None:
     marks = {**MEDIUM, "identity": {**MEDIUM["identity"], "stamp": "authoritative.stamp"}}
     told = empty.run(empty.action(kind="create", compensate={}, **marks))
     assert told.state is State.COMPENSATED
+
+
+@pytest.mark.requirement("STATE-compensation-failed")
+@pytest.mark.parametrize("word", ["attest_done", "attest_not_done"])
+def test_what_waits_for_a_reversal_that_stays_unknown_goes_to_a_person_and_waits_no_more(
+    house: House, word: str
+) -> None:
+    """Somebody has said what became of the reversal, so that nobody asks for it any more; no reading shows it."""
+    house.shop.tool, house.shop.undo = _wrong(house), lambda ctx, args: {"status": "ok"}
+    made = house.action(find=True, deadline="30s", compensate={"deadline": "30s", "late_window": "100s"}, **STAMPED)
+    told = house.run(made, wait_s=45)
+    reversal = house.folded(told.id).compensation_id
+    assert (told.state, house.get(reversal).state) == (State.COMPENSATING, State.UNKNOWN)
+    resolve(house, reversal, word)
+    house.work(400)
+    assert (house.get(reversal).state, house.folded(reversal).due_us) == (State.UNKNOWN, None)
+    told, entries = house.get(told.id), len(house.events(told.id))
+    assert (told.state, told.review) == (State.REVIEW_REQUIRED, "compensation_failed")
+    house.work(4_000)
+    assert len(house.events(told.id)) == entries
+    sound(house)

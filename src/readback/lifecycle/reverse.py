@@ -259,9 +259,11 @@ def child_of(ended: Ended) -> Generator[Step, Answer, Action | None]:
 
 
 def record_compensation(run: Run, child: Action | None, table: RecoveryTable, now_us: int) -> None:
-    """COMPENSATED only where the child was verified; failed, held or refuted is COMPENSATION_FAILED, then review."""
+    """COMPENSATED only where the child was verified; failed, held or refuted is COMPENSATION_FAILED, then review. So is
+    what stays unknown and is looked at no more, as after an attestation: to wait for it would be to wait for ever.
+    """
     data: dict[str, Json] = {"action": child.id if child else "", "how": "compensation"}
-    if child is None or (child.state not in TERMINAL):
+    if child is None or (child.state not in TERMINAL and not (child.state is State.UNKNOWN and child.due_us is None)):
         waits_until = child.due_us if child is not None and child.due_us is not None else 0
         data["due"] = max(waits_until, now_us + CHILD_LOOK_AGAIN_US)
         run.record(EventKind.COMPENSATION, now_us, (), data)
