@@ -97,16 +97,18 @@ Client = OverPipes | OverHttp
 
 
 @contextmanager
-def over_pipes(server: Sequence[str] = EVERYTHING) -> Iterator[OverPipes]:
-    command = gateway([{"command": launched(server)}])
+def over_pipes(server: Sequence[str] = EVERYTHING, **env: str) -> Iterator[OverPipes]:
+    command = gateway([{"command": launched(server), "env": env}])
     started = forks.start(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert started.stdin is not None
     assert started.stdout is not None
-    with killed_after(started):
-        yield OverPipes(started)
-    started.stdin.close()
-    started.wait(END_S)
-    started.stdout.close()
+    try:
+        with killed_after(started):
+            yield OverPipes(started)
+    finally:
+        started.stdin.close()
+        started.wait(END_S)
+        started.stdout.close()
 
 
 @contextmanager
@@ -207,3 +209,15 @@ def test_a_word_to_the_server_may_bear_an_id_of_null() -> None:
         client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
         client.say({**INITIALIZED, "id": None})
         assert client.ask({"jsonrpc": "2.0", "id": 1, "method": "ping"})["result"] == {}
+
+
+@pytest.mark.requirement("WIRE-eras")
+def test_a_client_that_asked_for_no_stream_is_told_of_none() -> None:
+    with over_pipes(EVERYTHING, ERA="stateless") as client:
+        client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
+        client.say(INITIALIZED)
+        heard = list(client.said)
+        for number, tool in enumerate(("echo", "change", "echo"), 1):
+            client.ask(call(number, tool, "handshake"))
+            heard += client.said
+        assert [each["method"] for each in heard] == ["notifications/tools/list_changed"]

@@ -22,7 +22,7 @@ from readback.surfaces.mcp.connection import PROGRESS, OnProgress
 from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
 from readback.surfaces.mcp.greeting import Greeting, Hello
 from readback.surfaces.mcp.lines import is_json
-from readback.surfaces.mcp.listening import Listening
+from readback.surfaces.mcp.listening import ACKNOWLEDGED, Listening
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.waiting import Waiting
 
@@ -385,7 +385,7 @@ class Relay:
             for attachment in self._attachments:  # whose it was is not told
                 self._gate.tools_changed(attachment.key)
         if self._listening.take(method, params):
-            if self._modern:
+            if self._modern or method == ACKNOWLEDGED:  # which a stateless server says to us
                 return
         elif self._modern and method == "notifications/message":
             level = (params or {}).get("level")
