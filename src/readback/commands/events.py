@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import click
 
+from readback.bootstrap import Settings
 from readback.canon import Json, envelope_bytes
 from readback.commands import options
 from readback.commands.opening import again_with, reading, settings_of, working
@@ -17,6 +19,7 @@ from readback.sdk.outgoing import Dead, Position
 
 EXIT_LEFT: Final = 3
 FOLLOW_SECONDS: Final = 1.0
+UNREAD_NAMED_MAX: Final = 10
 SECONDS: Final = len("2026-01-01 00:00:00")
 _NAMES: Final = {form: name for name in EventName for form in (name.value, name.underscored)}
 
@@ -35,9 +38,9 @@ def events() -> None:
 @options.as_json
 def list_subscribers(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
     """List every subscriber: how far it was told, what it refuses, and how many dead letters there are."""
-    settings = settings_of(url, tenant, principal)
+    settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
-        found = outgoing.positions(session, settings)
+        found = outgoing.positions(session, settings, unread)
     if as_json:
         print_json([_position(one) for one in found])
     elif not found:
@@ -46,6 +49,7 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
         _draw_positions(found)
         if any(one.letters for one in found):
             note(f"Next: readback events dead{again_with(settings)}")
+    _tell_unread(unread, settings)
     return 0
 
 
@@ -55,9 +59,9 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
 @options.as_json
 def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
     """List the tenant's dead letters in the order of the log. The fallback was told each of them."""
-    settings = settings_of(url, tenant, principal)
+    settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
-        found = outgoing.dead_letters(session, subscriber)
+        found = outgoing.dead_letters(session, unread, subscriber)
     if as_json:
         print_json([_dead(one) for one in found])
     elif not found:
@@ -65,6 +69,7 @@ def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: s
     else:
         _draw_dead(found)
         note(f"Next: readback events resend --all{again_with(settings)}")
+    _tell_unread(unread, settings)
     return 0
 
 
@@ -90,9 +95,9 @@ def resend(
     """
     if bool(ids) == everything:
         raise UsageError("Which dead letters is not said.", remedy="Name the ids of their messages, or pass --all.")
-    settings = settings_of(url, tenant, principal)
+    settings, unread = settings_of(url, tenant, principal), set[int]()
     with working(settings, None, new=False) as session:
-        found = outgoing.dead_letters(session, subscriber)
+        found = outgoing.dead_letters(session, unread, subscriber)
         odd = set(ids) - {one.message.id for one in found}
         if odd:
             raise NotFoundError(f"There is no dead letter {min(odd)!r}.", remedy="Look at `readback events dead`.")
@@ -103,6 +108,7 @@ def resend(
         print(f"Taken: {len(taken)}. Not taken: {len(left)}.")
         if left:
             note(f"Next: readback events dead{again_with(settings)}")
+    _tell_unread(unread, settings)
     return EXIT_LEFT if left else 0
 
 
@@ -165,24 +171,36 @@ def tail(
     if from_start and after is not None:
         raise UsageError("Both --from-start and --after are given.", remedy="Leave one of the two away.")
     wanted = frozenset(_NAMES[each] for each in names) or frozenset(EventName)
-    settings = settings_of(url, tenant, principal)
+    settings, unread = settings_of(url, tenant, principal), set[int]()
     naming = Naming.UNDERSCORE if underscore else Naming.DOTTED
     with reading(settings) as session:
         whole = from_start or after is not None
         seq = session.store.last_seq()
-        found = list(outgoing.told(session, after or 0, wanted))
+        found = list(outgoing.told(session, after or 0, wanted, unread))
         for message in found[:limit] if whole else found[-limit:]:
             _show(message, naming, as_json=as_json)
+        _tell_unread(unread, settings)
         try:
             while follow:
                 session.runtime.sleep(FOLLOW_SECONDS)
                 last_seq = session.store.last_seq()
-                for message in outgoing.told(session, seq, wanted):
+                unread.clear()
+                for message in outgoing.told(session, seq, wanted, unread):
                     _show(message, naming, as_json=as_json)
+                _tell_unread(unread, settings)
                 seq = last_seq
         except KeyboardInterrupt:
             return 0
     return 0
+
+
+def _tell_unread(unread: set[int], settings: Settings) -> None:
+    """Entries that cannot be true tell nobody anything: whoever looks for what was told has to know of them."""
+    if unread:
+        first = ", ".join(str(seq) for seq in sorted(unread)[:UNREAD_NAMED_MAX])
+        more = f" and {len(unread) - UNREAD_NAMED_MAX} more" if len(unread) > UNREAD_NAMED_MAX else ""
+        note(f"Entries that cannot be read, of which nobody is told anything: {first}{more}.")
+        note(f"Next: readback ledger verify{again_with(replace(settings, tenant=Settings().tenant))}")
 
 
 def _show(message: Message, naming: Naming, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from operator import attrgetter, itemgetter
 from typing import Literal
 
-from readback.canon import Json, envelope_bytes, parse_json
+from readback.canon import CanonError, Json, envelope_bytes, parse_json
 from readback.canon.envelopes import EnvelopeReader, Filled, Whole
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
@@ -121,7 +121,11 @@ class Opened:
 
 def open_envelope(envelope: bytes) -> Opened:
     """The event inside an envelope. Raises StoreCorruptError where it is not one of ours."""
-    return opened_of(parse_json(envelope))
+    try:
+        raw = parse_json(envelope)
+    except CanonError as error:
+        raise StoreCorruptError(f"A ledger entry cannot be read: {error.message}") from error
+    return opened_of(raw)
 
 
 def opened_of(raw: Json) -> Opened:

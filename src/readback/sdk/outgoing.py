@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.bootstrap import Settings
 from readback.canon.frozen import dataclass
-from readback.domain.errors import NotFoundError, UsageError
+from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.message import EventName, Message
 from readback.domain.subscriber import OPERATOR, STAND_IN, Subscriber
 from readback.lifecycle.outbox import TELLING, log_of, messages_at
@@ -49,8 +49,8 @@ class Dead:
     message: Message
 
 
-def positions(session: Session, settings: Settings) -> list[Position]:
-    """Every subscriber that this session may see, by name."""
+def positions(session: Session, settings: Settings, unread: set[int]) -> list[Position]:
+    """Every subscriber that this session may see, by name. `unread` takes the entries that cannot be read."""
     store, tenant = session.store, session.scope.tenant
     known = {each.name: each for each in settings.subscribers}
     cursors = {one.name: one for one in store.cursors() if _seen(one.name, tenant)}
@@ -60,27 +60,29 @@ def positions(session: Session, settings: Settings) -> list[Position]:
             name,
             _where(known.get(name), name),
             cursors.get(name),
-            _waiting(store, cursors.get(name), known.get(name) or (STAND_IN if name == OPERATOR else None)),
+            _waiting(store, cursors.get(name), known.get(name) or (STAND_IN if name == OPERATOR else None), unread),
             sum(1 for one in letters if one.subscriber == name),
         )
         for name in sorted({*known, *cursors})
     ]
 
 
-def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber | None) -> int | None:
+def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber | None, unread: set[int]) -> int | None:
     if cursor is None or subscriber is None:
         return 0 if cursor is None else None
-    heard = (one for one in _messages(store, cursor.after_seq) if subscriber.hears(one))
+    heard = (one for one in _messages(store, cursor.after_seq, unread) if subscriber.hears(one))
     return sum(1 for _ in islice(heard, WAITING_MAX))
 
 
-def dead_letters(session: Session, subscriber: str = "") -> list[Dead]:
-    """This tenant's dead letters, in the order of the log; of one subscriber or all."""
+def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> list[Dead]:
+    """This tenant's dead letters, in the order of the log; of one subscriber or all. `unread` takes the entries
+    that cannot be read, and whose letters are not here.
+    """
     store, tenant = session.store, session.scope.tenant
     log = log_of(store)
     found: list[Dead] = []
     for letter in store.letters(subscriber, limit=LETTERS_MAX):
-        message = _message(store, log, letter) if _seen(letter.subscriber, tenant) else None
+        message = _message(store, log, letter, unread) if _seen(letter.subscriber, tenant) else None
         if message is not None and message.tenant == tenant:
             found.append(Dead(letter, message))
     return found
@@ -114,25 +116,34 @@ def begin(session: Session, name: str, after_seq: int) -> Cursor:
     return moved
 
 
-def told(session: Session, after_seq: int, names: frozenset[EventName]) -> Iterator[Message]:
-    """This tenant's messages behind a place in the log, in order."""
+def told(session: Session, after_seq: int, names: frozenset[EventName], unread: set[int]) -> Iterator[Message]:
+    """This tenant's messages behind a place in the log, in order. `unread` takes the entries that cannot be read."""
     tenant = session.scope.tenant
-    return (one for one in _messages(session.store, after_seq) if one.tenant == tenant and one.name in names)
+    return (one for one in _messages(session.store, after_seq, unread) if one.tenant == tenant and one.name in names)
 
 
-def _messages(store: LedgerStore, after_seq: int) -> Iterator[Message]:
+def _messages(store: LedgerStore, after_seq: int, unread: set[int]) -> Iterator[Message]:
     log = log_of(store)
     while piece := store.pick(after_seq, TELLING, PIECE):
         for stored in piece:
-            yield from messages_at(store, log, stored)
+            yield from _messages_at(store, log, stored, unread)
         after_seq = piece[-1].seq
 
 
-def _message(store: LedgerStore, log: str, letter: DeadLetter) -> Message | None:
+def _messages_at(store: LedgerStore, log: str, stored: StoredEvent, unread: set[int]) -> tuple[Message, ...]:
+    """As subscribers get them: an entry that cannot be true tells nothing, and holds nothing up."""
+    try:
+        return messages_at(store, log, stored)
+    except StoreCorruptError:
+        unread.add(stored.seq)
+        return ()
+
+
+def _message(store: LedgerStore, log: str, letter: DeadLetter, unread: set[int]) -> Message | None:
     stored: StoredEvent | None = next(iter(store.scan(letter.seq - 1)), None)
     if stored is None:
         return None
-    return next((one for one in messages_at(store, log, stored) if one.number == letter.number), None)
+    return next((one for one in _messages_at(store, log, stored, unread) if one.number == letter.number), None)
 
 
 def _seen(name: str, tenant: str) -> bool:
