@@ -108,3 +108,42 @@ def test_the_sagas_principal_does_not_decide_and_an_older_version_does_not_count
         with pytest.raises(ReviewError) as refused:
             trip.driver.drive(reviewing.resolving(trip.session, order))
         assert refused.value.code == code
+
+
+@pytest.mark.requirement("STATE-review-required->compensating")
+def test_a_reversal_that_was_ordered_where_nothing_was_left_to_reverse_ends_the_saga(trip: Trip) -> None:
+    """What it waited for was said not to have been done, by somebody else, before anybody looked at the saga again."""
+    trip.world.faults.update(flight="refused", hotel="blind")
+    steps = trip.steps()
+    saga_id = trip.run(steps).id
+    trip.work(2 * 86_400)
+    told = trip.get(saga_id)
+    hotel = told.steps["hotel"].outcome
+    assert told.state is State.REVIEW_REQUIRED
+    assert hotel is not None
+    trip.world.rows.clear()
+    trip.world.faults.clear()
+    resolve(trip, hotel.id, "attest_not_done")
+    resolve(trip, saga_id, "compensate")
+    trip.work()
+    assert trip.get(saga_id).state is State.FAILED
+    assert trip.world.undone == []
+    trip.check()
+
+
+def test_a_pivot_that_is_verified_before_an_ordered_reversal_begins_is_gone_on_from(trip: Trip) -> None:
+    trip.world.faults["charge"] = "blind"
+    saga_id = trip.run().id
+    trip.work(2 * 86_400)
+    told = trip.get(saga_id)
+    charge = told.steps["charge"].outcome
+    assert told.state is State.REVIEW_REQUIRED
+    assert charge is not None
+    trip.world.faults.clear()
+    resolve(trip, charge.id, "verify_again")
+    assert trip.outcome(charge.id).verified
+    resolve(trip, saga_id, "compensate")
+    trip.work()
+    assert trip.get(saga_id).verified
+    assert trip.world.undone == []
+    trip.check()

@@ -7,6 +7,7 @@ state that a move leads to.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from readback.canon import Json
 from readback.domain.action import Action
@@ -37,6 +38,11 @@ S = State
 DETAIL_MAX = 500
 FORWARD_HELD = "forward_held"
 Family = Mapping[str, Action]
+_PERSONS: Final[Mapping[State, tuple[State, ...]]] = {
+    S.REVIEW_REQUIRED: (S.PENDING,),
+    S.COMPENSATING: (S.REVIEW_REQUIRED, S.PENDING),
+}
+"""How a saga goes on where a person has to decide, or ordered a reversal and there was nothing to reverse after all."""
 
 
 # --- steps ---
@@ -190,8 +196,8 @@ def _reversal_row(saga: Saga, family: Family, table: RecoveryTable) -> Row:
 
 
 def _to_partial(saga: Saga) -> tuple[State, ...]:
-    if saga.state is S.REVIEW_REQUIRED:
-        return (S.PENDING, S.COMMITTED, S.PARTIALLY_COMMITTED)
+    if saga.state in _PERSONS:
+        return (*_PERSONS[saga.state], S.COMMITTED, S.PARTIALLY_COMMITTED)
     return () if saga.state is S.PARTIALLY_COMMITTED else walk(saga.state, S.PARTIALLY_COMMITTED)
 
 
@@ -218,10 +224,10 @@ def end(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> Non
 
 
 def _reopened(saga: Saga, goal: State) -> tuple[State, ...]:
-    """The way to an end, out of review too."""
-    if saga.state is not S.REVIEW_REQUIRED:
+    """The way to an end, out of review too, and out of what a person ordered there."""
+    if saga.state not in _PERSONS:
         return walk(saga.state, goal)
-    return (S.PENDING, *walk(S.PENDING, goal))
+    return (*_PERSONS[saga.state], *walk(S.PENDING, goal))
 
 
 def _to_review(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
