@@ -52,6 +52,43 @@ WRONG = {
         "There is no module 'no.such'",
         "as Python imports it",
     ),
+    "file of a module": Wrong(
+        ("run", "ship", "--contracts", "json.py"),
+        2,
+        "input.usage",
+        "no module 'json.py'",
+        "without its ending: json.",
+    ),
+    "no such pack": Wrong(
+        ("run", "ship", "--contracts", "pack:x"), 5, "settings", "There is no pack 'x'", "readback contracts list"
+    ),
+    "contract file with a fault": Wrong(
+        ("run", "ship", "--contracts", "faulty.yaml"),
+        5,
+        "contract.file",
+        "faulty.yaml:1:4: Anchors and aliases have no place here",
+        "Correct all that is named",
+    ),
+    "step that is no text": Wrong(
+        (*RUN, *GOOD, "--step", "\udcff"), 2, "input.proposal", "The step holds half a character", "UTF-8"
+    ),
+    "step that no entry holds": Wrong(
+        (*RUN, *GOOD, "--step", "x" * 70_000), 2, "input.proposal", "The step has over 16384 bytes", "Say it shorter"
+    ),
+    "step that no entry holds, of what is left to workers": Wrong(
+        ("submit", "later", "--operation", "a", "--step", "x" * 70_000),
+        2,
+        "input.proposal",
+        "The step has over",
+        "shorter",
+    ),
+    "operation that is empty": Wrong(
+        (*RUN, *GOOD, "--operation", " "),
+        2,
+        "input.proposal",
+        "The operation is missing",
+        "(--operation in a shell).",
+    ),
     "no name of a module": Wrong(
         ("run", "ship", "--contracts", "./x.py"), 2, "input.usage", "is no name of a module", "package.module"
     ),
@@ -123,7 +160,11 @@ WRONG = {
         (*RUN, *GOOD, "--intended", "[1]"), 2, "input.arguments", "--intended is not a JSON object", "Pass --intended"
     ),
     "empty tenant": Wrong(
-        (*RUN, *GOOD, "--tenant", " "), 2, "input.unknown-tenant", "The tenant is missing", "tenant="
+        (*RUN, *GOOD, "--tenant", " "),
+        2,
+        "input.unknown-tenant",
+        "The tenant is missing",
+        "--tenant in a shell), or set READBACK_TENANT",
     ),
     "empty principal": Wrong(
         (*RUN, *GOOD, "--principal", ""), 2, "input.unknown-principal", "The principal is missing", "principal="
@@ -180,6 +221,7 @@ WRONG = {
 def test_wrong_input_is_named_with_a_remedy_and_changes_nothing(desk: Desk, name: str) -> None:
     (desk.folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
     (desk.folder / "unsound.py").write_text(UNSOUND, encoding="utf-8")
+    (desk.folder / "faulty.yaml").write_text("a: &a [*a]\n", encoding="utf-8")
     before = sorted(os.listdir(desk.folder))
     wrong = WRONG[name]
     answer = desk(*wrong.args, code=wrong.code)
@@ -199,6 +241,7 @@ def test_wrong_input_is_named_with_a_remedy_and_changes_nothing(desk: Desk, name
 def test_with_json_the_same_is_one_object_on_stdout(desk: Desk, name: str) -> None:
     (desk.folder / "broken.py").write_text("1 / 0\n", encoding="utf-8")
     (desk.folder / "unsound.py").write_text(UNSOUND, encoding="utf-8")
+    (desk.folder / "faulty.yaml").write_text("a: &a [*a]\n", encoding="utf-8")
     wrong = WRONG[name]
     error = desk(*wrong.args, "--json", code=wrong.code).json["error"]
     assert error["code"].startswith(wrong.error)
@@ -222,6 +265,13 @@ def test_an_id_that_is_not_there_is_named(desk: Desk) -> None:
         answer = desk(command, "01aaaaaaaaaaaaaaaaaaaaaaaa", code=2)
         assert "There is no action" in answer.err
         assert "readback list" in answer.err
+
+
+def test_an_age_that_is_empty_is_told_as_it_was_given(desk: Desk) -> None:
+    desk.ship("a", code=0)
+    answer = desk("ledger", "erase", "--older-than", "", "--reason", "x", "--who", "ada", code=2)
+    assert "Error: '' is no age and no moment." in answer.err
+    assert "Next: Write an age as 90d" in answer.err
 
 
 def test_another_tenants_action_does_not_exist_here(desk: Desk) -> None:

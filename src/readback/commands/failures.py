@@ -82,6 +82,9 @@ def _problem(problem: object) -> str:
     if not isinstance(problem, dict):
         return safe(problem)
     where = ".".join(str(problem[key]) for key in ("contract", "argument", "name", "key") if problem.get(key))
+    if problem.get("file"):  # a fault of a file: where to look
+        place = f"{problem['file']}:{problem.get('line')}:{problem.get('column')}"
+        where = f"{place}: {problem['path']}" if problem.get("path") else place
     reason = problem.get("reason") or problem.get("message") or problem.get("problem") or ""
     return safe(f"{where}: {reason}" if where else reason or problem)
 

@@ -87,7 +87,9 @@ def _moment(older_than: str | None, before: str | None) -> datetime | None:
             return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     except (ContractFieldError, ValueError) as error:
         said = "Write an age as 90d or 12h, and a moment as 2026-01-31 or 2026-01-31T12:00:00Z."
-        raise UsageError(f"{safe(older_than or before)} is no age and no moment.", remedy=said) from error
+        raise UsageError(
+            f"{safe(older_than if before is None else before)!r} is no age and no moment.", remedy=said
+        ) from error
     return None
 
 

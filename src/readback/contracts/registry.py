@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 from readback.lifecycle.plan import Plan
+
+HOW_NAMED: Final = "Give it as package.module, as Python imports it."
 
 
 @runtime_checkable
@@ -123,9 +125,8 @@ def _imported(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            raise UsageError(
-                f"There is no module {name!r}.", remedy="Give it as package.module, as Python imports it."
-            ) from error
+            meant = f"Give it without its ending: {name[:-3]}." if name.endswith(".py") else HOW_NAMED
+            raise UsageError(f"There is no module {name!r}.", remedy=meant) from error
         raise ContractError(f"The module {name!r} cannot be imported: {error}.", remedy=_look(name)) from error
     except Exception as error:
         said = f"{type(error).__name__}: {error}"

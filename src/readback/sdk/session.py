@@ -64,6 +64,9 @@ DUE_PAGE: Final = 256
 Due: TypeAlias = Callable[[LedgerStore, int, int], list[str]]
 """Asks a store what is due at a time, and for how many at most."""
 VERSIONS_MAX: Final = 4_096
+STEP_MAX_BYTES: Final = 16 * 1024
+"""Of the words for a plan's step: an entry, in which they stand, has 64 KiB."""
+FROM_ENVIRONMENT: Final = ("tenant", "principal")
 WAIT_SECONDS_MAX: Final = 100 * 365 * 24 * 3600
 
 
@@ -210,6 +213,7 @@ class Session:
         operation = operation or proposal.operation or operation
         if operation is not None:
             check_id("operation", operation, ProposalError)
+        check_step(step)
         goal = None if intended is None else _as_object(intended)
         named = normalize("NFC", operation or "")  # one name, however its letters were typed
         request = proposal.request(named, "", goal, step, upon, ahead)
@@ -421,6 +425,19 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
     return plain
 
 
+def check_step(step: object) -> None:
+    """Raises ProposalError for what cannot stand as a plan's step in an entry: these are any words, and bounded."""
+    if not isinstance(step, str):
+        raise ProposalError(f"The step is text, and not {type(step).__name__}.")
+    try:
+        size = len(step.encode())
+    except UnicodeEncodeError as error:
+        said = "The step holds half a character (a lone surrogate)."
+        raise ProposalError(said, remedy="Pass text that is UTF-8.") from error
+    if size > STEP_MAX_BYTES:
+        raise ProposalError(f"The step has over {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
+
+
 def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
     """Raises `fault` for what is no id: no text, too long, or with characters that deceive."""
     if (
@@ -434,7 +451,9 @@ def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty:
     if not isinstance(value, str):
         raise fault(f"The {name} is text, and not {type(value).__name__}.")
     if not value.strip() and not may_be_empty:
-        raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...', or set it in the environment.")
+        shell = f" (--{name} in a shell)" if name in ("operation", "who", *FROM_ENVIRONMENT) else ""
+        also = f", or set READBACK_{name.upper()}" if name in FROM_ENVIRONMENT else ""
+        raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...'{shell}{also}.")
     odd = not value.isascii() and any(category(c) in ("Cc", "Cf", "Zl", "Zp") for c in value)
     if len(value.encode(errors="replace")) > ID_MAX_BYTES or odd or any(ord(c) < 32 or ord(c) == 127 for c in value):
         said = f"The {name} is over {ID_MAX_BYTES} bytes, or holds control or direction characters."

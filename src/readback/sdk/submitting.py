@@ -18,7 +18,7 @@ from readback.lifecycle.submit import Submission, submit_named
 from readback.sdk import claiming
 from readback.sdk.claiming import Upon
 from readback.sdk.proposal import Proposal
-from readback.sdk.session import Session, check_id
+from readback.sdk.session import Session, check_id, check_step
 
 
 def submit(
@@ -38,6 +38,7 @@ def submit(
         return _proposed(s, s.request(asked, operation, intended, step, claims))
     s.check_open()
     check_id("contract", asked, ProposalError)
+    check_step(step)
     given = _object("arguments", arguments or {})
     goal = None if intended is None else _object("intended", intended)
     named = normalize("NFC", operation or "")

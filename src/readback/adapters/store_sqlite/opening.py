@@ -93,7 +93,7 @@ class Opening:
         if not self.path.exists():
             raise StoreError(
                 f"There is no database at {self.path}.",
-                remedy="Check the path; a store that is opened read-only is not created.",
+                remedy="Check the path (--url, READBACK_URL); looking makes no ledger, the first action does.",
                 code="store.cannot-open",
             )
         connection = self.reader()

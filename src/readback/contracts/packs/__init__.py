@@ -133,9 +133,8 @@ def pack_named(named: str) -> tuple[Pack, dict[str, str]]:
     name, _, said = named.removeprefix(PREFIX).partition("?")
     pack = PACKS.get(name)
     if pack is None:
-        raise SettingsError(
-            f"There is no pack {name!r:.80}.{did_you_mean(name, PACKS)}", remedy=f"There are: {', '.join(PACKS)}."
-        )
+        said = f"There is no pack {name!r:.80}.{did_you_mean(name, PACKS)}"
+        raise SettingsError(said, remedy="Name one that `readback contracts list` shows, as pack:NAME.")
     known = [each.name for each in pack.parameters]
     given: dict[str, str] = {}
     for part in filter(None, said.split("&")):
