@@ -61,6 +61,12 @@ class OverPipes:
         found: Json = json.loads(self._reads.readline())
         return found
 
+    @contextmanager
+    def begun(self, message: Mapping[str, Any]) -> Iterator[Json]:
+        """What is told first of a request, and the request goes on meanwhile."""
+        self.say(message)
+        yield self.heard()
+
 
 class OverHttp:
     """The same over HTTP."""
@@ -77,13 +83,13 @@ class OverHttp:
         *self.said, answer = self._posted(message)
         return answer
 
+    @contextmanager
+    def begun(self, message: Mapping[str, Any]) -> Iterator[Json]:
+        with urllib.request.urlopen(self._request(message), timeout=END_S) as answer:
+            yield next(json.loads(line[6:]) for line in answer if line.startswith(b"data: {"))
+
     def _posted(self, message: Mapping[str, Any]) -> list[Json]:
-        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream", **self._session}
-        if "io.modelcontextprotocol/protocolVersion" in message.get("params", {}).get("_meta", {}):
-            headers |= {"mcp-protocol-version": STATELESS, "mcp-method": message["method"]}
-            headers |= {"mcp-name": message["params"]["name"]} if "name" in message["params"] else {}
-        asked = urllib.request.Request(self._url, json.dumps(message).encode(), headers)
-        with urllib.request.urlopen(asked, timeout=END_S) as answer:
+        with urllib.request.urlopen(self._request(message), timeout=END_S) as answer:
             if "mcp-session-id" in answer.headers:
                 self._session = {"mcp-session-id": answer.headers["mcp-session-id"]}
             body = answer.read().decode()
@@ -91,6 +97,13 @@ class OverHttp:
                 lines = [line[6:] for line in body.splitlines() if line.startswith("data: ")]
                 return [json.loads(line) for line in lines if line]
             return [json.loads(body)] if body else []
+
+    def _request(self, message: Mapping[str, Any]) -> urllib.request.Request:
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream", **self._session}
+        if "io.modelcontextprotocol/protocolVersion" in message.get("params", {}).get("_meta", {}):
+            headers |= {"mcp-protocol-version": STATELESS, "mcp-method": message["method"]}
+            headers |= {"mcp-name": message["params"]["name"]} if "name" in message["params"] else {}
+        return urllib.request.Request(self._url, json.dumps(message).encode(), headers)
 
 
 Client = OverPipes | OverHttp
@@ -221,3 +234,22 @@ def test_a_client_that_asked_for_no_stream_is_told_of_none() -> None:
             client.ask(call(number, tool, "handshake"))
             heard += client.said
         assert [each["method"] for each in heard] == ["notifications/tools/list_changed"]
+
+
+@pytest.mark.requirement("WIRE-ends", "WIRE-http")
+@pytest.mark.parametrize(("way", "era"), [("pipes", "handshake"), ("pipes", "stateless"), ("http", "handshake")])
+@pytest.mark.parametrize("said", [{"reason": "it takes too long", "_meta": {"example/x": 1}, "own": None}, {}])
+def test_a_server_is_told_of_a_cancellation_in_the_client_s_words(way: str, era: str, said: Json) -> None:
+    with a_client(way, era) as client:
+        for number in (1, 2):  # the first of an era is read by the SDK, the next is not
+            with client.begun(call(number, "wait", era, {"progressToken": "t"})) as told:
+                assert told["params"]["message"] == "waiting"
+                params = {"requestId": number, **said}
+                client.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+                heard: list[Json] = []
+                for asked in range(100):
+                    if len(heard) < number:
+                        answer = client.ask(call(number * 1000 + asked, "cancelled", era))
+                        heard = json.loads(answer["result"]["content"][0]["text"])
+        assert len(heard) == 2
+        assert [{key: each[key] for key in each if key != "requestId"} for each in heard] == [said, said]

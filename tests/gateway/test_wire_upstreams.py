@@ -233,7 +233,7 @@ async def _several(client: Client) -> None:
     rest = await client.list_tools(cursor=first.next_cursor)
     names = [tool.name for tool in (*first.tools, *rest.tools)]
     assert {"left__echo", "right__echo", "left__calls", "right__calls", "mine"} <= set(names)
-    assert len(names) == len(set(names)) == 2 * 17 + 1
+    assert len(names) == len(set(names)) == 2 * 18 + 1
     assert rest.next_cursor is None
     assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["left__greet", "right__greet"]
     said = await client.call_tool("right__count", {})

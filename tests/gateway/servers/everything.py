@@ -6,6 +6,7 @@ Run as a process it speaks over stdio; `--http` serves it on a free port of loop
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -27,9 +28,10 @@ from pydantic import ConfigDict
 BUS = InMemorySubscriptionBus()
 SUBSCRIBED: set[str] = set()
 CALLS: list[str] = []
+CANCELLED: list[Any] = []
 NAMES = (
     "echo", "count", "fail", "refuse", "steps", "logs", "sample", "elicit", "roots", "wait", "die", "big", "change",
-    "update", "calls", "environment", "report",
+    "update", "calls", "environment", "report", "cancelled",
 )  # fmt: skip
 
 
@@ -172,6 +174,17 @@ async def calls(ctx: Any, params: Any, arguments: Any) -> Any:
     return text(",".join(CALLS))
 
 
+async def cancelled(ctx: Any, params: Any, arguments: Any) -> Any:
+    """What it was told of calls that were cancelled."""
+    return text(json.dumps(CANCELLED))
+
+
+async def noting(ctx: Any, call_next: Any) -> Any:
+    if ctx.method == "notifications/cancelled":
+        CANCELLED.append(ctx.params)
+    return await call_next(ctx)
+
+
 async def environment(ctx: Any, params: Any, arguments: Any) -> Any:
     return text(f"{os.getpid()} {os.environ.get('READBACK_URL')} {os.environ.get('ADDED')}")
 
@@ -232,6 +245,7 @@ def server() -> Server[Any]:
         on_subscriptions_listen=ListenHandler(BUS),
     )  # fmt: skip
     made.add_request_handler("example/unknown", Open, unknown)
+    made.middleware.append(noting)
     return made
 
 

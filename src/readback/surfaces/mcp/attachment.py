@@ -27,6 +27,7 @@ from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.surfaces.mcp.call import ClientLink
 from readback.surfaces.mcp.connection import Connection, OnProgress, Peer, UnsentError
 from readback.surfaces.mcp.exchange import Exchange
+from readback.surfaces.mcp.giving_up import SENT_FOR
 from readback.surfaces.mcp.greeting import Greeting, Hello
 from readback.surfaces.mcp.target import Server
 
@@ -251,6 +252,7 @@ class Attachment:
     ) -> dict[str, Any]:
         noted = method, exchange
         self.under_way.append(noted)
+        sent_for = SENT_FOR.set(exchange)
         try:
             return await self._once(method, params, timeout_s, exchange)
         except (asyncio.CancelledError, MCPError) as error:
@@ -260,6 +262,7 @@ class Attachment:
                 asyncio.get_running_loop().call_later(ASKS_ON_S, self.under_way.remove, given_up)
             raise
         finally:
+            SENT_FOR.reset(sent_for)
             self.under_way.remove(noted)
 
     async def _once(

@@ -17,13 +17,13 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.frozen import dataclass
+from readback.surfaces.mcp.giving_up import CANCELLED
 from readback.surfaces.mcp.greeting import ENVELOPE
 from readback.surfaces.mcp.lines import answer_line, plain_json
 from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.relay import Relay
 
 CALL: Final = "tools/call"
-CANCELLED: Final = "notifications/cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,12 @@ class LaneCall:
     def session(self) -> LaneCall:
         """The way back to the client: as the SDK's `ServerSession` is."""
         return self
+
+    def cancel(self, params: Mapping[str, Any]) -> None:
+        """Its client cancels it, and says so in these words."""
+        self.cancelled = True
+        self._admitted.relay.cancelled(params)
+        self.task.cancel()
 
     async def _answer(self) -> dict[str, Any] | None:
         """A call that its client has cancelled is not answered; one that is ended with us is. The result is of this
@@ -133,7 +139,7 @@ class CallLane:
             return False
         method, request_id = message.get("method"), message.get("id")
         if method == CANCELLED and "id" not in message:
-            return self._cancel(params.get("requestId"))
+            return self._cancel(params)
         if not isinstance(request_id, int | str) or isinstance(request_id, bool):
             return False
         if method != CALL or not self.admitted.covers(params.get("_meta")):
@@ -144,13 +150,13 @@ class CallLane:
         self._running[key] = LaneCall(self, self.admitted, key, request_id, params)
         return True
 
-    def _cancel(self, request_id: object) -> bool:
+    def _cancel(self, params: Mapping[str, Any]) -> bool:
+        request_id = params.get("requestId")
         key = coerce_request_id(request_id) if isinstance(request_id, int | str) else None
         call = None if key is None else self._running.get(key)
         if call is None:
             return False
-        call.cancelled = True
-        call.task.cancel()
+        call.cancel(params)
         return True
 
     def forget(self, call: LaneCall) -> None:

@@ -34,6 +34,7 @@ from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.fault import ReadbackError
 from readback.domain.errors import NotDispatchedError
+from readback.surfaces.mcp.giving_up import CANCELLED, Worded
 from readback.surfaces.mcp.greeting import Greeting, Hello, enveloped, greet
 from readback.surfaces.mcp.line_dispatch import AS_TEXT, LineDispatcher
 from readback.surfaces.mcp.lines import NO_JSON, is_json
@@ -251,7 +252,7 @@ class Connection:
             wire.on_end = self.ended.set
             return wire
         read, write = wire
-        return JSONRPCDispatcher(_Watched(read, self.ended), write)
+        return JSONRPCDispatcher(_Watched(read, self.ended), Worded(write))
 
     async def _listen(
         self,
@@ -283,7 +284,7 @@ class Connection:
         """Never reached: `_on_notice` takes all of them, in their order."""
 
     def _on_notice(self, method: str, params: Mapping[str, Any] | None) -> bool:
-        if self._noticed - self._delivered >= NOTICES_MAX or method == "notifications/cancelled":
+        if self._noticed - self._delivered >= NOTICES_MAX or method == CANCELLED:
             return True  # the dispatcher has already applied a cancellation
         if not (self._by_lines or is_json(params)):
             log.debug("dropped %s, which %s", method, NO_JSON)

@@ -78,6 +78,8 @@ class Exchange:
         """Done when there is something to go on with: the result, or a question."""
         self._numbered = 0
         self.suspended = False
+        self.cancelled: Mapping[str, Any] | None = None
+        """What the client said when it cancelled the request."""
 
     @property
     def wants_progress(self) -> bool:

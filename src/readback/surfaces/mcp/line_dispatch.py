@@ -26,6 +26,7 @@ from mcp_types.jsonrpc import (
 )
 
 from readback.domain.errors import NotDispatchedError
+from readback.surfaces.mcp.giving_up import CANCELLED, given_up, heard
 from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
 from readback.surfaces.mcp.pipes import Outgoing, give_way
 
@@ -84,10 +85,13 @@ class LineDispatcher:
             timer = None if timeout_s is None else loop.call_later(timeout_s, self._late, key, method)
             return await answer
         except asyncio.CancelledError:
-            self._abandon(request_id, "caller cancelled", options)
+            try:
+                await heard()
+            finally:
+                self._abandon(given_up(request_id), options)
             raise
         except _TimedOutError:
-            self._abandon(request_id, f"timed out after {timeout_s}s", options)
+            self._abandon({"requestId": request_id, "reason": f"timed out after {timeout_s}s"}, options)
             raise
         finally:
             if timer is not None:
@@ -148,11 +152,10 @@ class LineDispatcher:
         if answer is not None and not answer.done():
             answer.set_exception(_TimedOutError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out"))
 
-    def _abandon(self, request_id: RequestId, reason: str, options: CallOptions) -> None:
+    def _abandon(self, params: Mapping[str, Any], options: CallOptions) -> None:
         """Tells the server that nobody waits any more. Never waits itself."""
         if options.get("cancel_on_abandon", True) and not (self._over.is_set() or self._writer.is_closing):
-            params = {"requestId": request_id, "reason": reason}
-            self._writer.write(json_line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+            self._writer.write(json_line({"jsonrpc": "2.0", "method": CANCELLED, "params": params}))
 
     # --- from the server --------------------------------------------------------------------------------
 
@@ -185,7 +188,7 @@ class LineDispatcher:
                 task = self._answering[key] = asyncio.create_task(self._answer(asked, method, params))
                 task.add_done_callback(lambda done: self._answered(key, done))
             case JSONRPCNotification(method=method, params=params):
-                cancelled = (params or {}).get("requestId") if method == "notifications/cancelled" else None
+                cancelled = (params or {}).get("requestId") if method == CANCELLED else None
                 if isinstance(cancelled, int | str) and (known := self._answering.get(coerce_request_id(cancelled))):
                     known.cancel()
                 if self._on_notice is not None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY, METHOD_NOT_FOUND
 
@@ -20,6 +21,7 @@ from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import Call, ToolGate
 from readback.surfaces.mcp.connection import PROGRESS, OnProgress
 from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
+from readback.surfaces.mcp.giving_up import CANCELLED
 from readback.surfaces.mcp.greeting import Greeting, Hello
 from readback.surfaces.mcp.lines import is_json
 from readback.surfaces.mcp.listening import ACKNOWLEDGED, Listening
@@ -104,6 +106,8 @@ class Relay:
         if context.method == "notifications/initialized":
             for attachment in self._attachments:
                 await attachment.introduced()
+        elif context.method == CANCELLED:
+            self.cancelled(context.params or {})
         elif context.method == PROGRESS:
             report = context.params or {}
             token = report.get("progressToken")
@@ -111,10 +115,22 @@ class Relay:
                 await on_progress(report)
         elif context.method in self._routes:
             log.warning("A client's %s without an id asks for nothing, and goes to no server.", context.method)
-        elif context.method in FORWARDED or (len(self._attachments) == 1 and not _is_ours(context.method)):
+        elif context.method in FORWARDED or len(self._attachments) == 1:
             for attachment in self._attachments:
                 if not attachment.modern:
                     await attachment.notify(context.method, context.params)
+
+    def cancelled(self, params: Mapping[str, Any]) -> None:
+        """Takes what a client says when it cancels a request, for the server that is at work on it. Ends nothing."""
+        wanted = as_request_id(params.get("requestId"))
+        if wanted is None or not self._private or not is_json(params):
+            return
+        key = coerce_request_id(wanted)
+        for attachment in self._attachments:
+            for _, exchange in attachment.under_way:
+                number = None if exchange is None else exchange.context.request_id
+                if exchange is not None and number is not None and coerce_request_id(number) == key:
+                    exchange.cancelled = params
 
     async def _interruptible(self, context: Context, exchange: Exchange) -> dict[str, Any]:
         """A request that may be answered with what a server asks first. `exchange`: a new one, or what its client goes
@@ -404,11 +420,6 @@ class Relay:
         """The client has gone. What it began goes on where it is."""
         self._listening.close()
         self._waiting.close()
-
-
-def _is_ours(method: str) -> bool:
-    """Notifications that the dispatchers of both sides deal with."""
-    return method in ("notifications/cancelled", "notifications/progress")
 
 
 def _refused(error: ReadbackError) -> MCPError:
