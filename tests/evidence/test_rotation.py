@@ -378,3 +378,21 @@ def test_a_long_backlog_is_compared_as_a_whole_with_heads_from_elsewhere(monkeyp
     with pytest.raises(LogForkError):
         seal_all(forged.store, log.signer, log.authority, 1, [kept])
     assert forged.store.checkpoint() is None
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_a_replayed_bundles_proof_is_told_as_not_compared_where_its_head_covers_fewer(
+    desk: Desk, rotated: tuple[str, str]
+) -> None:
+    last = desk("list", "--json", code=0).json[0]["id"]
+    desk("ledger", "export", "--bundle", last, "--out", "bundle", code=0)
+    desk.ship("three", order_id="o-19", code=None)
+    asked = ("replay", "bundle", "--key", rotated[1], "--rotations", "log.key.rotations")
+    assert desk(*asked, "--json", code=0).json["unchecked"] == []
+    newest = desk("ledger", "keys", "rotate", code=0).out.strip()
+    for key in (rotated[1], newest):
+        asked = ("replay", "bundle", "--key", key, "--rotations", "log.key.rotations")
+        (said,) = desk(*asked, "--json", code=0).json["unchecked"]
+        assert "whoever has the old key could have signed another history" in said
+        assert f"not compared: {said}" in desk(*asked, code=0).out
+    assert desk("replay", "bundle", "--json", code=0).json["unchecked"] == []

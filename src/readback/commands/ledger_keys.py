@@ -27,7 +27,7 @@ ROTATIONS: Final = "readback.rotations"
 VARIABLE: Final = "READBACK_SIGNING_KEY_FILE"
 KEY_FILE: Final = click.option("--key-file", metavar="FILE", help=f"The file of the log's own key ({VARIABLE}).")
 _KEY: Final = click.option("--key", metavar="VKEY", help="The log's verifier key; else that of the own key file.")
-_ROTATIONS: Final = click.option(
+ROTATIONS_FILE: Final = click.option(
     "--rotations",
     metavar="FILE",
     expose_value=False,
@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def verifier(command: F) -> F:
     """Whose signatures count."""
-    return _KEY(_ROTATIONS(command))
+    return _KEY(ROTATIONS_FILE(command))
 
 
 def key_path(given: str | None) -> Path:

@@ -10,7 +10,7 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.ledger_keys import trusted
+from readback.commands.ledger_keys import ROTATIONS_FILE, trusted
 from readback.commands.opening import load_contracts, settings_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
 from readback.contracts.recovery_tables import load_table
@@ -38,6 +38,7 @@ _WORDS: Final = {
 @options.contracts
 @click.option("--table", metavar="FILE", help="Decide by this recovery table, in place of the recorded one.")
 @click.option("--key", metavar="VKEY", help="Check the bundle's proof with this verifier key of the log.")
+@ROTATIONS_FILE
 @options.as_json
 def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, key: str | None, as_json: bool) -> int:
     """Judge again, by the verification logic of this installation, what `readback ledger export --bundle` wrote.
@@ -61,13 +62,13 @@ def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, 
     codes: list[int] = []
     for file in files:
         data = _bundle(file)
-        proved = _proved(data, key)
+        proved, doubt = _proved(data, key)
         found = replay_bundle(data, bootstrap.predicate_engine(), plans.get, decides_by)
         codes.append(EXIT_OF[found.comparison])
         if as_json:
-            told.append({**found.as_json(), "proved": proved})
+            told.append({**found.as_json(), "proved": proved, "unchecked": [doubt] if doubt else []})
         else:
-            _tell(found, proved)
+            _tell(found, proved, doubt)
     if as_json:
         print_json(told[0] if len(files) == 1 else told)
     return worst_exit(codes)
@@ -88,24 +89,25 @@ def _plans(modules: tuple[str, ...]) -> dict[str, Plan]:
     return dict(registry.load()) if registry is not None else {}
 
 
-def _proved(data: bytes, key: str | None) -> bool | None:
-    """Whether the log's key signed a head that covers the last entry; None where nobody asked.
+def _proved(data: bytes, key: str | None) -> tuple[bool | None, str]:
+    """Whether the log's key signed a head that covers the last entry, None where nobody asked; and why that head cannot
+    be compared with what was stated as the key was rotated, "" where it can.
 
     Raises BundleError, LogError.
     """
     if key is None:
-        return None
+        return None, ""
     bundle, authority = open_bundle(data), trusted(key)
     if bundle.proof is None:
         raise BundleError("The bundle has no proof.", remedy="Export it where a key of the log is named.")
     proof = parse_proof(bundle.proof)
-    covering(proof, authority)
+    covered = covering(proof, authority)
     if not proof.entry or proof.entry != bundle.last_envelope:
         raise BundleError("The bundle's proof is of another entry than its last one.")
-    return True
+    return True, authority.doubt(covered)
 
 
-def _tell(found: Replayed, proved: bool | None) -> None:
+def _tell(found: Replayed, proved: bool | None, doubt: str) -> None:
     from rich.text import Text
 
     out = console()
@@ -115,6 +117,8 @@ def _tell(found: Replayed, proved: bool | None) -> None:
     out.print(Text(f"  bundle {found.bundle_id}"), soft_wrap=True)
     if proved:
         out.print(Text("  its last entry is in the log that the key signed"))
+    if doubt:
+        out.print(Text(f"  not compared: {doubt}"), soft_wrap=True)
     for line in found.notes:
         out.print(Text(f"  note: {safe(line)}"), soft_wrap=True)
     for each in found.judgements:
