@@ -65,6 +65,7 @@ __all__ = [
     "standing_by",
     "store",
     "store_damage",
+    "store_not_compared",
     "take_over",
     "tiles",
     "verify_signature",
@@ -132,6 +133,12 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
 def store_damage(store: LedgerStore) -> list[str]:
     """What the store itself finds wrong with its files; empty if nothing, or if it cannot tell. Reads everything."""
     find = getattr(store, "damage", None)
+    return [] if find is None else list(find())
+
+
+def store_not_compared(store: LedgerStore) -> list[str]:
+    """What of the store's files `store_damage` cannot compare here, a sentence each."""
+    find = getattr(store, "not_compared", None)
     return [] if find is None else list(find())
 
 

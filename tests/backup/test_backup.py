@@ -12,6 +12,7 @@ import pytest
 
 from readback import bootstrap
 from readback.adapters.store_sqlite import copying
+from readback.adapters.store_sqlite.schema import migrations
 from readback.domain.errors import StoreError
 from readback.domain.errors.erasure import BackupError
 from readback.lifecycle.audit.ledger import audit
@@ -162,3 +163,22 @@ def test_the_command_says_what_the_copy_holds(desk: Desk) -> None:
     connection.close()
     damaged = desk("ledger", "backup", "--out", "fourth.db", "--json", code=6).json["error"]
     assert damaged["code"] == "backup.unsound"
+
+
+@pytest.mark.requirement("BACKUP-atomic")
+def test_a_schema_that_this_release_does_not_know_is_told_as_not_compared(desk: Desk) -> None:
+    desk.ship("one", code=0)
+    assert desk("ledger", "verify", "--json", code=0).json["unchecked"] == []
+    known = len(migrations())
+    connection = apsw.Connection("readback.db")
+    file = f"{known + 1:04d}_later.serves_{known}.sql"
+    connection.execute("insert into migration (number, name, sha256) values (?, ?, 'x')", (known + 1, file))
+    connection.pragma("user_version", known + 1)
+    connection.execute("drop trigger event_is_never_changed")
+    connection.close()
+    (said,) = desk("ledger", "verify", "--json", code=0).json["unchecked"]
+    assert f"schema not compared: step {known + 1} of it is on record, and this release knows {known}" in said
+    assert said in desk("ledger", "verify", code=0).out
+    assert said in desk("ledger", "backup", "--out", "backup.db", code=0).err
+    put = ("--to", "sqlite:///again.db", "--accept-loss", "--who", "human:eve")
+    assert said in desk("ledger", "restore", "backup.db", *put, code=0).err

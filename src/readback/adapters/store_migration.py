@@ -76,6 +76,16 @@ def left_of(known: Sequence[Migration], done: Mapping[int, Applied], ledger: str
     return [step for step in known if step.number not in done]
 
 
+def not_compared(number: int, known: Sequence[Migration]) -> list[str]:
+    """What of a ledger at this step cannot be compared here, a sentence; none where this release knows the step."""
+    if number <= len(known):
+        return []
+    return [
+        f"the schema not compared: step {number} of it is on record, and this release knows {len(known)};"
+        " verify with the release that made it"
+    ]
+
+
 def refuse_older(left: Sequence[Migration], ledger: str) -> None:
     """Raises StoreVersionError where steps are missing that were there when this process opened the ledger."""
     if left:

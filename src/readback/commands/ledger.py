@@ -85,6 +85,7 @@ def verify(
             )
             report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
+            report.not_compared += bootstrap.store_not_compared(store)
     finally:
         store.close()
     if as_json:

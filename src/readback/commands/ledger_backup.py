@@ -87,6 +87,8 @@ def _recomputed(
             report = audit(store, step, heads=Heads(outside) if outside else None, authority=authority)
             report.add(faults)
             report.add(Fault("store.damage", line) for line in bootstrap.store_damage(store))
+        for line in bootstrap.store_not_compared(store):
+            note(f"Of the copy, {line}.")
     finally:
         store.close()
     return report

@@ -240,9 +240,15 @@ class Queries:
         ]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
-        number = cast("int", self._rows("SELECT max(number) FROM migration", ())[0][0])
         guards = cast("list[schema.Guard]", self._rows(schema.GUARDS, ()))
-        return late + held + schema.unlike(guards, number)
+        return late + held + schema.unlike(guards, self._step())
+
+    def not_compared(self) -> list[str]:
+        """What `damage` cannot look at, a sentence each: the schema of a newer release."""
+        return schema.unknown(self._step())
+
+    def _step(self) -> int:
+        return cast("int", self._rows("SELECT max(number) FROM migration", ())[0][0])
 
     # --- what is due ---------------------------------------------------------------------------------
 

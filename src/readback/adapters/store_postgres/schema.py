@@ -13,7 +13,7 @@ from zlib import crc32
 import psycopg
 from psycopg import sql
 
-from readback.adapters.store_migration import Applied, left_of, migrations_of, refuse_older
+from readback.adapters.store_migration import Applied, left_of, migrations_of, not_compared, refuse_older
 from readback.adapters.store_migration import Migration as Migration
 from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.domain.errors import StoreCorruptError
@@ -73,6 +73,11 @@ does act. The queue of the workers has triggers of its own.
 """
 Guard = tuple[str, str, str, str, bool]
 _TRIGGER: Final = re.compile(r"CREATE TRIGGER (\w+) BEFORE [A-Z ]+ ON (\w+)")
+
+
+def unknown(number: int) -> list[str]:
+    """What of a ledger at this step nobody here can compare, a sentence each."""
+    return not_compared(number, migrations())
 
 
 def unlike(found: Sequence[Guard], number: int) -> list[str]:

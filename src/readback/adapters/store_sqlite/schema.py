@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-from readback.adapters.store_migration import Applied, left_of, migrations_of, refuse_older
+from readback.adapters.store_migration import Applied, left_of, migrations_of, not_compared, refuse_older
 from readback.adapters.store_migration import Migration as Migration
 from readback.adapters.store_sqlite.faults import as_store_error
 from readback.domain.errors import StoreError
@@ -71,6 +71,11 @@ def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> Sto
 
 OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
 Object = tuple[str, str, str, str | None]
+
+
+def unknown(number: int) -> list[str]:
+    """What of a ledger at this step nobody here can compare, a sentence each."""
+    return not_compared(number, migrations())
 
 
 def unlike(found: Iterable[Object], number: int) -> list[str]:

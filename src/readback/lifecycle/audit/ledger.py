@@ -105,11 +105,13 @@ class AuditReport:
     """Of decisions in review, of lifted freezes, and of words about claims."""
     log_key: bool = False
     """Whether signatures of stored checkpoints were checked."""
+    not_compared: list[str] = field(default_factory=list)
+    """What the store could not compare of its own files, a sentence each (the caller adds it)."""
 
     @property
     def unchecked(self) -> tuple[str, ...]:
         """What there was to check and could not be, for want of keys or of what was kept: a sentence each."""
-        said = []
+        said = [*self.not_compared]
         if self.checkpoints and not self.log_key:
             said.append("signatures of checkpoints not checked: no key of the log was given")
         if self.approved and self.approvals is None:
