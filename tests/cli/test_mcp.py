@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -60,6 +61,22 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "x" * 70])
+def test_an_address_that_cannot_be_listened_at_is_named_with_a_next_step(tmp_path: Path, host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["--serve", "http", "--host", host, "--port", str(port), "--", *ROUGH]
+        with started(tmp_path, *arguments) as process:
+            out, err = process.communicate(timeout=SOON_S)
+    assert process.returncode == 5, err
+    assert out == ""
+    *_, said, remedy = err.splitlines()
+    assert said.startswith(f"Error: Nobody can be served at {host} port {port}: ")
+    assert remedy.startswith("Next: Name another port (--port; 0 takes a free one)")
+    assert none_left(str(tmp_path))
 
 
 @pytest.mark.slow

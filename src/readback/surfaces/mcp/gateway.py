@@ -201,7 +201,9 @@ class Gateway:
         stop: asyncio.Event | None = None,
         on_listening: Callable[[str], None] | None = None,
     ) -> None:
-        """Serves any number of clients over streamable HTTP until `stop` is set. `port` 0 takes a free one."""
+        """Serves any number of clients over streamable HTTP until `stop` is set. `port` 0 takes a free one. Raises
+        SettingsError where the address cannot be had.
+        """
         await serve.serve_http(
             self.gate, self._upstreams, host=host, port=port, path=path, stop=stop, on_listening=on_listening
         )

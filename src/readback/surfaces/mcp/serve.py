@@ -17,6 +17,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from readback.domain.errors import SettingsError
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ToolGate
 from readback.surfaces.mcp.call_lane import Admitted, CallLane, envelope_of
@@ -143,7 +144,7 @@ async def serve_http(
 ) -> None:
     """Serves any number of clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
 
-    `port` 0 takes a free one. Raises OSError where it cannot be had. Does not close the upstreams.
+    `port` 0 takes a free one. Raises SettingsError where it cannot be had. Does not close the upstreams.
     """
     door = Door(gate, upstreams, one_client=False)
     sdk = _served(name, door)
@@ -177,8 +178,15 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
     # The protocol is named, since asyncio sends without delay only where it is: else each answer waits 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(1024)
+        try:
+            listener.bind((host, port))
+            listener.listen(1024)
+        except (OSError, OverflowError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise SettingsError(
+                f"Nobody can be served at {host:.80} port {port}: {why}.",
+                remedy="Name another port (--port; 0 takes a free one) or an address of this machine (--host).",
+            ) from error
         yield listener
 
 
