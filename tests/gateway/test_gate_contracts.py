@@ -22,7 +22,7 @@ from readback.mcp import Gateway, InProcess
 from readback.ports.store import Projection
 from readback.surfaces.mcp.call import Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, print_of
-from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, write_contracts
+from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, until_asleep, write_contracts
 from tests.gateway.servers.book import Book, server_of
 
 
@@ -270,6 +270,32 @@ def test_contracts_that_could_not_be_held_against_the_tools_are_loaded_again_whe
         assert len(desk.said) == 1  # and not once for each time
         desk.runtime.advance(11)
         assert (await desk.enter()).outcome["verdict"] == "refuted"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_client_that_leaves_while_its_call_loads_the_contracts_leaves_them_to_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk) -> None:
+        servers, asked = desk.gateway.gate._servers, asyncio.Event()
+
+        async def silent() -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(servers, "list_front", silent)
+            write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+            desk.runtime.advance(2)
+            leaving = asyncio.create_task(desk.enter("rent"))
+            await asked.wait()
+            leaving.cancel()
+            await asyncio.wait({leaving})
+            await until_asleep()
+        desk.runtime.advance(2)
+        assert (await desk.enter("food")).outcome["verdict"] == "refuted"  # of the new contract
 
     at_a_desk(tmp_path, work)
 

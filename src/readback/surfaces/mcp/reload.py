@@ -7,6 +7,7 @@ action in flight keeps the contract that it began with.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
@@ -77,6 +78,9 @@ class Reloading:
             self._asked, self._busy = False, True
             try:
                 await self._again(changed)
+            except asyncio.CancelledError:
+                self._asked = True  # by a client that left: the next call loads what this one did not
+                raise
             finally:
                 self._busy = False
         return self.current
