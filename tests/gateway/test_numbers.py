@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -13,6 +15,7 @@ from readback.surfaces.mcp.lines import NotJsonError, answer_line, is_json, json
 from readback.surfaces.mcp.posts import _message
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import ROUGH, gateway
+from tests.gateway.rogue import Den, in_a_den
 from tests.gateway.test_guard import HELLO, end
 from tests.workers import forks
 
@@ -79,3 +82,29 @@ def test_an_answer_over_http_with_such_a_number_is_none_either() -> None:
     assert isinstance(found, MCPError)
     large = f'{{"jsonrpc": "2.0", "id": "c1", "result": {{"n": {LARGE}}}}}'.encode()
     assert _message(large, "c1", lambda *_: True) == {"n": int(LARGE)}
+
+
+@pytest.mark.requirement("WIRE-unchanged")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_what_a_server_tells_with_such_a_number_is_told_to_nobody(tmp_path: Path, mode: str) -> None:
+    async def work(den: Den) -> None:
+        plain = den.rogue.answers
+
+        def report(message: Any, progress: float) -> Any:
+            params = {"progressToken": message["params"]["_meta"]["progressToken"], "progress": progress}
+            return {"method": "notifications/progress", "params": params}
+
+        def answers(message: Any) -> Any:
+            told = [report(message, each) for each in (float("nan"), 1.0)] if message["method"] == "tools/call" else []
+            return [*told, *plain(message)]
+
+        den.rogue.answers = answers  # type: ignore[method-assign]
+        steps: list[float] = []
+
+        async def step(progress: float, total: float | None, message: str | None) -> None:
+            steps.append(progress)
+
+        await den.client.call_tool("any", {}, progress_callback=step)
+        assert steps == [1.0]
+
+    in_a_den(tmp_path, work, mode=mode)
