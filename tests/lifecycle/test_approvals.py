@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,9 @@ from readback.lifecycle.approve import NO_APPROVALS
 from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.people import countersign
 from readback.lifecycle.plan import Scope
+from readback.lifecycle.steps import Commit
 from readback.ports.store import ActionFilter
+from readback.testing.driver_virtual import VirtualDriver
 from readback.testing.runtime_virtual import START_US
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import ASKED, BOTH, CRITICAL, approve, deny, listed, people, record, request, token
@@ -842,3 +845,29 @@ def test_what_waits_for_a_person_is_in_the_queue_until_it_is_decided(house: Hous
 
 def test_policy_of_nobody_is_a_policy() -> None:
     assert Policy.of(()).version == NO_APPROVALS.policy.version
+
+
+def test_the_glass_that_is_broken_while_an_approver_has_it_in_hand_is_broken_a_moment_later(house: House) -> None:
+    """Whoever breaks it would be told that it waits, and nobody would execute it."""
+    made = house.action(approval={"people": 2, "expires": "1h"})
+    held = house.run(made)
+    given = token(house, held.id)
+    twin = listed(House(store=house.store, runtime=house.runtime, plans=house.plans))
+    twin.scope = Scope(TENANT, "agent:ops", break_glass="the site is down")
+    twin.shop, twin.driver = house.shop, VirtualDriver(house.store, house.runtime.sibling("virtual/99"))
+    work = countersign.record(held.id, TENANT, given, house.engine.approvals, Decision.APPROVE)
+    step = next(work)
+    while not isinstance(step, Commit):
+        step = work.send(house.driver._do(step))
+
+    def recorded() -> None:
+        with suppress(StopIteration):
+            work.send(house.driver._do(step))
+
+    twin.driver.at(house.runtime.now_us() + 300_000, recorded)
+    told = twin.run(made)
+    assert house.folded(held.id).approval is not None
+    assert (told.verified, told.review) == (True, "break_glass")
+    assert EventKind.APPROVED in house.kinds(held.id)
+    assert len(house.shop.calls) == 1
+    sound(house)

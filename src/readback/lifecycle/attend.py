@@ -70,10 +70,15 @@ def _ask_again(
     """The operation waits for an approval, and is run again: where it is approved now, or the glass is broken, it goes
     on with the arguments that were given here; else the answer is that it waits.
     """
-    asked = action.approval
-    if scope.break_glass or (asked is not None and asked.complete):
+    while waits(action) and (scope.break_glass or (action.approval is not None and action.approval.complete)):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
         ticket.replayed = not isinstance(ended, Finished)
+        action = yield from find(action.id, scope.tenant)
+        if isinstance(ended, Finished) or not waits(action):
+            break
+        begun = yield Begin()
+        assert isinstance(begun, Begun)
+        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # an approver has it in hand, who leaves it as it is
         action = yield from find(action.id, scope.tenant)
     if waits(action):
         return (yield from outcome_now(action, replayed=ticket.replayed))
