@@ -107,7 +107,8 @@ class Outbox(RuleBasedStateMachine):
         return [message.id for entry in self.store.scan() for message in messages_at(self.store, log, entry)]
 
     def id_of(self, seq: int, number: int) -> str:
-        return f"{log_of(self.store)}-{seq}-{number}"
+        entry = next(iter(self.store.scan(seq - 1)))
+        return messages_at(self.store, log_of(self.store), entry)[number].id
 
     def dead(self) -> set[str]:
         return {self.id_of(one.seq, one.number) for one in self.store.letters()}

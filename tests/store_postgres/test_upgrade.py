@@ -99,8 +99,11 @@ def test_a_process_that_runs_changes_nothing_more_under_a_schema_that_ends_what_
 def test_it_goes_on_under_one_that_serves_it_until_another_ends_that(
     store: PostgresStore, ledger_server: PostgresPair, name: str, ledger_url: str
 ) -> None:
+    assert store.not_compared() == []
     ledger_server.run(step(name, SERVES))
     assert refused(store) == set()
+    (said,) = store.not_compared()
+    assert f"step {KNOWN + 1} of it is on record, and this release knows {KNOWN}" in said
     open_postgres_store(ledger_url).close()
     ledger_server.run(step(name, f"{KNOWN + 2:04d}_next.serves_{KNOWN + 1}.sql", KNOWN + 2))
     with pytest.raises(StoreVersionError, match=f"has schema {KNOWN + 2}; this release knows {KNOWN}"):

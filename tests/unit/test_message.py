@@ -11,6 +11,7 @@ import pytest
 from readback.canon import envelope_bytes
 from readback.domain.message import (
     DATA_FORMAT,
+    ENTRY_CHARACTERS,
     LOG_CHARACTERS,
     MEDIA,
     PREFIX,
@@ -90,7 +91,7 @@ def test_what_cannot_wait_is_told_to_the_operator_at_once() -> None:
 
 def test_the_form_on_the_wire_is_fixed() -> None:
     assert (SPEC_VERSION, MEDIA, PREFIX) == ("1.0", "application/cloudevents+json", "readback")
-    assert (SOURCE, DATA_FORMAT, LOG_CHARACTERS) == ("urn:readback:log:", 1, 32)
+    assert (SOURCE, DATA_FORMAT, LOG_CHARACTERS, ENTRY_CHARACTERS) == ("urn:readback:log:", 1, 32, 16)
     assert [naming.value for naming in Naming] == ["dotted", "underscore", "both"]
 
 
@@ -122,6 +123,7 @@ def test_under_its_other_name_it_is_another_event() -> None:
     assert other.type == "readback_action_rolled_back"
     assert other.id == "cafe-7-2u"
     assert other.source == ONE.source
+    assert replace(other, entry="ab12").id == "cafe-7-ab12-2u"
     assert not ONE.underscored
     assert ONE.named(Naming.DOTTED) == (ONE,)
     assert ONE.named(Naming.UNDERSCORE) == (other,)

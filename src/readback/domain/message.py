@@ -27,6 +27,8 @@ DATA_FORMAT: Final = 1
 SOURCE: Final = "urn:readback:log:"
 LOG_CHARACTERS: Final = 32
 """So much of the first entry's leaf hash names a log: two logs with one name are one log."""
+ENTRY_CHARACTERS: Final = 16
+"""So much of an entry's own leaf hash tells it from the one that stood in its place before a loss."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_MAX_US: Final = 253_402_300_799_999_999
 """The end of the year 9999, the last that RFC 3339 can write."""
@@ -121,11 +123,14 @@ class Message:
     underscored: bool = False
     undelivered_to: str = ""
     """The subscriber that did not take it, where a fallback is told in its place."""
+    entry: str = ""
+    """The beginning of the entry's leaf hash: after a restore another entry may stand where a lost one stood."""
 
     @property
     def id(self) -> str:
         """Unique by itself, and so with its source. The second name of one event is another event."""
-        return f"{self.log}-{self.seq}-{self.number}" + ("u" if self.underscored else "")
+        place = f"{self.log}-{self.seq}-{self.entry}" if self.entry else f"{self.log}-{self.seq}"
+        return f"{place}-{self.number}" + ("u" if self.underscored else "")
 
     @property
     def source(self) -> str:

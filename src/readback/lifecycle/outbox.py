@@ -18,7 +18,7 @@ from readback.domain import claim as claims
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.incident import incident_id
-from readback.domain.message import DATA_FORMAT, LOG_CHARACTERS, TEXTS, EventName, Message
+from readback.domain.message import DATA_FORMAT, ENTRY_CHARACTERS, LOG_CHARACTERS, TEXTS, EventName, Message
 from readback.domain.saga.fold import KIND
 from readback.domain.state import State
 from readback.lifecycle.control import texts
@@ -150,6 +150,7 @@ def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: boo
             opened.action_id,
             opened.event.at_us,
             {**shared, **one.data, **_said(one.name, opened.action_id)},
+            entry=last.leaf.hex()[:ENTRY_CHARACTERS],
         )
         for number, one in enumerate(told)
     )
