@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the MCP servers that the contract packs are tested against (tests/packs), at exact versions, below
-# .venv/servers: two from npm, two from PyPI, each Python server in an environment of its own. node and npm come from
+# .venv/servers: two from npm, two from PyPI, each Python server in an environment of its own. Those from npm bring the
+# TypeScript SDK along, whose client is held against the gateway. node and npm come from
 # Debian's packages, and only where they are missing and that can be done without asking: as root, with apt-get.
 # Quick where it is done already. What cannot be installed is named, and this script ends with 0: tests/packs then fails
 # with the same words, since packs that are not tested against their servers are not known to work.
