@@ -109,6 +109,27 @@ def test_a_reading_that_finds_nothing_of_an_attempt_frees_no_key_where_another_m
     assert shelf.audited().faults == []
 
 
+def _look(book: Book) -> Any:
+    """Only looks, and cannot now."""
+
+    @action(
+        name="look",
+        kind="read",
+        side_effect="read_only",
+        target="{requested.text}",
+        identity={"target": "not_offered", "tenant": "not_offered"},
+        ensure={"some": "authoritative.pages >= 0"},
+    )
+    def look(ctx: Context, text: str) -> object:
+        raise NotDispatchedError("not up yet")
+
+    @look.read(source="book", consistency="strong", independence="other_client")
+    def row(ctx: Context, text: str) -> Reading:
+        return Reading.of({"pages": len(book.pages)})
+
+    return look
+
+
 class _Left:
     """A page in a transaction that is left open, with another text than was asked for at first."""
 
@@ -170,10 +191,12 @@ def test_what_nobody_can_ask_for_again_or_was_forgotten_by_then_waits_for_nobody
         old = rb.run(note(text="a"), operation="old")
         shelf.runtime.advance(31 * 86_400)
         unnamed, named = rb.run(note(text="b")), rb.run(note(text="c"), operation="new")
+        looked = rb.run(_look(shelf.book)(text="c"), operation="look")
+        assert (looked.state, looked.may_repeat) == (State.FAILED, True)
         _backed_up(shelf)
     _restored(shelf, "backup.db")
     with shelf.open() as rb:
-        assert [rb.get(each.id).review for each in (old, unnamed, named)] == ["", "", "restored"]
+        assert [rb.get(each.id).review for each in (old, unnamed, looked, named)] == ["", "", "", "restored"]
 
 
 def test_a_saga_that_failed_before_the_backup_is_not_begun_again(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.erasure import RestoreError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KEY_KEPT_US
+from readback.domain.kind import Kind
 from readback.domain.review import RESTORED
 from readback.domain.saga.fold import CLOSED, KIND
 from readback.domain.state import TERMINAL, State
@@ -122,6 +123,8 @@ def _asked_again(store: LedgerStore, p: Projection, taken_us: int) -> bool:
         return saga is not None and saga.may_repeat and mine and taken_us < saga.updated_us + KEY_KEPT_US
     if p.operation == p.action_id:
         return False  # it was drawn for this one proposal: nobody asks for it again
+    if p.kind == Kind.READ.value:
+        return False  # it may be done as often as anybody likes
     action = fold(store.events(p.action_id))
     if action is None or taken_us >= action.updated_us + action.key_kept_us:
         return False
