@@ -121,10 +121,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
             ) from error
         return open_postgres_store(url, read_only=read_only)
     if scheme != "sqlite":
-        raise SettingsError(
-            f"No ledger store serves {scheme!r} URLs.",
-            remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database.",
-        )
+        raise _unserved(scheme)
     from readback.adapters.store_sqlite import open_sqlite_store
 
     return open_sqlite_store(url, read_only=read_only)
@@ -164,10 +161,18 @@ def standing_by(
 
 
 def _file_url(url: str) -> str:
+    if url.startswith(("postgresql:", "postgres:")):
+        raise SettingsError(f"The ledger {shown(url)} is no file.", remedy="Copy it with pg_dump and pg_restore.")
     if not url.startswith("sqlite:"):
-        tool = "pg_dump and pg_restore" if url.startswith("postgres") else "its own database's tools"
-        raise SettingsError(f"The ledger {shown(url)} is no file.", remedy=f"Copy it with {tool}.")
+        raise _unserved(url.partition(":")[0])
     return url
+
+
+def _unserved(scheme: str) -> SettingsError:
+    return SettingsError(
+        f"No ledger store serves {scheme!r} URLs.",
+        remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database.",
+    )
 
 
 def runtime() -> Runtime:

@@ -202,6 +202,13 @@ WRONG = {
     "unknown scheme": Wrong(
         ("list", "--url", "mysql://x"), 5, "settings", "No ledger store serves 'mysql'", "sqlite:///"
     ),
+    "restored to what is no URL": Wrong(
+        ("ledger", "restore", "x", "--to", "new.db", "--accept-loss", "--reason", "x", "--who", "y"),
+        5,
+        "settings",
+        "No ledger store serves 'new.db' URLs",
+        "Use sqlite:///",
+    ),
     "no database named": Wrong(
         ("list", "--url", "sqlite:x.db"), 2, "input.usage", "names no database file", "sqlite:///"
     ),
@@ -307,6 +314,17 @@ def test_a_ledger_in_a_folder_that_nobody_else_may_enter_is_named(desk: Desk) ->
     assert answer.code == 6, answer
     assert "cannot be reached (Permission denied)" in answer.err
     assert "Next: Check the path" in answer.err
+
+
+def test_a_folder_that_nothing_can_be_measured_in_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = desk.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for more in ((), ("--gateway",)):
+        answer = desk("bench", *more, code=2)
+        assert "Error: Nothing can be measured in the working folder" in answer.err
+        assert "Next: Run it in a folder that you may write to" in answer.err
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import sqlite3
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
@@ -25,6 +24,7 @@ from typing import Any, Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.commands.bench.room import room
 from readback.domain.context import Context
 from readback.sdk.files import contract_files
 
@@ -76,8 +76,8 @@ class Ways:
 
 def gateway_measures(progress: Progress) -> dict[str, Json]:
     """All of it, as `readback bench --gateway --json` prints it."""
-    with tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".") as name:
-        return asyncio.run(_measures(Path(name).absolute(), progress))
+    with room() as folder:
+        return asyncio.run(_measures(folder, progress))
 
 
 async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:

@@ -7,7 +7,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from readback.canon import Json
 from readback.commands.bench import workload
 from readback.commands.bench.evidence import evidence
 from readback.commands.bench.floor import Floor
+from readback.commands.bench.room import room
 from readback.commands.bench.sealing import sealing
 from readback.commands.garbage import SERVING, undisturbed
 from readback.ports.store import Append, AppendResult, LedgerStore
@@ -217,8 +217,7 @@ def _process_ms(arguments: list[str]) -> int:
 
 def everything(progress: Progress) -> dict[str, Json]:
     """All of it, as `readback bench --json` prints it; the floor and ours in one process, which a worker's is like."""
-    with undisturbed(SERVING), tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".") as name:
-        folder = Path(name).absolute()
+    with undisturbed(SERVING), room() as folder:
         progress("one after another")
         one = sequential(folder)
         progress("16 in flight")

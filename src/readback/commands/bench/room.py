@@ -1,0 +1,24 @@
+"""Where `readback bench` measures: a folder in the working folder, so on the disk that is meant, gone afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from readback.domain.errors import UsageError
+
+
+@contextmanager
+def room() -> Iterator[Path]:
+    """The folder, by its whole path. Raises UsageError where it cannot be made."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".")
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can be measured in the working folder: {error.strerror}.",
+            remedy="Run it in a folder that you may write to, on the disk that is to be measured.",
+        ) from error
+    with made as name:
+        yield Path(name).absolute()
