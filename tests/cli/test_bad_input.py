@@ -298,20 +298,15 @@ def test_the_same_operation_with_another_payload_is_refused(desk: Desk) -> None:
     assert shop.load()["o-17"]["carrier"] == "dhl"
 
 
-def test_a_ledger_in_a_folder_that_nobody_else_may_enter_is_named(desk: Desk) -> None:
-    (desk.folder / "shut").mkdir(mode=0o000)
-    url = f"sqlite:///{desk.folder}/shut/below/readback.db"
-    reached = [desk.folder, *desk.folder.parents[:3]]
-    modes = [each.stat().st_mode for each in reached]
-    for each in reached:
-        each.chmod(0o755)
-    try:
+def test_a_ledger_in_a_folder_that_nobody_else_may_enter_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="readback-rights-") as name:  # beside the tests' own, which nobody may enter
+        Path(name).chmod(0o755)
+        (Path(name) / "shut").mkdir(mode=0o000)
+        monkeypatch.chdir(name)
+        monkeypatch.setenv("XDG_CONFIG_HOME", name)
         with somebody_else():
-            answer = desk("list", "--url", url)
-    finally:
-        for each, mode in zip(reached, modes, strict=True):
-            each.chmod(mode)
-    assert answer.code == 6, answer
+            answer = desk("list", "--url", f"sqlite:///{name}/shut/below/readback.db", code=6)
+        monkeypatch.chdir(desk.folder)
     assert "cannot be reached (Permission denied)" in answer.err
     assert "Next: Check the path" in answer.err
 
