@@ -299,7 +299,7 @@ def test_the_same_operation_with_another_payload_is_refused(desk: Desk) -> None:
 
 
 def test_a_ledger_in_a_folder_that_nobody_else_may_enter_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryDirectory(prefix="readback-rights-") as name:  # beside the tests' own, which nobody may enter
+    with tempfile.TemporaryDirectory(prefix="readback-rights-") as name:  # nobody may enter the tests' own
         Path(name).chmod(0o755)
         (Path(name) / "shut").mkdir(mode=0o000)
         monkeypatch.chdir(name)
