@@ -150,9 +150,13 @@ def _is_mark(value: Json) -> bool:
 
 
 def identify(
-    check: IdentityCheck, binding: Binding, variables: Variables, wanted: Json, template: str,
+    check: IdentityCheck,
+    binding: Binding,
+    variables: Variables,
+    wanted: Json,
+    template: str,
     partial: frozenset[str] = WHOLE,
-) -> IdentityMatch:  # fmt: skip
+) -> IdentityMatch:
     """One identity key held against a reading. `template`: the contract's own words for its target."""
     if partial and _asks_for_unseen(check, variables, partial):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
