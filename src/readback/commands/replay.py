@@ -10,7 +10,7 @@ import click
 from readback import bootstrap
 from readback.canon import Json
 from readback.commands import options
-from readback.commands.ledger_keys import ROTATIONS_FILE, trusted
+from readback.commands.ledger_keys import ROTATIONS, ROTATIONS_FILE, trusted
 from readback.commands.opening import load_contracts, settings_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
 from readback.contracts.recovery_tables import load_table
@@ -57,6 +57,9 @@ def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, 
     be evaluated here (a callable that is not loaded, a redacted or erased value), and is named. Of several bundles the
     first of 5, 1, 0.
     """
+    if key is None and click.get_current_context().meta.get(ROTATIONS):
+        said = "--rotations says which keys followed which, and no key is given."
+        raise UsageError(said, remedy="Pass --key with the verifier key of the log, too.")
     plans, decides_by = _plans(modules), load_table(table) if table else None
     told: list[Json] = []
     codes: list[int] = []
