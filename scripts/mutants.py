@@ -61,6 +61,8 @@ STRICT = (
     "attribution",
     "case",
     "change",
+    "frame",
+    "reconcile",
     "reconciliation",
     "recovery/table",
     "recovery/action",

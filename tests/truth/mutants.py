@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from readback.domain import reconcile as reconciling
 from readback.domain import reconciliation
 from readback.domain.action import Action
 from readback.domain.case import Case, Judged
@@ -20,7 +21,8 @@ from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth
 from readback.domain.reading import Presence, TakenReading
-from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.reconcile import reconcile
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.lifecycle import evaluate, recover, verify
@@ -39,7 +41,7 @@ def _domain(name: str, value: object) -> Mutate:
     """Replaces one function of the reconciliation."""
 
     def mutate(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(reconciliation, name, value)
+        patch.setattr(reconciling, name, value)
 
     return mutate
 
@@ -67,7 +69,7 @@ def _any_absence(patch: pytest.MonkeyPatch) -> None:
 
 
 def _every_reading_strong(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reconciliation, "_too_weak", lambda case, judged: None)
+    patch.setattr(reconciling, "_too_weak", lambda case, judged: None)
     patch.setattr(TakenReading, "strong", property(lambda taken: True))
 
 
@@ -103,7 +105,7 @@ def _doubt_is_truth(patch: pytest.MonkeyPatch) -> None:
     def conjoin(truths: Any) -> Truth:
         return Truth.VIOLATED if Truth.VIOLATED in set(truths) else Truth.HOLDS
 
-    patch.setattr(reconciliation, "conjoin", conjoin)
+    patch.setattr(reconciling, "conjoin", conjoin)
 
 
 def _outage_is_failure(taken: TakenReading) -> Reconciliation:
@@ -116,7 +118,7 @@ def _first_reading_is_final(case: Case) -> Reconciliation | None:
 
 def _nowhere_else(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recover, "looked_elsewhere", lambda *_: True)
-    patch.setattr(reconciliation, "looked_elsewhere", lambda *_: True)
+    patch.setattr(reconciling, "looked_elsewhere", lambda *_: True)
 
 
 _O = ObservationStatus
@@ -139,7 +141,7 @@ MUTANTS: Final[Mapping[str, Mutate]] = MappingProxyType(
         "duplicates are looked for too early": lambda patch: patch.setattr(verify, "look_due", lambda run, when: False),
         "anything that fits is ours": _domain("attribute", lambda case, judged, **_: Attribution.OURS),
         "what is not ours fits as well": _domain(
-            "_not_ours", lambda case, judged, whose: reconciliation._success(whose)
+            "_not_ours", lambda case, judged, whose: reconciliation.success(whose)
         ),
         "doubt is taken for truth": _doubt_is_truth,
         "an outage is taken for failure": _domain("_not_run", _outage_is_failure),
@@ -157,6 +159,6 @@ MUTANTS: Final[Mapping[str, Mutate]] = MappingProxyType(
         ),
         "whatever failed may be repeated": _may_always_repeat,
         "the target's silence is the whole world's": _nowhere_else,
-        "the frame is not looked at": _domain("_beside", lambda case, judged, whose: None),
+        "the frame is not looked at": _domain("changed_beside", lambda case, judged, whose: None),
     }
 )

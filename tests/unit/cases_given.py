@@ -12,7 +12,8 @@ from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Evaluation, Postcondition, Truth
 from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.reconcile import reconcile
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 
 STAMP: Final = "rb-mine"

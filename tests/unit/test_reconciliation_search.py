@@ -15,7 +15,8 @@ from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.predicate import Truth
 from readback.domain.reading import Fault, Presence
-from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.reconcile import reconcile
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
 from tests.unit.cases_given import (

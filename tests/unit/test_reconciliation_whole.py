@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from readback.domain.contract import Noop
 from readback.domain.kind import Kind
 from readback.domain.reading import Fault, Presence, Role
 from readback.domain.reconciliation import Reconciliation
@@ -16,6 +17,7 @@ from tests.unit.cases_given import (
     BEFORE_GONE,
     BEFORE_SO,
     HOLDS,
+    LANDED,
     OLD,
     STAMP,
     STATE,
@@ -31,6 +33,7 @@ from tests.unit.cases_given import (
 EFFECT: Final = judged(HOLDS, role=Role.FIND, stamp=STAMP)
 STRAY: Final = judged(HOLDS, scope=VIOLATED, role=Role.FIND, stamp=STAMP)
 C, DEL = contract(Kind.CREATE), contract(Kind.DELETE)
+FRAMED, STRICT = contract(may_change=("status",)), contract(noop=Noop.REFUSE)
 both = contract(ensure=grouped("a", "b"))
 half = judged(HOLDS, VIOLATED, groups=("a", "b"), stamp=STAMP)
 
@@ -155,6 +158,41 @@ WHOLE: Final = (
         "hidden, unsigned",
         lambda: result(judged(HOLDS, value={**STATE, "x": 1}, version=2), of=contract(may_change=()), before=BEFORE),
         "undetermined unattributed hidden_side_effect unknown_state unknown - 1 - 0",
+    ),
+    Expected(
+        "frame, not seen before",
+        lambda: result(judged(HOLDS, stamp=STAMP), of=FRAMED, before=judged(presence=Presence.NOT_VISIBLE)),
+        "undetermined incomplete verifier_error - unknown - 1 - 0",
+    ),
+    Expected(
+        "frame, a part seen before",
+        lambda: result(judged(HOLDS, stamp=STAMP), of=FRAMED, before=judged(VIOLATED, value=OLD, complete=False)),
+        "undetermined incomplete verifier_error - unknown - 1 - 0",
+    ),
+    Expected(
+        "frame, a part seen after",
+        lambda: result(judged(HOLDS, stamp=STAMP, complete=False), of=FRAMED, before=BEFORE),
+        "undetermined incomplete verifier_error - unknown - 1 - 0",
+    ),
+    Expected(
+        "ours is otherwise",
+        lambda: result(judged(HOLDS), of=C, found=(judged(VIOLATED, role=Role.FIND, stamp=STAMP),)),
+        "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
+    ),
+    Expected(
+        "landed, and another's is read",
+        lambda: result(judged(HOLDS, stamp="rb-other"), of=C, lookup=LANDED),
+        "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
+    ),
+    Expected(
+        "may have held",
+        lambda: result(judged(HOLDS, version=1), of=STRICT, before=judged(UNTOLD, version=1)),
+        "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
+    ),
+    Expected(
+        "may have held, and is ours",
+        lambda: result(judged(HOLDS, version=1, stamp=STAMP), of=STRICT, before=judged(UNTOLD, version=1)),
+        "verified - verified - ours shown 3 - 0",
     ),
     Expected(
         "propagating",

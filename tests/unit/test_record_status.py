@@ -6,8 +6,9 @@ from itertools import product
 
 import pytest
 
-from readback.domain.action import Action, Judgement
+from readback.domain.action import Action
 from readback.domain.idempotency import KeyStatus
+from readback.domain.judgement import Judgement
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.record_status import (
     EXECUTION,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readback.domain.action import Action, Judgement
+from readback.domain.action import Action
+from readback.domain.judgement import Judgement
 from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
 from readback.domain.saga.moves import (
     FORWARD_MAX_US,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.action import Action, Judgement
+from readback.domain.action import Action
+from readback.domain.judgement import Judgement
 from readback.domain.saga.fold import Heading
 from readback.domain.saga.moves import (
     FORWARD_FIRST_US,

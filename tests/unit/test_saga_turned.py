@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.action import Action, Judgement
+from readback.domain.action import Action
+from readback.domain.judgement import Judgement
 from readback.domain.saga.fold import Heading, Saga
 from readback.domain.saga.moves import End, Moves, in_order
 from readback.domain.state import State

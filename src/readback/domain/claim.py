@@ -1,6 +1,6 @@
 """Claims: statements that an action is done, what was said against them, and whether they stand.
 
-Folded with an action's events by domain.action, recorded by lifecycle.claims, asked by consumers before they rely on
+Folded with an action's events by domain.fold, recorded by lifecycle.claims, asked by consumers before they rely on
 anything. Two claims an action: that it *happened*, which stands on the entries of its own time, and that what it left
 still *holds*, which falls when a later reading says otherwise. A verified success makes both, by being recorded: no
 entry is written for that. What is said against a claim is an entry of its own: contested first, always; then retracted,

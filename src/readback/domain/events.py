@@ -1,6 +1,6 @@
 """Ledger events: small canonical envelopes that bind everything larger by its hash.
 
-Written by the engine, folded by `domain.action`, recomputed by lifecycle.audit. An envelope holds no floats,
+Written by the engine, folded by `domain.fold`, recomputed by lifecycle.audit. An envelope holds no floats,
 no integers beyond 2^53-1 and ASCII keys only, so that its canonical form is cheap and exact; payloads are
 bytes, kept as evidence under their SHA-256. Each envelope names the leaf hash of the one before it in its
 action, and is itself hashed as an RFC 6962 leaf, which a Merkle log can take as it is.

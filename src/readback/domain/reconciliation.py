@@ -1,65 +1,25 @@
-"""Reconciliation: from evaluated readings to a verdict, its discrepancy and its finding. Pure.
+"""A reconciliation: the verdict over the readings of one action, with what it stands on. And the ways in which it ends.
 
-Called by lifecycle.verify with everything already read and evaluated. It must not read, wait or evaluate
-expressions. The steps are numbered here and at the code:
-
- 1. An effect of ours in the wrong place outranks everything else.
- 2. More than one effect of ours is a duplicate, even when each is right.
- 3. A reader that did not run, or read outside our scope, decides nothing.
- 4. Absence is believed only from a strong, complete reading with proof of sight.
- 5. Presence is believed only from a reading strong enough for the class, and after the action.
- 6. Postconditions: all hold, or some are violated, or some cannot be told.
- 7. What holds must be our doing where the kind demands it, and a change where it was not so before.
- 8. What is violated is final only when the window has closed on a strong reading, or a terminal failure holds.
-
-Source: the action verification specification, "State Reconciliation Model".
+Made by `domain.reconcile`. Whatever is in doubt ends in `undetermined`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from operator import attrgetter
-from typing import Final, assert_never
+from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.attribution import (
-    attribute,
-    bears_stamp,
-    effect_known,
-    found_here,
-    found_otherwise,
-    has_changed,
-    is_effect,
-    landed_unseen,
-    looked_elsewhere,
-    may_have_held,
-)
-from readback.domain.case import Case, IdentityMatch, Judged
-from readback.domain.change import differences, outside, withheld
-from readback.domain.contract import Noop
+from readback.domain.case import IdentityMatch
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.predicate import Evaluation, Truth, conjoin
-from readback.domain.reading import Fault, Presence, TakenReading
+from readback.domain.predicate import Evaluation
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 _NO_REASON: Final = Why.NONE
-_NOT_VISIBLE: Final = Presence.NOT_VISIBLE
-_ABSENT: Final = Presence.ABSENT
-_HOLDS: Final = Truth.HOLDS
-_VIOLATED: Final = Truth.VIOLATED
-_TRUTH: Final = attrgetter("truth")
-_READ_KIND: Final = Kind.READ
-_CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
 _VERIFIED: Final = Verdict.VERIFIED
 _FOUND_VERIFIED: Final = Finding.VERIFIED
 _RECONCILED: Final = Level.RECONCILED
-_FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
-_LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
-_NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,392 +47,14 @@ class Reconciliation:
         return self.verdict is Verdict.UNDETERMINED
 
 
-def reconcile(case: Case) -> Reconciliation:
-    """Judges a case. Total: every case has an answer, and doubt is always answered with undetermined."""
-    misplaced = _misplaced(case)
-    if misplaced is not None:
-        return misplaced
-    duplicate = _duplicate(case)
-    if duplicate is not None:
-        return duplicate
-    if not case.checks:
-        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    judgements = [_judge_one(case, case.checks[0])]
-    for place in range(1, len(case.checks)):
-        judgements.append(replace(_judge_one(case, case.checks[place]), deciding=place))
-    return _quorum(case, judgements)
-
-
-# --- 1 and 2: what the search by stamp shows ---
-
-
-def _misplaced(case: Case) -> Reconciliation | None:
-    judged = _elsewhere(case)
-    if judged is None:
-        return None
-    return Reconciliation(
-        Verdict.REFUTED,
-        _NO_REASON,
-        Finding.WRONG_TARGET,
-        Discrepancy.WRONG_TARGET_MODIFIED,
-        Attribution.OURS,
-        effect_shown=True,
-        level=Level.VERIFIED,
-        identity=judged.identity,
-        ensure=judged.ensure,
-        detail="An effect bearing our stamp was found outside the target that was meant.",
-    )
-
-
-def _elsewhere(case: Case) -> Judged | None:
-    """The first effect of ours that is not where it was meant to be."""
-    for judged in case.found or ():
-        if judged.in_scope is _VIOLATED and is_effect(judged):
-            return judged
-    for judged in case.checks:
-        if judged.in_scope is _VIOLATED and is_effect(judged) and bears_stamp(case, judged):
-            return judged
-    return None
-
-
-def _duplicate(case: Case) -> Reconciliation | None:
-    if case.found is None:
-        return None
-    effects = [j for j in case.found if is_effect(j)]
-    if len(effects) < 2:
-        return None
-    return Reconciliation(
-        Verdict.REFUTED,
-        _NO_REASON,
-        Finding.DUPLICATE_SIDE_EFFECT,
-        Discrepancy.DUPLICATE_SIDE_EFFECT,
-        Attribution.OURS,
-        effect_shown=True,
-        level=Level.VERIFIED,
-        ensure=effects[0].ensure,
-        identity=effects[0].identity,
-        detail=f"{len(effects)} effects bear the stamp of this one operation.",
-    )
-
-
-# --- 3 to 8: one reading ---
-
-
-def _judge_one(case: Case, judged: Judged) -> Reconciliation:
-    taken = judged.taken
-    if not taken.ran:  # 3
-        return _not_run(taken)
-    presence = taken.reading.presence
-    if presence is _NOT_VISIBLE:
-        return _open(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
-    if taken.independence.rank < case.contract.depth.minimum_independence.rank:  # 5
-        return _open(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    if presence is _ABSENT:  # 4
-        return _judge_absence(case, judged)
-    scope = judged.in_scope  # 3
-    if scope is not _HOLDS:
-        why = Why.OUT_OF_SCOPE if scope is _VIOLATED else Why.INCOMPLETE
-        detail = "The reading is of another target or tenant, or does not say of which."
-        return replace(_open(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
-    weak = _too_weak(case, judged)  # 5
-    if weak is not None:
-        return replace(weak, ensure=judged.ensure, identity=judged.identity)
-    older = _on_older(case, judged)
-    if older is not None:
-        return replace(older, ensure=judged.ensure, identity=judged.identity)
-    failed = _terminally_failed(case, judged)
-    truth = _VIOLATED if failed else conjoin(map(_TRUTH, judged.ensure))  # 6
-    if truth is _HOLDS:
-        result = _judge_holding(case, judged)
-    elif truth is _VIOLATED:
-        result = _judge_violated(case, judged)
-    else:
-        result = _judge_untold(judged)
-    return _evidenced(result, judged)
-
-
-def _evidenced(r: Reconciliation, judged: Judged) -> Reconciliation:
-    """With what the reading was judged by. Written out, since every judgement comes by here and `replace` is slow."""
-    return Reconciliation(
-        r.verdict,
-        r.why,
-        r.finding,
-        r.discrepancy,
-        r.attribution,
-        r.effect_shown,
-        r.level,
-        judged.ensure,
-        judged.identity,
-        r.maybe_stale,
-        r.parts_done,
-        r.parts_open,
-        r.deciding,
-        r.detail,
-    )
-
-
-def _not_run(taken: TakenReading) -> Reconciliation:
-    match taken.fault:
-        case Fault.TIMEOUT:
-            why, finding = Why.TIMEOUT, Finding.PROVIDER_OUTAGE
-        case Fault.VERIFIER_ERROR:
-            why, finding = Why.VERIFIER_ERROR, Finding.VERIFIER_ERROR
-        case Fault.UNREACHABLE | Fault.NONE:
-            why, finding = Why.UNREACHABLE, Finding.PROVIDER_OUTAGE
-        case _:
-            assert_never(taken.fault)
-    return _open(why, finding, detail=taken.error or taken.reading.detail)
-
-
-def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
-    if not judged.taken.believable_absence:
-        why = Why.STALE if judged.taken.reading.complete else Why.INCOMPLETE
-        return replace(_open(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
-    # On believed absence only presence is judged; a field predicate has nothing to stand on.
-    truths = {e.truth for e in judged.ensure}
-    meant = case.contract.kind in (Kind.SET, Kind.DELETE, _READ_KIND) and _HOLDS in truths
-    if meant and Truth.VIOLATED not in truths:
-        if Truth.UNDETERMINED in truths:
-            return replace(_judge_untold(judged), ensure=judged.ensure)
-        if case.contract.kind is _READ_KIND:
-            lost = _beside(case, judged, Attribution.UNKNOWN)
-            return replace(lost or _success(Attribution.UNKNOWN), ensure=judged.ensure)
-        return replace(_judge_gone(case, judged), ensure=judged.ensure)
-    result = _judge_violated(case, judged)
-    return replace(result, ensure=judged.ensure, level=Level.VERIFIED)
-
-
-def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
-    """It is meant to be gone, and is."""
-    before = case.before
-    if before is not None and before.taken.believable_absence:
-        if case.contract.noop is Noop.ALLOW:
-            return _no_op()
-        return _refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, _ALREADY_SO)
-    if case.lookup is not None and case.lookup.status == "landed":
-        return _settle(case, judged, Attribution.OURS)
-    return _settle(case, judged, Attribution.UNKNOWN)
-
-
-def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
-    taken, needed = judged.taken, case.contract.depth
-    if taken.consistency.rank >= needed.minimum_consistency.rank:
-        if taken.strong or not needed.needs_after_evidence or not case.contract.kind.mutates:
-            return None
-        if _after_action(case, judged):
-            return None
-    return replace(_open(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
-
-
-def _after_action(case: Case, judged: Judged) -> bool:
-    """Evidence, by the source's own word, that a reading which is not strong is later than the action."""
-    if bears_stamp(case, judged) or judged.taken.reading.commit_token_honoured:
-        return True
-    old = case.before.version if case.before is not None else None
-    new = judged.version
-    return isinstance(old, int) and isinstance(new, int) and new > old
-
-
-def _terminally_failed(case: Case, judged: Judged) -> bool:
-    """The source says that it has failed for good; and it did not say so, of the same state, before the action."""
-    if not judged.terminal_failure:
-        return False
-    old = case.before
-    return old is None or not (old.taken.ran and old.terminal_failure and not has_changed(old, judged))
-
-
-def _judge_untold(judged: Judged) -> Reconciliation:
-    broken = any(e.verifier_fault for e in judged.ensure)
-    why = Why.VERIFIER_ERROR if broken else Why.INCOMPLETE
-    return _open(why, Finding.VERIFIER_ERROR, detail="A postcondition could not be evaluated.")
-
-
-# --- 7: it holds ---
-
-
-def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
-    kind = case.contract.kind
-    whose = attribute(case, judged)
-    if kind is _READ_KIND:
-        # What is published as a read may write: a frame that the contract draws holds for it too.
-        return _beside(case, judged, whose) or _success(whose)
-    if kind.needs_ours and found_otherwise(case, judged):
-        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _FOUND_OTHERWISE)
-    if kind in (_CREATE, Kind.SEND) and landed_unseen(case, judged):
-        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _LANDED_UNSEEN)
-    if kind.needs_ours and whose is not Attribution.OURS:
-        return _not_ours(case, judged, whose)
-    if whose is Attribution.UNKNOWN and case.contract.noop is Noop.REFUSE and may_have_held(case, judged):
-        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
-    if whose is _ALREADY_SO:
-        if case.contract.noop is Noop.ALLOW:
-            return _beside(case, judged, whose) or _no_op()
-        return _violated_finally(case, judged, _ALREADY_SO)
-    return _beside(case, judged, whose) or _settle(case, judged, whose)
-
-
-def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    """Everything holds: is it settled, or has it still to prove that it stays so and stays single?"""
-    if not case.stable or case.look_due:
-        return _open(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
-    return _success(whose)
-
-
-def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    """The wanted object is there, and is not shown to be our doing: an older one, or nobody's we can name."""
-    before = case.before
-    known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
-    if not known_older:
-        return _open(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
-    return _violated_finally(case, judged, whose)
-
-
-def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
-    """A create that changed an object which was there before it: that one was not to be touched."""
-    before = case.before
-    if case.contract.kind is not _CREATE or before is None or before.presence is not Presence.PRESENT:
-        return None
-    if judged.taken.reading.created_after_dispatch:
-        return None  # the source's own word that it is a new one; what was there before is what stands beside it
-    whose = attribute(case, judged, violated=True)
-    if not has_changed(before, judged) or whose is Attribution.OTHER_ACTOR:
-        return None
-    if whose is not Attribution.OURS and not case.window_closed:
-        return None
-    ours = whose is Attribution.OURS
-    return _refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose, effect_shown=ours)
-
-
-# --- the frame ---
-
-
-def _beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
-    """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
-    frame, before = case.contract.may_change, case.before
-    if frame is None or before is None or before.taken.believable_absence:
-        return None
-    if before.presence is not Presence.PRESENT:
-        if case.contract.kind in (_CREATE, Kind.SEND):
-            return None  # it is shown to be ours, and so to be new
-        detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
-        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
-    if not (before.taken.reading.complete and judged.taken.reading.complete):
-        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=_NOT_WHOLE)
-    old = before.taken.reading.value
-    if outside(frame, differences(old, judged.taken.reading.value)):
-        if whose is Attribution.OURS:
-            return _refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
-        # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
-        return _open(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
-    unseen = outside(frame, withheld(old))
-    if unseen:
-        detail = f"Whether {', '.join(unseen)} changed cannot be told: the record of what was before is redacted there."
-        return _open(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
-    return None
-
-
-# --- 8: it is violated ---
-
-
-def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
-    if not judged.taken.strong and not _terminally_failed(case, judged):
-        opened = _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
-        return replace(opened, maybe_stale=True)
-    absent = judged.presence is _ABSENT
-    return _violated_finally(case, judged, Attribution.UNKNOWN if absent else attribute(case, judged, violated=True))
-
-
-def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    if not case.window_closed and not _terminally_failed(case, judged):
-        return _open(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
-    done, undone = _parts(case, judged)
-    shown = whose is Attribution.OURS
-    if done and undone:
-        partial = _refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
-        return replace(partial, parts_done=done, parts_open=undone)
-    finding, discrepancy = _refuted_as(case, judged, whose)
-    gone = case.dead and not shown and looked_elsewhere(case.observation, case.found, case.lookup)
-    if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
-        finding = Finding.REFUTED_DEAD
-    return _refuted(finding, discrepancy, whose, shown)
-
-
-def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
-    before = case.before
-    if judged.presence is _ABSENT:
-        if found_here(case):  # it was there, and somebody took it away
-            return Finding.STALE_STATE, Discrepancy.STALE_STATE
-        if case.contract.kind is Kind.SET:
-            return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING
-        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    if before is not None and before.taken.ran and not has_changed(before, judged) and whose is not Attribution.OURS:
-        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    if whose is Attribution.OTHER_ACTOR and not _never_was_ours(case, judged):
-        return Finding.STALE_STATE, Discrepancy.STALE_STATE
-    if whose is Attribution.OTHER_ACTOR or (case.contract.kind is Kind.DELETE and before is None):
-        return Finding.NO_OP_FAILURE, Discrepancy.NO_OP_FAILURE
-    return Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH
-
-
-def _never_was_ours(case: Case, judged: Judged) -> bool:
-    """An object of another's that ours has not been before: a thing that several write to, one that is as wanted
-    without us, or one of which a search found that it is not ours.
-    """
-    kind = case.contract.kind
-    if not kind.needs_ours or effect_known(case):
-        return False
-    if kind in (Kind.APPEND, Kind.ADJUST):
-        return True
-    return case.found is not None or conjoin(e.truth for e in judged.ensure) is _HOLDS
-
-
-def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    groups = case.contract.groups
-    if judged.presence is not Presence.PRESENT:
-        return (), ()
-    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is _HOLDS for g in groups}
-    return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
-
-
-# --- several readers ---
-
-
-def _quorum(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
-    needed = case.contract.quorum
-    if len(judgements) == 1 and needed <= 1:
-        return judgements[0]
-    verified = [r for r in judgements if r.verdict is _VERIFIED]
-    refuted = [r for r in judgements if r.verdict is Verdict.REFUTED]
-    violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
-    if _agreeing(case, verified) >= needed and not refuted and not violated:
-        return verified[0]
-    if _agreeing(case, refuted) >= needed and not verified:
-        return refuted[0]
-    if verified and (refuted or violated) and case.window_closed:
-        conflict = _open(Why.CONFLICTING, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
-        return replace(conflict, ensure=(refuted or violated)[0].ensure, deciding=(refuted or violated)[0].deciding)
-    undecided = [r for r in judgements if r.open]
-    if undecided:
-        return undecided[0]
-    return _open(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
-
-
-def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
-    """How many readings agree. Where the class asks for several sources, two looks at one are one."""
-    if case.contract.depth.quorum_min <= 1:
-        return len(judgements)
-    return len({case.checks[each.deciding].taken.source for each in judgements})
-
-
-# --- results ---
-
-
-def _success(whose: Attribution) -> Reconciliation:
+def success(whose: Attribution) -> Reconciliation:
+    """Everything that was asked for is so, and whose doing it is."""
     shown = whose is not _ALREADY_SO
     return Reconciliation(_VERIFIED, _NO_REASON, _FOUND_VERIFIED, None, whose, effect_shown=shown, level=_RECONCILED)
 
 
-def _no_op() -> Reconciliation:
+def no_op() -> Reconciliation:
+    """It was so before, and the contract allows that."""
     return Reconciliation(
         _VERIFIED,
         _NO_REASON,
@@ -483,15 +65,19 @@ def _no_op() -> Reconciliation:
     )
 
 
-def _refuted(
+def refuted(
     finding: Finding, discrepancy: Discrepancy, whose: Attribution, effect_shown: bool = False
 ) -> Reconciliation:
+    """The readings say otherwise. `effect_shown`: something of ours landed all the same."""
     return Reconciliation(
         Verdict.REFUTED, _NO_REASON, finding, discrepancy, whose, effect_shown=effect_shown, level=Level.VERIFIED
     )
 
 
-def _open(why: Why, finding: Finding, discrepancy: Discrepancy | None = None, detail: str = "") -> Reconciliation:
+def undetermined(
+    why: Why, finding: Finding, discrepancy: Discrepancy | None = None, detail: str = ""
+) -> Reconciliation:
+    """Neither success nor failure, and why."""
     return Reconciliation(Verdict.UNDETERMINED, why, finding, discrepancy, detail=detail)
 
 

@@ -21,7 +21,8 @@ from readback.domain.observation import ObservationStatus
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth
 from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
-from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.reconcile import reconcile
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict
 from readback.lifecycle.evaluate import as_json, identify_reading, judge_reading

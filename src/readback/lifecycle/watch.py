@@ -27,7 +27,8 @@ from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.limits import Limits
-from readback.domain.reconciliation import Reconciliation, reconcile
+from readback.domain.reconcile import reconcile
+from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.review import DRIFT
 from readback.domain.review import Decision as Decided

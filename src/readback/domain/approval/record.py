@@ -1,4 +1,4 @@
-"""What an action's events tell of its approval: what was asked for, and who has signed. Folded by `domain.action`."""
+"""What an action's events tell of its approval: what was asked for, and who has signed. Folded by `domain.fold`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,44 @@
+"""The frame: what an action may change, and whether anything beside it changed. Pure.
+
+Source: the action verification specification, "State Reconciliation Model".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from readback.domain.case import Case, Judged
+from readback.domain.change import differences, outside, withheld
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.reading import Presence
+from readback.domain.reconciliation import Reconciliation, refuted, undetermined
+from readback.domain.verdict import Attribution, Why
+
+_NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
+
+
+def changed_beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
+    """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
+    frame, before = case.contract.may_change, case.before
+    if frame is None or before is None or before.taken.believable_absence:
+        return None
+    if before.presence is not Presence.PRESENT:
+        if case.contract.kind in (Kind.CREATE, Kind.SEND):
+            return None  # it is shown to be ours, and so to be new
+        detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    if not (before.taken.reading.complete and judged.taken.reading.complete):
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=_NOT_WHOLE)
+    old = before.taken.reading.value
+    if outside(frame, differences(old, judged.taken.reading.value)):
+        if whose is Attribution.OURS:
+            return refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+        # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
+        return undetermined(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
+    unseen = outside(frame, withheld(old))
+    if unseen:
+        detail = f"Whether {', '.join(unseen)} changed cannot be told: the record of what was before is redacted there."
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    return None
