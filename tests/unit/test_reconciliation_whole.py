@@ -185,6 +185,21 @@ WHOLE: Final = (
         "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
     ),
     Expected(
+        "sent and landed, and another's is read",
+        lambda: result(judged(HOLDS, stamp="rb-other"), of=contract(Kind.SEND), lookup=LANDED),
+        "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
+    ),
+    Expected(
+        "added to and landed, and another's is read",
+        lambda: result(judged(HOLDS, stamp="rb-other"), of=contract(Kind.APPEND), lookup=LANDED),
+        "verified - verified - ours shown 3 - 0",
+    ),
+    Expected(
+        "set, and what bears our stamp is otherwise",
+        lambda: result(judged(HOLDS, version=2), found=(judged(VIOLATED, role=Role.FIND, stamp=STAMP),), before=BEFORE),
+        "verified - verified - ours shown 3 - 0",
+    ),
+    Expected(
         "may have held",
         lambda: result(judged(HOLDS, version=1), of=STRICT, before=judged(UNTOLD, version=1)),
         "undetermined unattributed authority_mismatch unknown_state unknown - 1 - 0",
