@@ -276,6 +276,14 @@ def test_a_store_that_is_opened_read_only_is_not_created(path: Path) -> None:
     assert not path.exists()
 
 
+def test_an_empty_file_holds_no_ledger_and_the_message_names_what_makes_one(path: Path) -> None:
+    path.touch()
+    with pytest.raises(StoreError, match="is empty: there is no ledger in it yet") as caught:
+        open_sqlite_store(path, read_only=True)
+    assert "readback run" in caught.value.remedy
+    assert path.stat().st_size == 0
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that another user can reach; pytest's own are closed to others, and stay so."""

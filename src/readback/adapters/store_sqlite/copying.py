@@ -17,6 +17,7 @@ from urllib.parse import quote
 import apsw
 
 from readback.adapters.store_sqlite.opening import Opening
+from readback.adapters.store_sqlite.resting import is_overtaken, overtaken_error
 from readback.domain.errors import StoreError
 from readback.domain.errors.erasure import BackupError, RestoreError
 
@@ -42,6 +43,8 @@ def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progres
                 _copy_pages(reader, part, progress)
             except apsw.Error as error:
                 raise _failed(BackupError, "backup.failed", f"The backup {out} cannot be written ({error}).") from error
+            if is_overtaken(reader):
+                raise overtaken_error(source)
             _publish(part, out, BackupError)
     finally:
         reader.close()

@@ -15,6 +15,15 @@ from typing import Final
 import apsw
 
 from readback.adapters.store_sqlite.faults import as_store_error
+from readback.adapters.store_sqlite.resting import (
+    LOOKS_MAX,
+    at_rest,
+    bystander,
+    is_overtaken,
+    may_write,
+    overtaken_error,
+    unseen_error,
+)
 from readback.adapters.store_sqlite.schema import APPLICATION_ID, migrate, pending
 from readback.canon.frozen import dataclass
 from readback.domain.errors import (
@@ -84,7 +93,7 @@ class Opening:
             _tune(connection, READER_CACHE_KIB)
         except apsw.Error as error:
             connection.close()
-            raise as_store_error(error, self.path) from error
+            raise self._said(error) from error
         return connection
 
     def first_reader(self) -> apsw.Connection:
@@ -96,26 +105,55 @@ class Opening:
                 remedy="Check the path (--url, READBACK_URL); looking makes no ledger, the first action does.",
                 code="store.cannot-open",
             )
-        connection = self.reader()
-        try:
-            _refuse_strangers(connection, self.path)
-            if pending(connection, self.path):
-                raise StoreVersionError(
-                    f"The database {self.path} has an older schema, and read-only it cannot be brought up.",
-                    remedy="Open it once for writing.",
-                )
-        except apsw.Error as error:
-            connection.close()
-            raise as_store_error(error, self.path) from error
-        except StoreError:
-            connection.close()
-            raise
-        return connection
+        for _ in range(LOOKS_MAX):
+            connection = self.reader()
+            try:
+                self._check(connection)
+            except (StoreError, apsw.Error) as error:
+                overtaken = is_overtaken(connection)
+                connection.close()
+                if not overtaken:
+                    raise self._said(error) from error
+            else:
+                if not is_overtaken(connection):
+                    return connection
+                connection.close()
+        raise overtaken_error(self.path)
+
+    def _check(self, connection: apsw.Connection) -> None:
+        """What the writer would look at first, and bring up."""
+        _refuse_strangers(connection, self.path)
+        if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
+            raise StoreError(
+                f"The file {self.path} is empty: there is no ledger in it yet.",
+                remedy="Check the path (--url, READBACK_URL); the first action makes the ledger (`readback run`).",
+                code="store.cannot-open",
+            )
+        if pending(connection, self.path):
+            raise StoreVersionError(
+                f"The database {self.path} has an older schema, and read-only it cannot be brought up.",
+                remedy="Have a user who may write it open it once, as `readback resume` does.",
+            )
+
+    def _said(self, error: Exception) -> StoreError:
+        """The typed error for a look that failed: what a log holds may be out of this user's reach."""
+        if isinstance(error, StoreError):
+            return error
+        assert isinstance(error, apsw.Error)
+        out_of_reach = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+        unwritable = self.path.exists() and not may_write(self.path)
+        if isinstance(error, out_of_reach) and unwritable and at_rest(self.path) is None:
+            return unseen_error(self.path, f"{type(error).__name__}: {error}")
+        return as_store_error(error, self.path)
 
     def _connect(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         try:
-            connection = apsw.Connection(str(self.path), flags=flags)
+            if not self.read_only:
+                connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            elif may_write(self.path):
+                connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+            else:
+                connection = bystander(self.path)
             _wait_for_others(connection, self.busy_timeout_ms)
         except apsw.Error as error:
             raise as_store_error(error, self.path) from error

@@ -14,6 +14,7 @@ from typing import Final, cast
 import apsw
 
 from readback.adapters.store_sqlite import ready, rows
+from readback.adapters.store_sqlite.resting import LOOKS_MAX, is_overtaken, overtaken_error
 from readback.adapters.store_sqlite.schema import explained
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
@@ -60,20 +61,25 @@ class Readers:
 
     def rows(self, sql: str, values: rows.Row = ()) -> list[rows.Row]:
         """All rows of one statement; its snapshot ends with it."""
-        connection = self._borrow()
-        try:
-            found = connection.execute(sql, values).fetchall()
-        except apsw.Error as error:
-            raise explained(error, connection, self._path) from error
-        finally:
-            self.give_back(connection)
-        return cast("list[rows.Row]", found)
+        for _ in range(LOOKS_MAX):
+            connection = self._borrow()
+            try:
+                found = connection.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                if not is_overtaken(connection):
+                    raise explained(error, connection, self._path) from error
+            else:
+                if not is_overtaken(connection):
+                    return cast("list[rows.Row]", found)
+            finally:
+                self.give_back(connection)
+        raise overtaken_error(self._path)
 
     def give_back(self, connection: apsw.Connection) -> None:
         """Keep a connection for the next reader, or close it if there are enough or the store is closed."""
         with self._lock:
             self._lent.discard(connection)
-            if self._refusal is None and len(self._idle) < READERS_KEPT_MAX:
+            if self._refusal is None and len(self._idle) < READERS_KEPT_MAX and not is_overtaken(connection):
                 self._idle.append(connection)
                 return
         connection.close()
