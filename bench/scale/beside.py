@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final
 
 from bench.scale.database import StaysOpen
-from bench.scale.measure import US, filled
+from bench.scale.filling import US, filled
 from bench.scale.records import Beside
 from bench.side_by_side.postgres import PostgresServer
 from readback import bootstrap

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.scale.measure import US, filled
+from bench.scale.filling import US, filled
 from bench.scale.records import Database
 from bench.side_by_side.postgres import PostgresServer
 from readback import bootstrap

@@ -18,6 +18,9 @@ from typing import Any, Final
 
 import apsw
 
+from bench.scale.beside import measured_beside
+from bench.scale.database import measured_on_postgres
+from bench.scale.filling import US, WIDTH, filled
 from bench.scale.records import Beside, Database, Look, Measured, Sizes, Waiting
 from readback import Readback, Reading, action, bootstrap
 from readback.commands.bench import workload
@@ -25,15 +28,12 @@ from readback.domain.context import Context
 from readback.lifecycle.evidence.attest import Authority, key_of
 from readback.lifecycle.evidence.sealed import prove_sealed
 from readback.ports.store import LedgerStore
-from readback.sdk.async_client import AsyncReadback
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 
-WIDTH: Final = 256
 PROOFS: Final = 51
 LOOK_UPS: Final = 31
 LOOKS: Final = 5
-US: Final = 1_000_000
 LATER_US: Final = 10**15
 """When those become due that wait: a time that does not come."""
 COPIES_A_COMMIT: Final = 20_000
@@ -67,13 +67,9 @@ def measure(
         waits.append(waited(folder / f"waiting-{actions}-{tenants}", actions, tenants))
     ran: tuple[Database, ...] = ()
     if databases:
-        from bench.scale.database import measured_on_postgres
-
         ran = measured_on_postgres(folder, databases, progress)
     together: tuple[Beside, ...] = ()
     if beside[0]:
-        from bench.scale.beside import measured_beside
-
         together = measured_beside(folder, *beside, progress)
     return Measured(machine, empty.stat().st_size, tuple(found), look, tuple(waits), ran, together, machine)
 
@@ -105,24 +101,6 @@ def sized(folder: Path, actions: int) -> Sizes:
         actions, entries, envelope_bytes, evidence_bytes, (folder / "ledger.db").stat().st_size, tile_bytes,
         checkpoint_bytes, proof_bytes, proof_us, round(cpu_s * US),
     )  # fmt: skip
-
-
-async def filled(
-    url: str, actions: int, seal: bool | dict[str, object], first: int = 0, store: LedgerStore | None = None
-) -> None:
-    """So many actions, a few hundred at once, each verified at its first reading. `store`: in place of the URL's."""
-    names = iter(range(first, first + actions))
-    async with AsyncReadback.open(
-        url, tenant=workload.TENANT, principal=workload.PRINCIPAL, seal=seal, store=store
-    ) as rb:
-
-        async def one_after_another() -> None:
-            for n in names:
-                outcome = await rb.run(workload.ship_async(order_id=f"s-{n}", carrier="dhl"), operation=f"s-{n}")
-                outcome.raise_unless_verified()
-                workload.WORLD.pop(f"s-{n}")  # what is measured is the ledger, and not a growing world
-
-        await asyncio.gather(*(one_after_another() for _ in range(min(WIDTH, actions))))
 
 
 def _proof(store: LedgerStore, authority: Authority) -> tuple[int, int]:
