@@ -270,3 +270,138 @@ def test_a_remote_that_hangs_is_given_up_and_ended(repository: Repository, tmp_p
     if left.exists() and left.read_text(encoding="ascii").strip():
         pid = left.read_text(encoding="ascii").strip()
         eventually(lambda: _gone(pid))
+
+
+# --- what git itself passes over ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("FILE-lies")
+@pytest.mark.parametrize("held", ["garbage\n", "", "0" * 40 + "\n"])
+def test_a_branch_whose_ref_is_broken_is_not_absent(held: str, repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    repository.commit("First")
+    (repository.folder / ".git" / "refs" / "heads" / "topic").write_text(held, encoding="ascii")
+    assert source.commit("topic").presence is Presence.UNAVAILABLE
+    assert source.blob("topic", "a.txt").presence is Presence.UNAVAILABLE
+    assert source.commit("main").presence is Presence.PRESENT
+    assert source.commit("to").presence is Presence.ABSENT
+
+
+def test_a_path_of_which_only_one_side_of_a_conflict_is_left_is_not_staged(
+    repository: Repository, source: GitSource
+) -> None:
+    repository.put("a.txt", "theirs")
+    blob, where = repository("rev-parse", ":a.txt"), repository.folder
+    listed = f"0 {'0' * 40}\ta.txt\n100644 {blob} 3\ta.txt\n"
+    subprocess.run(["git", "update-index", "--index-info"], cwd=where, input=listed, text=True, check=True)
+    with pytest.raises(ReaderTypeError, match="in conflict"):
+        source.index("a.txt")
+
+
+@pytest.mark.requirement("FILE-lies")
+def test_an_intent_to_add_is_nothing_that_is_staged(repository: Repository, source: GitSource) -> None:
+    (repository.folder / "empty").write_text("", encoding="ascii")
+    repository("add", "-N", "empty")
+    assert source.index("empty").presence is Presence.ABSENT
+    assert source.head().value == {"branch": "main", "commit": None, "staged": []}
+    repository("add", "empty")
+    assert source.index("empty").presence is Presence.PRESENT
+    assert source.head().value == {"branch": "main", "commit": None, "staged": ["empty"]}
+
+
+@pytest.mark.requirement("FILE-lies")
+def test_a_folder_with_the_name_of_a_remote_is_no_remote(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    repository.commit("First")
+    repository("init", "-q", "--bare", "origin")
+    repository("push", "-q", "./origin", "main")
+    shown = source.remote("origin", "main")
+    assert (shown.presence, "no address of a remote 'origin'" in shown.detail) == (Presence.UNAVAILABLE, True)
+    repository("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")  # without an address it is one
+    assert source.remote("origin", "main").presence is Presence.UNAVAILABLE
+
+
+def test_a_commit_is_what_its_own_bytes_say_and_not_a_file_beside_them(
+    repository: Repository, source: GitSource
+) -> None:
+    repository.put("a.txt", "as intended")
+    first = repository.commit("First")
+    repository.put("a.txt", "another thing")
+    second = repository.commit("Second")
+    trees = [repository("rev-parse", f"{commit}^{{tree}}") for commit in (first, second)]
+    repository("commit-graph", "write", "--reachable")
+    graph = repository.folder / ".git" / "objects" / "info" / "commit-graph"
+    graph.chmod(0o644)
+    graph.write_bytes(graph.read_bytes().replace(*(bytes.fromhex(tree) for tree in reversed(trees))))
+    shown = source.commit("main").value
+    assert isinstance(shown, dict)
+    assert (shown["commit"], shown["tree"], shown["parents"]) == (second, trees[1], [first])
+    head = source.head().value
+    assert isinstance(head, dict)
+    assert head["staged"] == []
+
+
+def test_the_last_commit_of_a_shallow_clone_has_its_parents(repository: Repository, tmp_path: Path) -> None:
+    repository.put("a.txt", "one")
+    first = repository.commit("First")
+    repository.put("a.txt", "two")
+    repository.commit("Second")
+    repository("clone", "-q", "--depth", "1", f"file://{repository.folder}", str(tmp_path / "shallow"))
+    shown = GitSource("repo", str(tmp_path / "shallow")).commit("main").value
+    assert isinstance(shown, dict)
+    assert shown["parents"] == [first]
+
+
+def test_a_stamp_over_several_lines_puts_nothing_before_the_subject(repository: Repository, source: GitSource) -> None:
+    repository.put("a.txt", "one")
+    repository.commit("What was done\n\nReadback-Stamp: stamp-1\n What was asked for")
+    shown = source.commit("main")
+    assert isinstance(shown.value, dict)
+    assert (shown.value["subject"], shown.stamp) == ("What was done", "stamp-1 What was asked for")
+
+
+def test_a_repository_that_is_broken_is_not_read_as_the_one_around_it(repository: Repository, tmp_path: Path) -> None:
+    repository.put("a.txt", "around")
+    repository.commit("Around")
+    inner, bare = Repository(repository.folder / "inner"), repository.folder / "bare"
+    repository("init", "-q", "--bare", "-b", "main", "bare")
+    for folder in (inner.folder / ".git", bare):
+        (folder / "HEAD").unlink()
+        broken = GitSource("repo", str(folder.parent if folder.name == ".git" else folder))
+        assert broken.commit("main").presence is Presence.UNAVAILABLE
+        with pytest.raises(ReaderFailedError):
+            broken.ping()
+    below = repository.folder / "plain"
+    below.mkdir()
+    assert GitSource("repo", str(below)).commit("main").presence is Presence.PRESENT  # a folder of that repository
+
+
+@pytest.mark.parametrize("branch", ["f\u00fcnf", "fix(api),it's", "100%", "\u5206\u652f", "a\u2028b", "_", "x@y"])
+def test_a_branch_is_found_by_any_name_that_git_gives_it(
+    branch: str, repository: Repository, source: GitSource
+) -> None:
+    repository.put("a.txt", "one")
+    commit = repository.commit("First")
+    assert source.commit(branch).presence is Presence.ABSENT
+    repository("branch", branch)
+    assert source.commit(branch).version == commit
+    found = source.status().value
+    assert isinstance(found, dict)
+    assert found["branches"] == {"main": commit, branch: commit}
+
+
+def test_a_subject_is_the_same_text_in_whatever_encoding_others_are_shown_it(
+    repository: Repository, source: GitSource
+) -> None:
+    repository.put("a.txt", "one")
+    repository.commit("Gr\u00fc\u00dfe")
+    repository("config", "i18n.logOutputEncoding", "latin1")
+    shown = source.commit("main").value
+    assert isinstance(shown, dict)
+    assert shown["subject"] == "Gr\u00fc\u00dfe"
+
+
+def test_a_repository_with_longer_names_of_objects_is_read_before_its_first_commit(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(tmp_path / "long")], check=True)
+    shown = GitSource("repo", str(tmp_path / "long")).head()
+    assert shown.value == {"branch": "main", "commit": None, "staged": []}

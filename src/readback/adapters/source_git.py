@@ -27,9 +27,21 @@ STAMP_TRAILER: Final = "Readback-Stamp"
 """The trailer in which a commit's message may bear the stamp."""
 
 _Look: TypeAlias = Callable[[], Reading]
-_BRANCH: Final = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9_./+@=#-]{0,199}(?<![./])")
+_SIGN: Final = r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]"
+_BRANCH: Final = re.compile(rf"(?!.*(?:\.\.|//|@\{{|\.lock(?:/|$)|/\.))(?![-./]){_SIGN}{{1,200}}(?<![./])")
+"""What git lets a branch be called, whatever its script, but for what begins like an option."""
 _REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_COMMIT: Final = "%H%n%P%n%T%n%an%n%ae%n%ct%n%(trailers:key=Readback-Stamp,valueonly,separator=%x2C)%n%s"
+_COMMIT: Final = "%H%n%an%n%ae%n%ct%n%(trailers:key=Readback-Stamp,valueonly,unfold,separator=%x2C)%n%s"
+_PASSED_OVER: Final = "warning: ignoring broken ref"
+"""What git says of a ref that it leaves out of a list, and ends with 0."""
+_STAGED: Final = ("diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "-z")
+"""Of a path for which there is only the intent to add it (`add -N`) nothing is staged."""
+
+
+_SETTINGS: Final = (
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+    "-c", "core.commitGraph=false",  # a file beside the commits, which could say other trees and parents of them
+)  # fmt: skip
 
 
 class _RefusedError(Exception):
@@ -97,14 +109,16 @@ class GitSource:
         commit = self._tip(branch)
         if not commit:
             return Reading.absent()
-        plain = ("show", "--no-patch", "--no-show-signature")  # a user's setting puts lines before ours, from a program
+        # A user's settings put lines before ours, from a program, or write them in another encoding.
+        plain = ("show", "--no-patch", "--no-show-signature", "--encoding=UTF-8")
         shown = self._git(*plain, f"--format={_COMMIT}", commit).decode(errors="replace")
-        sha, parents, tree, author, email, at, stamp, subject = shown.rstrip("\n").split("\n", 7)
+        sha, author, email, at, stamp, subject = shown.rstrip("\n").split("\n", 5)
+        tip = self._tip_shown(commit)  # by its own bytes: where a clone is shallow, its last commit has parents too
         value: dict[str, Json] = {
             "branch": branch,
             "commit": sha,
-            "parents": [*parents.split()],
-            "tree": tree,
+            "parents": tip["parents"],
+            "tree": tip["tree"],
             "author": author,
             "email": email,
             "at_s": int(at),
@@ -133,8 +147,17 @@ class GitSource:
             return Reading.absent()
         if len(entries) > 1:
             raise ReaderTypeError(f"{path!r} is no single staged file: it is a folder, or in conflict.")
-        mode, blob, _ = entries[0].split(b"\t")[0].decode().split()
-        return self._shown({"path": path, "mode": mode, "blob": blob}, blob)
+        mode, blob, stage = entries[0].split(b"\t")[0].decode().split()
+        if stage != "0":
+            raise ReaderTypeError(f"{path!r} is in conflict: nothing is staged for it.")
+        shown = self._shown({"path": path, "mode": mode, "blob": blob}, blob)
+        if isinstance(shown.value, dict) and shown.value["size"]:
+            return shown
+        return shown if self._git(*_STAGED, self._empty(), "--", f":(top,literal){path}") else Reading.absent()
+
+    def _empty(self) -> str:
+        """The tree with nothing in it, as this repository names its objects."""
+        return self._git("hash-object", "-t", "tree", "--stdin").decode().strip()
 
     def _shown(self, value: dict[str, Json], blob: str) -> Reading:
         size = int(self._git("cat-file", "-s", blob))
@@ -147,16 +170,17 @@ class GitSource:
 
     def _head(self) -> Reading:
         try:  # in full: the short form of a branch is another one where a tag has its name
-            branch: Json = self._git("symbolic-ref", "--quiet", "HEAD").decode().strip().removeprefix("refs/heads/")
+            named = self._git("symbolic-ref", "--quiet", "HEAD").decode(errors="replace").rstrip("\n")
+            branch: Json = named.removeprefix("refs/heads/")
         except _RefusedError:
             branch = None
         found = self._git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}") if branch else b""
         commit: Json = found.decode().strip() or None
         if branch is None:
             commit = self._git("rev-parse", "--verify", "HEAD^{commit}").decode().strip()
-        against = ["HEAD"] if commit else ["4b825dc642cb6eb9a060e54bf8d69288fbee4904"]
-        named = self._git("diff-index", "--cached", "--name-only", "-z", *against, "--")
-        staged: list[Json] = [each.decode(errors="replace") for each in named.split(b"\0") if each]
+        against = "HEAD" if commit else self._empty()
+        changed = self._git(*_STAGED, against, "--")
+        staged: list[Json] = [each.decode(errors="replace") for each in changed.split(b"\0") if each]
         return Reading.of({"branch": branch, "commit": commit, "staged": staged}, version=str(commit or ""))
 
     def _status(self, paths: Sequence[str], revision: str, files: Sequence[str] | None) -> Reading:
@@ -208,7 +232,7 @@ class GitSource:
             digest.update(f"{path}\0{what}\0".encode(errors="surrogateescape"))
         return digest.hexdigest()
 
-    def _tip_shown(self, commit: str) -> Json:
+    def _tip_shown(self, commit: str) -> dict[str, Json]:
         head, _, message = self._git("cat-file", "commit", commit).decode(errors="replace").partition("\n\n")
         lines = [line.split(" ", 1) for line in head.split("\n") if not line.startswith(" ")]
         parents: list[Json] = [value for key, value in lines if key == "parent"]
@@ -227,7 +251,7 @@ class GitSource:
         rooms = {"refs/heads/": "branches", "refs/tags/": "tags", "refs/remotes/": "remotes"}
         found: dict[str, dict[str, Json]] = {room: {} for room in rooms.values()}
         listed = self._git("for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", *rooms)
-        for line in listed.decode(errors="replace").splitlines():
+        for line in listed.decode(errors="replace").split("\n")[:-1]:
             ref, commit, meant = line.split(" ", 2)
             start = next(each for each in rooms if ref.startswith(each))
             found[rooms[start]][ref.removeprefix(start)] = meant or commit
@@ -237,6 +261,10 @@ class GitSource:
         if _REMOTE.fullmatch(remote) is None:
             raise UsageError(f"{remote!r} is no name of a remote that the repository knows.")
         ref = f"refs/heads/{self._named(branch)}"
+        try:  # one that nobody configured is a folder of that name to git, such as one in the working tree
+            self._git("config", "--get-all", f"remote.{remote}.url")
+        except _RefusedError as error:
+            raise _RefusedError(f"the repository knows no address of a remote {remote!r}") from error
         found = self._git("ls-remote", "--", remote, ref).decode(errors="replace").split("\n")
         tips = [line.split("\t")[0] for line in found if line.endswith(f"\t{ref}")]
         if not tips:
@@ -246,8 +274,11 @@ class GitSource:
     def _tip(self, branch: str) -> str:
         """The branch's commit; "" where the repository, which answers, has no such branch."""
         ref = f"refs/heads/{self._named(branch)}"
-        listed = self._git("for-each-ref", "--format=%(refname) %(objectname)", ref).decode().splitlines()
-        return next((line.split(" ")[1] for line in listed if line.split(" ")[0] == ref), "")
+        listed, said = self._answered("for-each-ref", "--format=%(refname) %(objectname)", ref)
+        if f"{_PASSED_OVER} {ref}".encode() in said.split(b"\n"):
+            raise _RefusedError(f"what the repository holds of the branch {branch!r} is broken")
+        lines = listed.decode(errors="replace").split("\n")
+        return next((line.split(" ")[1] for line in lines if line.split(" ")[0] == ref), "")
 
     def _named(self, branch: str) -> str:
         if _BRANCH.fullmatch(branch) is None:
@@ -263,13 +294,17 @@ class GitSource:
 
     def _git(self, *args: str, most: int = PAYLOAD_MAX_BYTES) -> bytes:
         """Raises _RefusedError, TimeoutError, OSError."""
-        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C", self._repository, *args]
+        return self._answered(*args, most=most)[0]
+
+    def _answered(self, *args: str, most: int = PAYLOAD_MAX_BYTES) -> tuple[bytes, bytes]:
+        """What git printed, and what it said beside that."""
+        command = ["git", *_SETTINGS, "-C", self._repository, *args]
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(),
+            env=_environment(self._repository),
             start_new_session=True,  # a transport that it starts is ended with it
         )
         try:
@@ -286,7 +321,7 @@ class GitSource:
             raise _RefusedError(f"git {args[0]} ended with {process.returncode}: {lines[-1] if lines else ''}"[:300])
         if len(out) > most:
             raise ReaderTypeError(f"git {args[0]} of {self.name!r} printed over {most} bytes.")
-        return out
+        return out, said
 
 
 def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str]]:
@@ -332,8 +367,16 @@ def _lying(path: str, most: int) -> tuple[str, int]:
         return "nothing", 0
 
 
-def _environment() -> Mapping[str, str]:
-    """Without replacements and grafts, by which a repository shows one object where its commits name another."""
+def _environment(repository: str) -> Mapping[str, str]:
+    """Without replacements and grafts, by which a repository shows one object where its commits name another. And
+    where a folder is a repository of its own, without the one around it, which git takes where that one is broken.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     as_named = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}
+    if os.path.lexists(os.path.join(repository, ".git")) or _is_bare(repository):
+        as_named["GIT_CEILING_DIRECTORIES"] = os.path.dirname(os.path.realpath(repository))
     return {**kept, **as_named, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+def _is_bare(folder: str) -> bool:
+    return all(os.path.isdir(os.path.join(folder, room)) for room in ("objects", "refs"))
