@@ -151,7 +151,7 @@ WRONG = {
         "",
     ),
     "no JSON": Wrong(
-        (*RUN, *GOOD, "--arg-json", "parcels={"), 2, "input.arguments", "parcels: It is not JSON", "Correct"
+        (*RUN, *GOOD, "--arg-json", "parcels={"), 2, "input.arguments", "parcels: It is not JSON: unexpected", "Correct"
     ),
     "not a number of JSON": Wrong(
         (*RUN, *GOOD, "--arg-json", "parcels=NaN"), 2, "input.arguments", "parcels: It is not", ""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from readback.domain.approval.binding import Decision
 from readback.domain.errors import ToolError, UsageError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Why
 from readback.lifecycle import attend, outside
 from readback.lifecycle.audit.ledger import audit
+from readback.lifecycle.people import countersign
 from readback.lifecycle.resume import fold
-from readback.lifecycle.steps import Ending
+from readback.lifecycle.steps import Commit, Ending
 from readback.ports.store import Freeze
 from readback.sdk.action import ActionDefinition
 from readback.testing.driver_virtual import Parked, Vanishes
-from tests.lifecycle.approving import ASKED, approve, listed
+from tests.lifecycle.approving import ASKED, approve, listed, token
 from tests.lifecycle.house import TENANT, House
 
 DONE = outside.Report(Ending.RETURNED, {"status": "ok"})
@@ -238,3 +241,26 @@ def test_a_frozen_target_is_not_handed_out() -> None:
     handed = hand_out(house, house.action())
     assert not handed.allowed
     assert (handed.outcome.state, handed.outcome.attempts) == (State.FAILED, 0)
+
+
+@pytest.mark.requirement("HOOK-never-made")
+def test_what_is_asked_for_again_while_an_approver_has_it_in_hand_is_handed_out_a_moment_later(house: House) -> None:
+    listed(house)
+    made = house.action(approval={"people": 1, "expires": "1h"})
+    held = hand_out(house, made)
+    given = token(house, held.outcome.id)
+    approve(house, held.outcome.id, "bob")
+    late = countersign.record(held.outcome.id, TENANT, given, house.engine.approvals, Decision.APPROVE)
+    step = next(late)
+    while not isinstance(step, Commit):
+        step = late.send(house.driver._do(step))  # she has the lease, and her word is on its way to the ledger
+
+    def recorded() -> None:
+        with suppress(StopIteration):
+            late.send(house.driver._do(step))
+
+    house.driver.at(house.runtime.now_us() + 300_000, recorded)
+    handed = hand_out(house, made)
+    assert handed.allowed
+    ship(house, handed)
+    assert report(house, handed.outcome.id).verified

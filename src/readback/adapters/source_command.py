@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import Event, Timer
 from typing import Final
 
-from readback.canon import CanonError, Json, ReadbackError, parse_exactly
+from readback.canon import CanonError, Json, ReadbackError, parse_exactly, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
@@ -138,7 +138,7 @@ class CommandSource:
         try:
             return parse_exactly(ended.out)
         except ReadbackError as error:
-            raise ReaderTypeError(f"The program of {self.name!r} printed no JSON: {error.message}") from error
+            raise ReaderTypeError(f"The program of {self.name!r} printed no JSON: {why_not_json(error)}") from error
 
     def _reading(self, value: Json, version: str, stamp: str, author: str) -> Reading:
         number = _pointed(self.name, value, version) if version else None

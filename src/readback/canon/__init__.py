@@ -21,6 +21,7 @@ from readback.canon.fault import (
     ReadbackError,
     UnsupportedValueError,
     ValueTooLargeError,
+    why_not_json,
 )
 from readback.canon.values import BYTES_KEY, Json, json_value
 
@@ -42,4 +43,5 @@ __all__ = [
     "sha256_bytes",
     "sha256_hex",
     "stored_bytes",
+    "why_not_json",
 ]

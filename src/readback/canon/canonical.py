@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import orjson
 
 from readback.canon.fault import (
+    NOT_JSON,
     EnvelopeProfileError,
     MalformedJsonError,
     UnsupportedValueError,
@@ -138,7 +139,7 @@ def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json
     try:
         parsed: Json = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise MalformedJsonError(f"The text is not JSON: {error}.") from error
+        raise MalformedJsonError(f"{NOT_JSON}{error}.") from error
     return parsed
 
 

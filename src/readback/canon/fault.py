@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
+NOT_JSON: Final = "The text is not JSON: "
 _NO_DETAILS: Mapping[str, object] = MappingProxyType({})
 
 
@@ -74,3 +75,8 @@ class MalformedJsonError(CanonError):
 
     code = "value.malformed-json"
     remedy_default = "Look at the source of these bytes; nothing of them was used."
+
+
+def why_not_json(error: ReadbackError) -> str:
+    """Why a text cannot be taken, for a sentence that says itself that it is no JSON."""
+    return error.message.removeprefix(NOT_JSON)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from readback.canon import Json, MalformedJsonError, ReadbackError, parse_exactly
+from readback.canon import Json, MalformedJsonError, ReadbackError, parse_exactly, why_not_json
 from readback.domain.errors import ArgumentError
 
 DEPTH_MAX: Final = 8
@@ -37,7 +37,7 @@ def read_arguments(schema: Mapping[str, Json], texts: Iterable[str], jsons: Iter
             read[name] = text if not as_json and takes_text(shapes.get(name, {})) else parse_exactly(text)
         except MalformedJsonError as error:
             wanted = "It is not JSON" if as_json else "It takes no text, and this is not JSON"
-            problems.append({"argument": name, "reason": f"{wanted}: {error.message}"})
+            problems.append({"argument": name, "reason": f"{wanted}: {why_not_json(error)}"})
     if problems:
         raise ArgumentError("These arguments cannot be read.", details={"problems": problems})
     return read
@@ -50,7 +50,8 @@ def read_object(option: str, text: str | None) -> dict[str, Json] | None:
     try:
         value = parse_exactly(text)
     except ReadbackError as error:
-        raise ArgumentError(f"{option} is not JSON: {error.message}", remedy=f"Pass {option} a JSON object.") from error
+        message = f"{option} is not JSON: {why_not_json(error)}"
+        raise ArgumentError(message, remedy=f"Pass {option} a JSON object.") from error
     if not isinstance(value, dict):
         raise ArgumentError(f"{option} is not a JSON object.", remedy=f"Pass {option} a JSON object.")
     return value

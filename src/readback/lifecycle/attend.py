@@ -70,19 +70,32 @@ def _ask_again(
     """The operation waits for an approval, and is run again: where it is approved now, or the glass is broken, it goes
     on with the arguments that were given here; else the answer is that it waits.
     """
-    while waits(action) and (scope.break_glass or (action.approval is not None and action.approval.complete)):
+    while waits(action) and may_go_on(action, scope):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
         ticket.replayed = not isinstance(ended, Finished)
-        action = yield from find(action.id, scope.tenant)
-        if isinstance(ended, Finished) or not waits(action):
+        if isinstance(ended, Finished):
+            action = yield from find(action.id, scope.tenant)
             break
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
-        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # an approver has it in hand, who leaves it as it is
-        action = yield from find(action.id, scope.tenant)
+        action = yield from let_go(action.id, scope.tenant)
     if waits(action):
         return (yield from outcome_now(action, replayed=ticket.replayed))
     return (yield from stay(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
+
+
+def may_go_on(action: Action, scope: Scope) -> bool:
+    """Whether what waits for an approval goes on when it is asked for again: it is approved, or the glass is broken."""
+    return bool(scope.break_glass) or (action.approval is not None and action.approval.complete)
+
+
+def let_go(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+    """What waits for an approval, a moment later: an approver has it in hand now, and leaves it as it is."""
+    action = yield from find(action_id, tenant)
+    if not waits(action):
+        return action
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
+    return (yield from find(action_id, tenant))
 
 
 def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:

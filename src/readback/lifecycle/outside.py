@@ -15,7 +15,7 @@ from readback.domain.errors import UsageError
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.lifecycle.approve import waits
-from readback.lifecycle.attend import LOOK_AGAIN_US, Telling, Ticket, find, go_on, settled, stay
+from readback.lifecycle.attend import LOOK_AGAIN_US, Telling, Ticket, find, go_on, let_go, may_go_on, settled, stay
 from readback.lifecycle.ending import Existing, Finished
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.plan import Request, Scope
@@ -58,12 +58,12 @@ def hand_out(
         return Handed(outcome, allowed=ended.run.action.attempt_open)
     ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Existing)
     action = yield from find(ended.action_id, scope.tenant)
-    if waits(action) and (scope.break_glass or (action.approval is not None and action.approval.complete)):
+    while waits(action) and may_go_on(action, scope):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
         if isinstance(ended, Finished):
             outcome = yield from outcome_after(ended.run)
             return Handed(outcome, allowed=ended.run.action.attempt_open)
-        action = yield from find(action.id, scope.tenant)
+        action = yield from let_go(action.id, scope.tenant)
     return Handed((yield from outcome_now(action, replayed=ticket.replayed)), allowed=False)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from readback.canon import CanonError, Json, parse_exactly
+from readback.canon import CanonError, Json, parse_exactly, why_not_json
 from readback.canon.frozen import dataclass
 from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
@@ -66,7 +66,7 @@ class Answer:
         try:
             return parse_exactly(self.body)
         except CanonError as error:
-            raise ReaderTypeError(f"Source {name!r} sent no JSON: {error.message}") from error
+            raise ReaderTypeError(f"Source {name!r} sent no JSON: {why_not_json(error)}") from error
 
     def as_of_us(self, header: str | None) -> int | None:
         """The service's own time: exact where a header says so, else the beginning of the second of `Date`."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import Final, TypeAlias
 
-from readback.canon import CanonError, Json, json_value, parse_exactly
+from readback.canon import CanonError, Json, json_value, parse_exactly, why_not_json
 from readback.canon.frozen import dataclass
 from readback.contracts.files.absence import Absence
 from readback.contracts.files.contract import GATEWAY, values_of
@@ -149,7 +149,7 @@ class ToolSource:
             found = parse_exactly(text)
         except CanonError as error:
             if shows == "json":
-                raise ReaderTypeError(f"{self.system} sent no JSON: {error.message}") from error
+                raise ReaderTypeError(f"{self.system} sent no JSON: {why_not_json(error)}") from error
             return {"text": text}
         return found if shows == "json" or isinstance(found, dict | list) else {"text": text}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from readback.canon import Json, ReadbackError, parse_json
+from readback.canon import Json, ReadbackError, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.errors.hook import HookInputError
@@ -27,12 +27,17 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {"pre": (PRE,), "post": (POST, FA
 """The events that each of our hooks is for."""
 _SESSION_MAX_BYTES: Final = ID_MAX_BYTES // 2
 _CALL_MAX_BYTES: Final = ID_MAX_BYTES // 2 - 1
+_ESCAPES: Final = re.compile(rb"\\(?:u[dD][89abAB].{2}\\u[dD][c-fC-F].{2}|(?P<half>u[dD][89a-fA-F].{2})|.)", re.DOTALL)
+"""The escapes of a JSON text: whole characters of two halves, a half without its other one, and all else."""
+_KEPT_ON: Final = re.compile(rb'(?<!\\)"stop_hook_active"\s*:\s*true\b')
+_RUNS_NO_MORE: Final = frozenset({"completed", "failed", "killed", "stopped", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool's call, before it (`PreToolUse`) or after it. `answer`: what the tool gave back; `failed`: the agent's
-    words where it failed; `stopped`: somebody interrupted it.
+    words where it failed; `stopped`: somebody interrupted it; `running`: it goes on in the background, and what came
+    back says only that it began.
     """
 
     event: str
@@ -43,6 +48,7 @@ class ToolCall:
     answer: Json = None
     failed: str | None = None
     stopped: bool = False
+    running: bool = False
 
     @property
     def operation(self) -> str:
@@ -53,11 +59,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The agent, or one that it has started, is about to end its turn. `again`: a hook has kept it from that before."""
+    """The agent, or one that it has started, is about to end its turn. `again`: a hook has kept it from that before.
+
+    `busy`: agents or commands that it has started go on in the background, and may be at a call.
+    """
 
     event: str
     session: str
     again: bool
+    busy: bool = False
 
 
 def read_call(content: bytes, hook: str) -> ToolCall:
@@ -76,31 +86,41 @@ def read_call(content: bytes, hook: str) -> ToolCall:
     if event == PRE:
         return call
     if event == FAILURE:
-        return _answered(call, None, _text(said, "error"), stopped=_flag(said, "is_interrupt"))
+        return replace(call, failed=_text(said, "error"), stopped=_flag(said, "is_interrupt"))
     if "tool_response" not in said:
         raise HookInputError("`tool_response` is missing.")
     answer = said["tool_response"]
-    stopped = isinstance(answer, dict) and answer.get("interrupted") is True
-    return _answered(call, answer, None, stopped=stopped)
+    told = answer if isinstance(answer, dict) else {}
+    running = tool_input.get("run_in_background") is True or bool(told.get("backgroundTaskId"))
+    return replace(call, answer=answer, stopped=told.get("interrupted") is True, running=running)
 
 
 def read_stop(content: bytes) -> Stopping:
     """What `readback hook stop` is told. Raises HookInputError."""
     said, event = _read(content, "stop")
-    return Stopping(event, _name(said, "session_id", _SESSION_MAX_BYTES), again=_flag(said, "stop_hook_active"))
+    session, again = _name(said, "session_id", _SESSION_MAX_BYTES), _flag(said, "stop_hook_active")
+    return Stopping(event, session, again=again, busy=_busy(said.get("background_tasks")))
 
 
-def _answered(call: ToolCall, answer: Json, failed: str | None, *, stopped: bool) -> ToolCall:
-    return ToolCall(call.event, call.session, call.call, call.tool, call.given, answer, failed, stopped)
+def kept_on_before(content: bytes) -> bool:
+    """Whether this is the end of a turn that a hook has kept on before, also where nothing else of it can be read."""
+    return _KEPT_ON.search(content) is not None
+
+
+def _busy(tasks: Json) -> bool:
+    """Whether something goes on behind the turn. Older agents do not say; what is not said to have ended goes on."""
+    if not isinstance(tasks, list):
+        return tasks is not None
+    return any(not isinstance(task, dict) or task.get("status") not in _RUNS_NO_MORE for task in tasks)
 
 
 def _read(content: bytes, hook: str) -> tuple[dict[str, Json], str]:
     if len(content) > INPUT_MAX_BYTES:
         raise HookInputError(f"The input is over {INPUT_MAX_BYTES} bytes.")
     try:
-        said = parse_json(content, bytes_max=INPUT_MAX_BYTES)
+        said = _parsed(content, hook)
     except ReadbackError as error:
-        raise HookInputError(f"The input is no JSON that can be taken: {error.message}") from error
+        raise HookInputError(f"The input is no JSON that can be taken: {why_not_json(error)}") from error
     if not isinstance(said, dict):
         raise HookInputError("The input is no JSON object.")
     event = said.get("hook_event_name")
@@ -108,6 +128,19 @@ def _read(content: bytes, hook: str) -> tuple[dict[str, Json], str]:
         wanted = " or ".join(EVENTS[hook])
         raise HookInputError(f"The event is {str(event)!r:.60}, and `readback hook {hook}` is for {wanted}.")
     return said, str(event)
+
+
+def _parsed(content: bytes, hook: str) -> Json:
+    """After a tool, and at the end, with a sign for each half of a character: an agent cuts a tool's output, and its
+    own, where it likes. Before a tool nothing is replaced, since that is what the tool would be called with.
+    """
+    try:
+        return parse_json(content, bytes_max=INPUT_MAX_BYTES)
+    except MalformedJsonError:
+        if hook == "pre":
+            raise
+        mended = _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found[0], content)
+        return parse_json(mended, bytes_max=INPUT_MAX_BYTES)
 
 
 def _name(said: Mapping[str, Json], key: str, most: int) -> str:
