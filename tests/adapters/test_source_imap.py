@@ -383,6 +383,8 @@ def _scripted(**answers: bytes) -> Callable[[bytes], bytes]:
         ({"SEARCH": b""}, Presence.UNAVAILABLE),
         ({"SEARCH": b"TAG OK done\r\n"}, Presence.ABSENT),
         ({"SEARCH": b"* SEARCH\r\nTAG OK done\r\n"}, Presence.ABSENT),
+        ({"SEARCH": b"* SEARCH\r\n* SEARCH 5\r\nTAG OK done\r\n"}, Presence.NOT_VISIBLE),  # what is listed is not shown
+        ({"SEARCH": b"* ESEARCH (TAG x) UID ALL 5\r\nTAG OK done\r\n"}, Presence.NOT_VISIBLE),
         ({"FETCH": b"TAG OK done\r\n"}, Presence.NOT_VISIBLE),
         ({"FETCH": b"TAG NO gone\r\n"}, Presence.NOT_VISIBLE),
         (
@@ -432,3 +434,18 @@ def test_no_connection_stays_open(systems: Systems, inbox: ImapSource) -> None:
         _box(systems, password="wrong").by_stamp(_ctx("i-20"), header=HEADER)
         _box(systems, security="starttls").by_stamp(_ctx("i-20"), header=HEADER)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.requirement("HS-10")
+def test_copies_that_a_server_lists_in_several_lines_are_all_counted() -> None:
+    shown = b"X-Stamp: s\r\n\r\n"
+    answers = {
+        "SEARCH": b"* SEARCH 5\r\n* SEARCH 6 7\r\nTAG OK done\r\n",
+        "FETCH": b"".join(b"* %d FETCH (UID %d BODY[] {14}\r\n%s)\r\n" % (n, n, shown) for n in (5, 6, 7))
+        + b"TAG OK done\r\n",
+    }
+    for ask, found in (("by_stamp", 3), ("find", 3)):
+        with _speaking(_scripted(**answers)) as where:
+            box = ImapSource("odd", *where, user="u", password="p", proves="delivered", security="none", timeout_s=5)
+            told = getattr(box, ask)(_ctx("s"), header=HEADER)
+        assert (told.value["copies"] if isinstance(told, Reading) else len(told)) == found

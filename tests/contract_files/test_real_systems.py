@@ -186,6 +186,18 @@ contracts:
     assert b"[secret]" in office.everything()
 
 
+@pytest.mark.requirement("FILE-credentials", "FILE-same-contract")
+def test_whose_mailbox_it_is_may_come_by_reference_and_is_still_compared(
+    office: Office, systems: Systems, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ben = "ben@acme.example"
+    monkeypatch.setenv("MAIL_USER", ben)
+    written = SHOP.read_text(encoding="utf-8")
+    office.write("shop.yaml", written.replace(f"user: {ANA}", "user: {env: MAIL_USER}"))
+    sent = office.run("tell_customer", "--operation", "r", code=0, to=ben, subject="Your order", text="It left.")
+    assert (sent["verified"], sent["discrepancy"]) == (True, None)
+
+
 @pytest.mark.requirement("FILE-credentials")
 def test_a_reference_that_stands_for_nothing_is_told_before_anything_is_sent(
     office: Office, systems: Systems, monkeypatch: pytest.MonkeyPatch

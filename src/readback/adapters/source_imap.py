@@ -203,7 +203,10 @@ class ImapSource:
         if status != "OK":
             looked.unseen = f"the folder {folder!r} could not be searched: {found}"
             return
-        uids = (found[0] or b"").split() if found else []
+        if imap.response("ESEARCH")[1] != [None]:
+            looked.unseen = f"the search in {folder!r} was answered in a form that was not asked for"
+            return
+        uids = b" ".join(line for line in found if isinstance(line, bytes)).split()  # servers may take several lines
         if len(uids) > self._candidates:
             looked.unseen = f"the search in {folder!r} brought over {self._candidates} messages"
             uids = uids[: self._candidates]

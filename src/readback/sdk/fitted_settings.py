@@ -1,7 +1,7 @@
 """The settings of one source or executor of a contract file, its references resolved; and what nobody may see of it.
 
-Made by `sdk.fittings` for one call. What a reference stood for is kept nowhere else, and is taken out of whatever comes
-back from the system.
+Made by `sdk.fittings` for one call. What a reference stood for is kept nowhere else, and where it is a credential it is
+taken out of whatever comes back from the system.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ SECRET_MIN_CHARS: Final = 6
 """A shorter value is not looked for in what comes back: it would stand in half of all texts."""
 HIDDEN: Final = "[secret]"
 LOCATED_MAX: Final = 256
+NAMES: Final = frozenset(
+    {"host", "port", "user", "database", "bucket", "region", "root", "base", "repository", "cwd", "staging", "remote"}
+)
+"""Settings that say where something is or whose it is. They stand in readings too, where they are compared: they are
+no credentials, and taken out an honest reading would be of another mailbox.
+"""
 
 
 @lru_cache(LOCATED_MAX)
@@ -34,6 +40,8 @@ def located(folder: str, named: str) -> str:
 
 _PASSWORD: Final = re.compile(r"postgres(?:ql)?://[^:@/]*:(.+)@|[a-z0-9+.-]+://[^:@/]*:([^/?#]+)@")
 """In an address; in one of a database whatever it holds, since people write slashes in it."""
+_ONLY_WHERE: Final = re.compile(r"https?://[^/?#@]*/?")
+"""An address that names a host and nothing else."""
 
 
 class Settled:
@@ -44,18 +52,21 @@ class Settled:
         self.folder = folder
         self.timeout_s = timeout_us / US
         self._secrets: list[str] = []
+        self._refers = False
         self._forms: tuple[str, ...] | None = None
         """What they look like, quoted and encoded too, the longest first; made when it is first asked for."""
-        self._fixed = {key: self._resolved(value) for key, value in fixed.items()}
+        self._fixed = {key: self._resolved(value, key in NAMES) for key, value in fixed.items()}
 
-    def _resolved(self, value: object) -> object:
+    def _resolved(self, value: object, is_name: bool) -> object:
         if isinstance(value, Reference):
             named = str(Path(self.folder) / value.name) if value.kind == "file" else value.name
             found = secret_at(f"{value.kind}:{named}").decode("utf-8", "replace")
-            self._secrets.append(found)
+            self._refers = True
+            if not is_name and _ONLY_WHERE.fullmatch(found) is None:
+                self._secrets.append(found)
             return found
         if isinstance(value, dict):
-            return {key: self._resolved(each) for key, each in value.items()}
+            return {key: self._resolved(each, False) for key, each in value.items()}
         return value
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -67,7 +78,7 @@ class Settled:
 
     def path(self, key: str, default: str = ".") -> str:
         """A path, from the contract file's folder on."""
-        locate = located.__wrapped__ if self._secrets else located  # what a reference stands for is kept nowhere
+        locate = located.__wrapped__ if self._refers else located  # what a reference stands for is kept nowhere
         return locate(self.folder, str(self._fixed.get(key, default)))
 
     def number(self, key: str) -> int:
@@ -81,7 +92,7 @@ class Settled:
 
     @property
     def hides(self) -> bool:
-        """Whether a reference stands for anything here."""
+        """Whether a reference stands for a credential here."""
         return bool(self._secrets)
 
     def hidden(self, text: str) -> str:
