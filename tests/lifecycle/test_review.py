@@ -420,6 +420,23 @@ def test_a_review_is_resolved_once_and_by_the_version_that_was_looked_at(house: 
     assert refused(house, told.id, "attest_done") == "review.resolved"
 
 
+def test_what_waits_for_nobody_is_not_offered_for_a_decision(house: House) -> None:
+    """The packet and whoever records agree, decision by decision."""
+    closed, _ = failed_and_queued(house)
+    resolve(house, closed, "abandon")
+    attested = house.run(held(house), operation="op-2").id
+    resolve(house, attested, "attest_not_done")
+    calm = House()
+    done = calm.run(calm.action()).id
+    for home, action_id, left in ((calm, done, []), (house, closed, []), (house, attested, ["reopen"])):
+        shown = packet(home.store, action_id, TENANT, home.engine.table, home.plans.get)
+        assert (shown.reason, [one.decision for one in shown.choices if one.open]) == ("", left)
+        for one in shown.choices:
+            if not one.open:
+                assert one.why_not
+                assert refused(home, action_id, one.decision.value) in ("review.resolved", "review.not-offered")
+
+
 def test_what_waits_for_nobody_cannot_be_decided(house: House) -> None:
     assert refused(house, house.run(house.action()).id, "attest_done") == "review.resolved"
 

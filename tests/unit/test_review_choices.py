@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.review import OF_STEPS, Decision, Standing, choice
+from readback.domain.idempotency import Resolution
+from readback.domain.review import OF_STEPS, Decision, Standing, choice, choices
 from readback.domain.state import State
 
 STANDING = Standing(State.REVIEW_REQUIRED, "partial", effect_shown=True, reversible=True)
@@ -22,3 +23,13 @@ def test_what_is_known_as_redacted_only_is_not_reversed_and_anything_else_is() -
     blind = Standing(State.REVIEW_REQUIRED, "partial", effect_shown=True, reversible=True, blind=True)
     assert choice(Decision.COMPENSATE, STANDING).open
     assert not choice(Decision.COMPENSATE, blind).open
+
+
+@pytest.mark.parametrize("state", State)
+def test_where_nobody_is_waited_for_nothing_is_offered_but_to_reopen_what_was_attested_as_not_done(
+    state: State,
+) -> None:
+    assert not [one for one in choices(Standing(state, "", effect_shown=True, reversible=True)) if one.open]
+    denied = Standing(state, "", resolution=Resolution.ATTESTED_NOT_DONE)
+    left = [Decision.REOPEN] if state in (State.REVIEW_REQUIRED, State.UNKNOWN) else []
+    assert [one.decision for one in choices(denied) if one.open] == left

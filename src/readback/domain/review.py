@@ -201,6 +201,7 @@ _KEEP: Final = "Records your word that it was done after all: the operation may 
 _WILL_DRIFT: Final = MappingProxyType({_D.ATTEST_DONE: _KNOWN, _D.VERIFY_AGAIN: _LOOK_AGAIN, _D.ABANDON: _CLOSE_DRIFT})
 WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
 ENDED: Final = "It has ended; there is nothing left to go on with."
+NOT_WAITING: Final = "Nothing about it waits for a person (any more)."
 NOT_ADMITTED: Final = "Nobody who knows its contract has looked at it; ask for the operation again."
 NOT_EXECUTED: Final = "It was never executed."
 OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
@@ -243,6 +244,10 @@ def _will(decision: Decision, standing: Standing) -> str:
 def _barred(decision: Decision, standing: Standing) -> str:
     """Why a decision may not be taken, or ""."""
     state = standing.state
+    # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
+    again = decision is Decision.REOPEN and standing.resolution is Resolution.ATTESTED_NOT_DONE
+    if not standing.review and not again:
+        return NOT_WAITING if state in TERMINAL or state is State.UNKNOWN else WORKED_ON
     if state is State.VALIDATED and standing.hold:
         return "" if decision is Decision.ABANDON else NOT_EXECUTED
     if state not in TERMINAL and state is not State.UNKNOWN:
