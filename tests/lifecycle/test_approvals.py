@@ -871,3 +871,12 @@ def test_the_glass_that_is_broken_while_an_approver_has_it_in_hand_is_broken_a_m
     assert EventKind.APPROVED in house.kinds(held.id)
     assert len(house.shop.calls) == 1
     sound(house)
+
+
+def test_a_clock_that_is_set_back_behind_the_last_signature_keeps_nobody_waiting_who_asks(house: House) -> None:
+    held = house.run(house.action(**ASKED))
+    approve(house, held.id)
+    house.runtime._clock.now_us -= 600_000_000
+    told = house.wait(held.id, 5)
+    assert (told.verified, told.attempts) == (True, 1)
+    sound(house)

@@ -292,14 +292,18 @@ def waits(action: Action) -> bool:
     return action.state is State.VALIDATED and action.hold == HOLD
 
 
-def approved_blind(action: Action, now_us: int) -> bool:
+def approved_blind(action: Action) -> bool:
     """It is approved, and only who knows the redacted arguments, or makes its attempts, can go on with it: else it
-    would be due by now.
+    would be due since it was signed, and not when it expires.
     """
     asked = action.approval
-    return (
-        waits(action) and asked is not None and asked.complete and action.due_us is not None and action.due_us > now_us
-    )
+    return waits(action) and asked is not None and asked.complete and action.due_us == asked.expires_us
+
+
+def goes_on(action: Action) -> bool:
+    """It is approved, and due whatever the clock says: one that was set back stands before the last signature."""
+    asked = action.approval
+    return waits(action) and asked is not None and asked.complete and action.due_us != asked.expires_us
 
 
 def load(tenant: str, digest: str) -> Generator[Step, Answer, bytes]:

@@ -14,7 +14,7 @@ from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.approve import approved_blind, waits
+from readback.lifecycle.approve import approved_blind, goes_on, waits
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
 from readback.lifecycle.engine import Engine
 from readback.lifecycle.entries import Entries
@@ -116,8 +116,9 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
         begun = yield Begin()
         assert isinstance(begun, Begun)
-        if approved_blind(action, begun.now_us):
+        if approved_blind(action):
             return (yield from outcome_now(action, replayed=replayed))
+        due = begun.now_us if goes_on(action) else due
         if due is not None and due <= begun.now_us and _may_go_on(doing, plans):
             ended = yield from go_on(engine, doing.id, tenant, plans)
             if isinstance(ended, Finished):
