@@ -4,8 +4,62 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hooks.conftest import Agent
+from readback import ApproverKey, Readback
+from tests.hooks.conftest import BASH, Agent
 from tests.hooks.test_calls import outcomes, pre, rewrite
+
+
+def approver(agent: Agent) -> ApproverKey:
+    alice = ApproverKey.create(agent.folder.parent / "alice.pem", passphrase="correct horse battery")
+    config = agent.folder.parent / "config" / "readback"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(
+        f'[approvers.alice]\nkey = "{alice.public_key}"\ntenants = ["default"]\n', encoding="utf-8"
+    )
+    return alice
+
+
+def approve(agent: Agent, alice: ApproverKey) -> None:
+    """The one action that there is."""
+    (action,) = outcomes(agent)
+    ledger = f"sqlite:///{agent.folder / '.claude' / 'readback.db'}"
+    with Readback.open(ledger, tenant="default", principal="agent:local", runtime=agent.runtime) as rb:
+        rb.approve(action["id"], alice.approve(rb.approval(action["id"]), "alice"))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HOOK-reported", "L18")
+def test_an_approved_call_that_leaves_out_what_has_a_default_is_reported_as_that_call(agent: Agent) -> None:
+    alice = approver(agent)
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "another's place in a file.\n", "another's place in a file.\n    approval: required\n"
+    ))  # fmt: skip
+    path = agent.folder / "a.txt"
+    path.write_text("one two", encoding="utf-8")
+    given = {"file_path": str(path), "old_string": "two", "new_string": "three"}  # and no `replace_all`
+    assert "readback approve" in pre(agent, "Edit", given).denied
+    approve(agent, alice)
+    told = agent.use("Edit", given, lambda: path.write_text("one three", encoding="utf-8"), {})
+    assert "Verified" in told.context
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HOOK-denied", "L18")
+def test_an_approved_call_of_which_an_argument_is_redacted_is_let_through_and_no_second_one_is_asked_for(
+    agent: Agent,
+) -> None:
+    alice = approver(agent)
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n    redact: [requested.command]\n"
+    ))  # fmt: skip
+    agent.git("commit", "--quiet", "--allow-empty", "-m", "first")
+    bash = {"command": "git commit -m x"}
+    assert "readback approve" in pre(agent, "Bash", bash).denied
+    approve(agent, alice)
+    other = pre(agent, "Bash", {"command": "git commit -m y"}, "toolu_y")
+    assert "readback approve" in other.denied
+    agent.use("Bash", bash, lambda: agent.git("commit", "--allow-empty", "-m", "x"), BASH)
+    assert sorted(each["attempts"] for each in outcomes(agent)) == [0, 1]
 
 
 @pytest.mark.requirement("HOOK-denied", "L18")

@@ -250,6 +250,46 @@ def test_an_approved_call_is_let_through_once_when_the_agent_makes_it_again_and_
     assert "approval" in pre(agent, "Bash", bash, "toolu_b").denied
 
 
+BUILD = """
+  build:
+    kind: set
+    side_effect: ephemeral_write
+    target: file/out
+    arguments: {command: string}
+    execute: {agent: {}, timeout: 10m}
+    readers: [{file: {root: .., path: out.txt}}]
+    ensure: {there: authoritative != null}
+    within: 1s
+"""
+
+
+@pytest.mark.requirement("HOOK-reported", "L29")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"run_in_background": True}, {"backgroundTaskId": "b1"}),
+        ({}, {"backgroundTaskId": "b1", "assistantAutoBackgrounded": True}),
+        ({"run_in_background": True}, {}),
+    ],
+)
+def test_a_command_that_goes_on_in_the_background_is_not_told_as_ended_without_its_effect(
+    agent: Agent, asked: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text + BUILD)
+    rewrite(agent, "readback.yaml", lambda text: text.replace(
+        "  - tool: Bash", "  - {tool: Bash, match: {command: ^make}, contract: build}\n  - tool: Bash", 1
+    ))  # fmt: skip
+    told = agent.use("Bash", {"command": "make out", **asked}, lambda: None, {**BASH, **answer})
+    assert "the result is unknown" in told.blocks
+    (waiting,) = outcomes(agent)
+    assert (waiting["state"], waiting["may_repeat"]) == ("executing", False)
+    (agent.folder / "out.txt").write_text("made", encoding="utf-8")
+    agent.runtime.advance(5)
+    assert agent.tell("Stop", stop_hook_active=False, background_tasks=[]).out == ""
+    (done,) = outcomes(agent)
+    assert done["verified"]
+
+
 # --- what no contract governs --------------------------------------------------------------------------------------
 
 

@@ -257,5 +257,47 @@ def test_a_turn_that_was_kept_on_once_can_always_end(agent: Agent) -> None:
     assert agent.tell("Stop", stop_hook_active=True).code == 1
 
 
+@pytest.mark.requirement("HOOK-stop-once")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda said: said.replace(b'"0f3c', b'"0f3c' + b"x" * 200),
+        lambda said: said.replace(b'"session_id"', b'"session"'),
+        lambda said: said[:-1],
+        lambda said: said.replace(b'"Stop"', b'"StopFailure"'),
+    ],
+)
+def test_a_turn_that_was_kept_on_once_can_end_though_what_is_said_of_it_cannot_be_read(
+    agent: Agent, damage: Callable[[bytes], bytes]
+) -> None:
+    first = agent.said("Stop", stop_hook_active=False, last_assistant_message='"stop_hook_active": true')
+    assert agent.raw("stop", damage(json.dumps(first).encode())).code == 2
+    again = {**first, "stop_hook_active": True}
+    assert agent.raw("stop", damage(json.dumps(again).encode())).code == 1
+
+
+HALVES = ["\\ud83d", "\\uDE00", "\\ud83d\\ud83d\\ude00", "\\\\\\ud83d", "\\ud83dA", "\\ud83d\\u0041"]
+
+
+@pytest.mark.requirement("HOOK-reported")
+@pytest.mark.parametrize("half", HALVES)
+def test_half_a_character_in_what_a_tool_put_out_or_the_agent_said_holds_nothing_back(agent: Agent, half: str) -> None:
+    given = {"file_path": str(agent.folder / "a.txt"), "content": "a"}
+    said = json.dumps(agent.said("PreToolUse", **{**CALL, "tool_input": given})).encode()
+    assert agent.raw("pre", said).code == 0
+    (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    after = agent.said("PostToolUse", **{**CALL, "tool_input": given}, tool_response={"text": "half"})
+    told = agent.raw("post", json.dumps(after).replace('"half"', f'"{half}"').encode())
+    assert "Verified" in told.context
+    end = agent.said("Stop", stop_hook_active=False, last_assistant_message="half")
+    assert agent.raw("stop", json.dumps(end).replace('"half"', f'"{half}"').encode()).code == 0
+
+
+@pytest.mark.requirement("L29")
+def test_l29_half_a_character_in_what_a_tool_would_be_called_with_holds_it_back(agent: Agent) -> None:
+    said = json.dumps(agent.said("PreToolUse", **CALL)).replace('"content": "a"', '"content": "\\ud83d"').encode()
+    assert "JSON" in held_back(agent, "pre", said)
+
+
 def test_the_exit_code_that_holds_back_is_the_one_that_is_documented() -> None:
     assert hooking.HELD_BACK == 2

@@ -10,9 +10,11 @@ import pytest
 from tests.hooks.conftest import BASH, Agent
 from tests.hooks.test_calls import outcomes, pre, rewrite
 
+LATE = "    within: 1s\n    late_window: 0s\n"
 
-def stop(agent: Agent, event: str = "Stop", *, again: bool = False) -> Any:
-    return agent.tell(event, stop_hook_active=again)
+
+def stop(agent: Agent, event: str = "Stop", *, again: bool = False, **more: Any) -> Any:
+    return agent.tell(event, stop_hook_active=again, **more)
 
 
 @pytest.mark.requirement("HS-14", "L07")
@@ -54,6 +56,35 @@ def test_the_end_of_an_agent_within_leaves_alone_what_others_may_be_at(agent: Ag
     assert "a.txt" in told.blocks
     (waiting,) = outcomes(agent)
     assert waiting["state"] == "executing"
+
+
+@pytest.mark.requirement("HOOK-reported", "L29")
+@pytest.mark.parametrize("ended", [[], [{"id": "b1", "type": "shell", "status": "completed"}]])
+@pytest.mark.parametrize("running", [[{"id": "b1", "status": "running"}], [{"id": "b1"}], ["b1"], "b1"])
+def test_a_call_of_an_agent_that_goes_on_in_the_background_is_not_told_as_one_that_may_be_repeated(
+    agent: Agent, running: Any, ended: Any
+) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace("    within: 1s\n", LATE))
+    pre(agent)
+    for _ in range(2):
+        told = stop(agent, background_tasks=running, session_crons=[])
+        assert "the result is unknown" in told.blocks
+        agent.runtime.advance(5)
+    (waiting,) = outcomes(agent)
+    assert (waiting["state"], waiting["may_repeat"]) == ("executing", False)
+    (agent.folder / "a.txt").write_text("a", encoding="utf-8")
+    assert stop(agent, background_tasks=ended).out == ""
+    (done,) = outcomes(agent)
+    assert done["verified"]
+
+
+@pytest.mark.slow
+def test_what_is_refuted_is_told_however_much_was_verified_since(agent: Agent) -> None:
+    given = {"file_path": str(agent.folder / "a.txt"), "old_string": "a", "new_string": "b"}
+    agent.use("Edit", given, lambda: None, "The file does not exist.")
+    for number in range(260):
+        agent.write(f"{number}.txt", "x")
+    assert "a.txt: not done" in stop(agent).blocks
 
 
 def test_a_turn_in_which_all_is_verified_ends_without_a_word(agent: Agent) -> None:

@@ -77,8 +77,9 @@ def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: 
 
     def answer() -> protocol.Answer:
         nonlocal again
-        said = protocol.read_stop(_said())
-        again = said.again
+        content = _said()
+        again = protocol.kept_on_before(content)
+        said = protocol.read_stop(content)
         from readback.surfaces.hooks.stopping import ending
 
         return ending(said, _hook_file(hook_file), _opening(url, tenant, principal))

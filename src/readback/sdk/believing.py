@@ -48,8 +48,10 @@ class Chosen:
         return replace(outcome, state=reversal[0], verdict=Verdict.REFUTED, compensation=reversal[1], told={})
 
 
-def choose(session: Session, run: str | None) -> Chosen:
-    """The actions of a run of this tenant. Raises UsageError where no run is named."""
+def choose(session: Session, run: str | None, *, settled_max: int | None = None) -> Chosen:
+    """The actions of a run of this tenant; `settled_max`: of those that are settled. Raises UsageError where no run is
+    named.
+    """
     session.check_open()
     named = session.scope.run if run is None else run
     if not named:
@@ -73,7 +75,7 @@ def choose(session: Session, run: str | None) -> Chosen:
             subjects |= {f"resource:{projection.target}", f"tool:{projection.contract}"}
             if projection.state in _SETTLED:
                 settled += 1
-                if settled > SETTLED_LOADED_MAX:
+                if settled > (SETTLED_LOADED_MAX if settled_max is None else settled_max):
                     older += 1
                     continue
             ids.append(projection.action_id)

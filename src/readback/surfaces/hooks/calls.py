@@ -87,14 +87,21 @@ def _noted(desk: Desk, call: ToolCall) -> Answer:
 
 
 def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
-    """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError."""
+    """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError.
+
+    That a call goes on in the background is no report of how it ended: its attempt stays out, as one without a report.
+    """
+    from readback.surfaces.hooks.desk import UNGOVERNED
+
     if file.passes(call.tool, call.given):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))
         if not action_id:
             raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")
-        told = desk.report(action_id, reported(call), file.hold_us)
+        told = desk.outcome(action_id) if call.running else None
+        if told is None or told.contract == UNGOVERNED:
+            told = desk.report(action_id, reported(call), file.hold_us)
     return judged(call, told)
 
 

@@ -16,7 +16,10 @@ from urllib.parse import quote
 import readback.bootstrap as bootstrap
 from readback.canon import Json, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.domain.action import Action
+from readback.domain.errors import InputError
 from readback.domain.errors.hook import HookFileError
+from readback.domain.idempotency import request_hash
 from readback.domain.observation import one_line
 from readback.domain.outcome import Outcome
 from readback.domain.state import State
@@ -30,7 +33,7 @@ from readback.ports.store import ActionFilter, Projection
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.files import FileAction, contract_files
-from readback.sdk.proposal import Proposal
+from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.session import Session
 from readback.surfaces.hooks.hook_file import HookFile
 from readback.surfaces.hooks.protocol import ToolCall
@@ -135,21 +138,25 @@ class Desk:
 
     def _fits(self, action_id: str, call: ToolCall) -> bool:
         action = fold(self.session.store.events(action_id))
-        if action is None or action.approval is None:
+        if action is None or action.approval is None or action.contract not in self.actions:
             return False  # its own call reports it
-        asked = self._asked(action_id)
-        return bool(asked) and all(call.given.get(name) == value for name, value in asked.items())
+        governing = self.actions[action.contract]
+        try:
+            _, requested = governing.arguments.bind((), arguments_of(governing, call))
+        except InputError:
+            return False
+        return _asks(action, governing, requested)
 
     def _waiting(self, proposal: Proposal) -> str:
         """The operation of an action of the session that waits for an approval of the very same request."""
-        plan = proposal.definition.plan
-        if plan.contract.approval is None:
+        definition = proposal.definition
+        if definition.plan.contract.approval is None:
             return ""
         for each in self.run():
-            if each.contract != plan.contract.name or each.hold == "":
+            if each.contract != definition.name or each.hold == "":
                 continue
             action = fold(self.session.store.events(each.action_id))
-            if action is not None and waits(action) and self._asked(each.action_id) == dict(proposal.requested):
+            if action is not None and waits(action) and _asks(action, definition, proposal.requested):
                 return each.operation
         return ""
 
@@ -164,6 +171,11 @@ class Desk:
     def close(self) -> None:
         self.driver.close()
         self.session.close()
+
+
+def _asks(action: Action, definition: Definition, requested: Mapping[str, Json]) -> bool:
+    """Whether this is what the action was asked for, with the arguments as they are: what is kept may be redacted."""
+    return action.request_hash == request_hash(definition.plan.contract.kind, action.target, requested)
 
 
 @contextmanager

@@ -6,10 +6,12 @@ HookInputError. Keys that nobody here knows are left alone; agents add some with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from readback.canon import Json, ReadbackError, parse_json, why_not_json
+from readback.canon import Json, MalformedJsonError, ReadbackError, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.domain.errors.hook import HookInputError

@@ -22,6 +22,8 @@ from readback.surfaces.hooks.hook_file import AtStop, HookFile
 from readback.surfaces.hooks.protocol import STOP, Answer, Stopping
 
 ITEMS_TOLD_MAX: Final = 20
+SETTLED_MAX: Final = 4_096
+"""Of a session's settled actions, those that are looked through for what is refuted; a turn may have hundreds."""
 LOOKING_US_MAX: Final = 30_000_000
 """How long the end of a turn may be held up by readings; what is not read by then is told as it is."""
 
@@ -30,7 +32,7 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     """Stop and SubagentStop: kept on once with what is not verified, else let go."""
     with opening(file, said.session) as desk:
         if not said.again:
-            read_again(desk, all_open=said.event == STOP)
+            read_again(desk, all_open=said.event == STOP and not said.busy)
         belief = believed(desk)
     left = unverified(belief)
     loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
@@ -42,6 +44,7 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
 
 def read_again(desk: Desk, *, all_open: bool) -> None:
     """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
+    Of one that runs it would be told that nothing of it can appear, and that it may be repeated.
 
     What cannot be read now stays as it is, and is told so.
     """
@@ -61,7 +64,7 @@ def read_again(desk: Desk, *, all_open: bool) -> None:
 
 def believed(desk: Desk) -> Belief:
     """What may be believed of the session."""
-    chosen = choose(desk.session, None)
+    chosen = choose(desk.session, None, settled_max=SETTLED_MAX)
     outcomes = [chosen.told(desk.outcome(action_id)) for action_id in chosen.ids]
     return believe(chosen.run, outcomes, tenant=desk.session.scope.tenant, groups=chosen.groups, older=chosen.older)
 
