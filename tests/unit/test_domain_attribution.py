@@ -14,16 +14,19 @@ from readback.domain.attribution import (
     bears_stamp,
     effect_known,
     found_here,
+    found_otherwise,
     has_changed,
     is_effect,
+    landed_unseen,
     looked_elsewhere,
+    may_have_held,
 )
 from readback.domain.case import SCOPE_KEYS, Case, IdentityMatch, Judged
 from readback.domain.change import REDACTED, changed, differences
 from readback.domain.finding import Finding
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reading import Fault, Lookup, Presence
+from readback.domain.reading import Fault, Lookup, Presence, Role
 from readback.domain.reconciliation import Reconciliation, unexecuted
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from tests.unit.cases_given import (
@@ -243,3 +246,51 @@ def test_a_mark_is_an_object_with_one_reserved_key() -> None:
 
 def test_an_identity_that_is_not_said_is_null() -> None:
     assert IdentityMatch("target", UNTOLD, "o-17", None).actual is None
+
+
+def test_ours_is_otherwise_where_the_search_shows_it_in_its_place_and_wrong_and_nothing_else_of_ours_right() -> None:
+    wrong, right, untold = (judged(truth, stamp=STAMP, role=Role.FIND) for truth in (VIOLATED, HOLDS, UNTOLD))
+    seen = judged(HOLDS)
+    assert found_otherwise(case(found=(wrong,)), seen)
+    assert found_otherwise(case(found=(wrong, untold)), seen)
+    for found in (
+        (),
+        (right,),
+        (untold,),
+        (wrong, right),
+        (replace(wrong, ensure=()),),
+        (judged(VIOLATED, scope=VIOLATED, stamp=STAMP, role=Role.FIND),),
+        (judged(VIOLATED, fault=Fault.TIMEOUT, stamp=STAMP, role=Role.FIND),),
+        (judged(VIOLATED, presence=Presence.ABSENT, stamp=STAMP, role=Role.FIND),),
+    ):
+        assert not found_otherwise(case(found=found), seen), found
+    assert not found_otherwise(case(), seen)
+    assert not found_otherwise(case(found=(wrong,)), judged(HOLDS, stamp=STAMP))
+
+
+def test_what_landed_is_unseen_where_another_mark_is_read_and_nothing_of_ours_was_found() -> None:
+    other = judged(HOLDS, stamp="rb-other")
+    assert landed_unseen(case(lookup=LANDED), other)
+    assert landed_unseen(case(lookup=LANDED, found=()), other)
+    for known in (case(), case(lookup=PENDING), case(lookup=LANDED, found=(judged(HOLDS, role=Role.FIND),))):
+        assert not landed_unseen(known, other)
+    for seen in (judged(HOLDS), judged(HOLDS, stamp=STAMP)):
+        assert not landed_unseen(case(lookup=LANDED), seen)
+    ours_too = judged(HOLDS, stamp=STAMP, marks=(mark("actor", VIOLATED),))
+    assert bears_other_mark(ours_too)
+    assert not landed_unseen(case(lookup=LANDED), ours_too)
+
+
+def test_it_may_have_held_before_where_nothing_moved_and_that_could_not_be_told() -> None:
+    now = judged(HOLDS, version=1)
+    assert may_have_held(case(before=judged(UNTOLD, version=1)), now)
+    assert may_have_held(case(before=judged(UNTOLD, HOLDS, version=1)), now)
+    for before in (
+        None,
+        judged(HOLDS, version=1),
+        judged(VIOLATED, UNTOLD, version=1),
+        judged(version=1),
+        judged(UNTOLD, version=0),
+        judged(UNTOLD, version=1, fault=Fault.UNREACHABLE),
+    ):
+        assert not may_have_held(case(before=before), now)
