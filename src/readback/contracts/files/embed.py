@@ -38,6 +38,11 @@ _ELSEWHERE: Final = frozenset({"ssh", "rsh", "sqlite3"})
 _READS_TEXT: Final = _ELSEWHERE | {"psql", "mysql", "mariadb", "duckdb", "clickhouse-client", "mongosh"}
 """They run what they are given on standard input, where they are given nothing else."""
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
+_SQL_QUOTED: Final = re.compile(
+    r"""\b[eE]'(?:[^'\\]|\\.)*'|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$([A-Za-z_]\w*)?\$.*?\$\1\$""",
+    re.DOTALL,
+)
+_SQL_FURTHER: Final = re.compile(r";\s*[^\s;]")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -56,6 +61,8 @@ def sound_statement(fill: Fill, *, reads: bool) -> None:
             )
     if reads and re.match(r"\s*(?:\(|select\b|with\b|values\b)", fill.texts[0], re.IGNORECASE) is None:
         raise ContractFieldError("It reads only: it begins with select, with or values.")
+    if reads and _SQL_FURTHER.search(_SQL_QUOTED.sub(" ", "?".join(fill.texts))):
+        raise ContractFieldError("It is one statement, and another one follows its semicolon.")
 
 
 _SQL_PLACES: Final = {
