@@ -90,6 +90,26 @@ def test_an_edit_is_verified_where_the_old_text_was_there_and_the_new_one_is_in_
 
 @pytest.mark.requirement("HOOK-told")
 @pytest.mark.parametrize(
+    ("before", "after", "done"),
+    [
+        (b"one\r\ntwo\r\nthree\r\n", b"one\r\n2\r\nthree\r\n", True),
+        (b"one\r\ntwo\r\nthree\r\n", b"one\n2\nthree\n", True),
+        (b"one\r\ntwo\r\nthree\r\n", b"one\ntwo\nthree\n", False),
+        (b"one\r\ntoo\r\n", b"one\r\n2\r\n", False),
+    ],
+)
+def test_an_edit_of_several_lines_is_verified_in_a_file_with_the_line_ends_of_windows(
+    agent: Agent, before: bytes, after: bytes, done: bool
+) -> None:
+    path = agent.folder / "a.txt"
+    path.write_bytes(before)
+    given = {"file_path": str(path), "old_string": "one\ntwo", "new_string": "one\n2"}
+    told = agent.use("Edit", given, lambda: path.write_bytes(after), {})
+    assert ("Verified" in told.context) is done, told
+
+
+@pytest.mark.requirement("HOOK-told")
+@pytest.mark.parametrize(
     ("command", "governed"),
     [
         ("git commit -m x", True),
@@ -97,6 +117,14 @@ def test_an_edit_is_verified_where_the_old_text_was_there_and_the_new_one_is_in_
         ("git commit -m 'a; b && c'", True),
         ('git commit -m "$(cat <<\'EOF\'\nFix it (a; b)\n\nand \\"more\\" & more\nEOF\n)"', True),
         ("git commit -m it\\'s", True),
+        ('git commit -m "$(cat <<\'END\'\nIt "quotes" (a) $HOME `b`\nEND\n  )"', True),
+        ('git commit -m "costs $5 and \\$(more)"', True),
+        ('git commit -m "$(git push)"', False),
+        ('git commit -m "`git push`"', False),
+        ('git commit -m "$(cat <<EOF\n$(git push)\nEOF\n)"', False),
+        ("git commit -m \"$(cat <<'EOF'\nx\nEOF\ngit push\nEOF\n)\"", False),
+        ("git commit -m \"$(cat <<'EOF'\nx\nEOF\n)$(git push)\"", False),
+        ("git commit -m \"$(cat <<'EOF'\nx\nEOF\n)\" && git push", False),
         ("git commit -m x && git push", False),
         ("git commit -m x; rm a", False),
         ("git commit -m x | tee log", False),
@@ -107,6 +135,7 @@ def test_an_edit_is_verified_where_the_old_text_was_there_and_the_new_one_is_in_
         ("git commit -m x &", False),
         ("git commit-tree x", False),
         (f"git commit {' ' * 100_000};", False),
+        ('git commit -m "' + "$(cat <<'EOF'\nx\n" * 500, False),
     ],
 )
 def test_a_commit_with_something_behind_it_is_not_told_as_done_by_its_commit(

@@ -156,7 +156,7 @@ BROKEN: dict[str, Callable[[str], str]] = {
     "unknown key": lambda text: text + "surprise: 1\n",
     "unknown policy": lambda text: text.replace("policy: unverified", "policy: allow"),
     "no yaml": lambda text: text + "\t: [",
-    "no pattern": lambda text: text.replace(r"'^\s*git", "'("),
+    "no pattern": lambda text: text.replace(r"^\s*git", "("),
     "no such contract": lambda text: text.replace("contract: git_commit", "contract: git_comit"),
     "no such file": lambda text: text.replace("readback-contracts.yaml", "nowhere.yaml"),
     "another kind": lambda text: text.replace("kind: Hooks", "kind: Contracts"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def settings(project: Path) -> Any:
 def test_it_says_what_it_wrote_and_what_it_wrote_is_sound(project: Path) -> None:
     told = init()
     assert told.exit_code == 0, told.output
-    names = ["readback.yaml", "readback-contracts.yaml", "settings.json"]
+    names = ["readback.yaml", "readback-contracts.yaml", ".gitignore", "settings.json"]
     assert told.stdout.splitlines() == [f"written: .claude/{name}" for name in names]
     assert set(settings(project)["hooks"]) == set(HOOKS)
     checked = CliRunner().invoke(main, ["contracts", "check", ".claude/readback-contracts.yaml", "--offline"])
@@ -42,7 +43,7 @@ def test_a_second_time_changes_nothing_and_says_so(project: Path) -> None:
     before = {path.name: path.read_bytes() for path in (project / ".claude").iterdir()}
     told = init("--json")
     assert json.loads(told.stdout)["written"] == []
-    assert len(json.loads(told.stdout)["kept"]) == 3
+    assert len(json.loads(told.stdout)["kept"]) == 4
     assert {path.name: path.read_bytes() for path in (project / ".claude").iterdir()} == before
 
 
@@ -69,7 +70,7 @@ def test_settings_that_are_there_are_added_to_and_lose_nothing(project: Path) ->
     assert [*found] == [*mine]
     assert (project / ".claude" / "settings.json").stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in (project / ".claude").iterdir()) == [
-        "readback-contracts.yaml", "readback.yaml", "settings.json",
+        ".gitignore", "readback-contracts.yaml", "readback.yaml", "settings.json",
     ]  # fmt: skip
 
 
@@ -117,13 +118,36 @@ def test_a_hook_that_is_set_up_already_is_not_set_up_twice(project: Path) -> Non
 
 
 @pytest.mark.requirement("HOOK-settings")
-def test_settings_that_switch_hooks_off_are_left_alone(project: Path) -> None:
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
+def test_settings_that_switch_hooks_off_are_left_alone(project: Path, name: str) -> None:
     (project / ".claude").mkdir()
-    (project / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    (project / ".claude" / name).write_text('{"disableAllHooks": true}')
     told = init()
     assert told.exit_code == 2
     assert "disableAllHooks" in told.stderr
-    assert [path.name for path in (project / ".claude").iterdir()] == ["settings.json"]
+    assert name in told.stderr
+    assert [path.name for path in (project / ".claude").iterdir()] == [name]
+
+
+@pytest.mark.requirement("HOOK-settings")
+@pytest.mark.parametrize("mine", [None, "", "*.log", "*.log\n", "/readback.db*\n"])
+def test_the_ledger_is_kept_out_of_commits_and_what_is_ignored_already_stays_so(
+    project: Path, mine: str | None
+) -> None:
+    home = project / ".claude"
+    home.mkdir()
+    if mine is not None:
+        (home / ".gitignore").write_text(mine)
+    for _ in range(2):
+        assert init().exit_code == 0
+    assert (home / ".gitignore").read_text().count("/readback.db*") == 1
+    for name in ("readback.db", "readback.db-wal", "a.log"):
+        (home / name).write_text("x")
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    told = subprocess.run(["git", "add", "--all", "--dry-run"], cwd=project, check=True, capture_output=True, text=True)
+    assert "readback.db" not in told.stdout
+    assert "readback.yaml" in told.stdout
+    assert ("a.log" not in told.stdout) is ("log" in (mine or ""))
 
 
 @pytest.mark.requirement("HOOK-settings")

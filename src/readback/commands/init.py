@@ -43,8 +43,8 @@ def init(folder: Path, claude_code: bool, as_json: bool) -> int:
 
     The contracts run as they stand. Nothing that is there is touched: where a name is taken, nothing is written.
 
-    With --claude-code it writes .claude/readback.yaml and .claude/readback-contracts.yaml, and adds the hooks to
-    .claude/settings.json, of which nothing is lost.
+    With --claude-code it writes .claude/readback.yaml and .claude/readback-contracts.yaml, keeps the ledger out of
+    commits (.claude/.gitignore), and adds the hooks to .claude/settings.json, of which nothing is lost.
     """
     if claude_code:
         return _claude_code(folder, as_json=as_json)

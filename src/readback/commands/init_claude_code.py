@@ -20,7 +20,14 @@ from readback.surfaces.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_
 
 FOLDER: Final = ".claude"
 SETTINGS: Final = "settings.json"
+LOCAL_SETTINGS: Final = "settings.local.json"
+"""One's own for this project: it outweighs the others."""
 SETTINGS_MAX_BYTES: Final = 1_048_576
+IGNORED: Final = "/readback.db*"
+IGNORE: Final = f"""\
+# The ledger: in a commit, a checkout of another one would put an earlier ledger in its place.
+{IGNORED}
+"""
 FILES: Final = {"readback.yaml": "hooks.yaml", "readback-contracts.yaml": "contracts.yaml"}
 """What is written, and the file of the package that it is."""
 MATCHER: Final = f"^(?!({'|'.join(OWN_TOOLS)})$).*"
@@ -52,6 +59,8 @@ def set_up(folder: Path) -> Done:
     home = folder / FOLDER
     settings = home / SETTINGS
     found = _read(settings)
+    _switched_on(found, settings)
+    _switched_on(_read(home / LOCAL_SETTINGS), home / LOCAL_SETTINGS)
     added, narrow = _with_hooks(found, settings)
     written, kept = [], []
     try:
@@ -65,6 +74,7 @@ def set_up(folder: Path) -> Done:
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
             written.append(str(path))
+        (written if _ignore(home / ".gitignore") else kept).append(str(home / ".gitignore"))
         if added:
             _replace(settings, found)
         (written if added else kept).append(str(settings))
@@ -96,6 +106,25 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
+def _switched_on(settings: dict[str, Any], path: Path) -> None:
+    if settings.get("disableAllHooks"):
+        raise UsageError(
+            f"{path} switches all hooks off.", remedy="Take `disableAllHooks` out of it first; nothing was written."
+        )
+
+
+def _ignore(path: Path) -> bool:
+    """Keeps the ledger out of the project's commits; whether anything was written. What is there stays."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return False
+    there = path.read_bytes() if path.exists() else b""
+    if IGNORED.encode() in there.split():
+        return False
+    with open(path, "ab") as file:
+        file.write((b"" if there[-1:] in (b"", b"\n") else b"\n") + IGNORE.encode())
+    return True
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -105,10 +134,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _with_hooks(settings: dict[str, Any], path: Path) -> tuple[bool, list[str]]:
     """Adds our hooks to the settings where they are not; whether anything was added, and what is there for a part."""
-    if settings.get("disableAllHooks"):
-        raise UsageError(
-            f"{path} switches all hooks off.", remedy="Take `disableAllHooks` out of it first; nothing was written."
-        )
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
         raise _broken(path, "its `hooks` are no object")
