@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from readback import State
-from readback.domain.errors import UsageError
+from readback import Context, State
+from readback.domain.errors import StoreError, UsageError
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
 from tests.sdk.test_submit import ARGUMENTS, Kept
@@ -79,3 +79,57 @@ def test_it_serves_its_own_tenant_or_those_that_are_named() -> None:
         for wrong in ({"concurrency": 0}, {"poll": 0.0}, {"tenants": ["a"], "all_tenants": True}):
             with pytest.raises(UsageError):
                 rb.work(**wrong)
+
+
+@pytest.mark.parametrize("asked", ["due", "next_due_us"])
+def test_a_ledger_that_cannot_be_asked_for_work_any_more_cancels_nothing_that_is_in_hand(asked: str) -> None:
+    async def go() -> None:
+        store, desk = Kept(), Desk()
+        begun, met, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def wait(_ctx: object) -> None:
+            begun.set()
+            await over.wait()
+
+        def broken(*_: object) -> object:
+            met.set()
+            raise StoreError("The disk failed.", code="store.io")
+
+        [name] = submitted(store, 1, "ship_async")
+        async with opened_async(store, actions=[ship_async_of(desk, wait)]) as rb:
+            working = asyncio.create_task(rb.work(poll=0.01))
+            await begun.wait()
+            setattr(store, asked, broken)
+            await met.wait()
+            over.set()
+            with pytest.raises(StoreError, match="The disk failed"):
+                await working
+            assert (await rb.get(name)).verified
+        assert desk.calls == 1
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("ends", [SystemExit(3), GeneratorExit()], ids=repr)
+def test_an_action_that_would_end_the_process_ends_neither_the_worker_nor_what_is_in_hand_beside_it(
+    ends: BaseException,
+) -> None:
+    async def go() -> None:
+        store, desk = Kept(), Desk()
+        met = asyncio.Event()
+
+        async def poison(ctx: Context) -> None:
+            if ctx.operation == "acme-0":
+                await met.wait()
+                raise ends
+            met.set()
+
+        ids = submitted(store, 3, "ship_async")
+        async with opened_async(store, actions=[ship_async_of(desk, poison)]) as rb:
+            await rb.work(until_idle=True)
+            told = [await rb.get(each) for each in ids]
+            assert [each.verified for each in told] == [True, True, True]
+            assert told[0].observation is not None
+            assert told[0].observation.code == "exception"
+
+    asyncio.run(go())

@@ -73,9 +73,12 @@ THREADS_MAX: Final = 64
 
 
 class AsyncDriver:
-    """Drives actions on one event loop."""
+    """Drives actions on one event loop. `apart`: for somebody else, whose tools and readers do not end this process."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
+    def __init__(
+        self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None, *, apart: bool = False
+    ) -> None:
+        self._apart = apart
         self._desk = Desk(store, runtime, courier)
         self._commit = GroupCommit(store, runtime)
         self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
@@ -243,7 +246,7 @@ class AsyncDriver:
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             never = errand is not None and self._threads.drop(errand)
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) or (self._apart and not isinstance(error, KeyboardInterrupt)):
                 return ended(Ending.NOT_MADE, started, now()) if never else raised(error, started, now())
             return interrupted(error, started, now())
 

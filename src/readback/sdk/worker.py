@@ -140,7 +140,7 @@ class Worker:
         self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
         self._handover_us, self._watching = handover_us, watching
         self._wakeups = wakeups_of(session.store, session.runtime) if wakeups is None else wakeups
-        self._driver = AsyncDriver(session.store, session.runtime, session.courier)
+        self._driver = AsyncDriver(session.store, session.runtime, session.courier, apart=True)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
         """How many of each tenant's actions are worked on now."""
@@ -228,7 +228,8 @@ class Worker:
             return await self._take_what_is_due()
         except StoreError as error:
             if error.code not in PASSING:
-                raise
+                self._end(error)  # what is in hand is finished all the same
+                return False
             self._watching.said(f"Warning: {error.message} Trying again.")
             return False
 
@@ -436,7 +437,8 @@ class Worker:
             next_us = await self._wakeups.next_us(self._served.tenants)
         except StoreError as error:
             if error.code not in PASSING:
-                raise
+                self._end(error)
+                return
             next_us = None
         ahead = next_us - self._session.runtime.now_us() if next_us is not None else self._poll_us
         # What is due and was not taken up is refused or in hand: looking again at once would only spin.
