@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -239,7 +240,7 @@ def test_a_service_that_hangs_is_unavailable(web: Web) -> None:
     with HttpSource("api", web.url, timeout_s=0.05) as api:
         found = api.get(CTX, "/o")
     assert found.presence is Presence.UNAVAILABLE
-    assert "ReadTimeout" in found.detail
+    assert "took over 0.05 s" in found.detail or "ReadTimeout" in found.detail
 
 
 def test_a_service_that_hangs_up_is_unavailable(web: Web, orders: HttpSource) -> None:
@@ -251,8 +252,8 @@ def test_a_service_that_hangs_up_is_unavailable(web: Web, orders: HttpSource) ->
 
 
 def test_values_cannot_leave_their_place_in_the_address(web: Web, orders: HttpSource) -> None:
-    orders.get(CTX, "/orders/{id}/lines", params={"id": "../../admin?x=1#y /%2e"}, query={"q": "a&b=c"})
-    assert web.asked[0].path == "/orders/..%2F..%2Fadmin%3Fx%3D1%23y%20%2F%252e/lines?q=a%26b%3Dc"
+    orders.get(CTX, "/orders/{id}/lines", params={"id": "a/admin?x=1#y /%2e"}, query={"q": "a&b=c"})
+    assert web.asked[0].path == "/orders/a%2Fadmin%3Fx%3D1%23y%20%2F%252e/lines?q=a%26b%3Dc"
     for bad in ("", ".", "..", True, None, 1.5, "\ud800"):
         with pytest.raises(ArgumentError):
             orders.get(CTX, "/orders/{id}", params={"id": bad})  # type: ignore[dict-item]
@@ -423,3 +424,100 @@ def test_what_is_almost_json_is_a_verifier_error(web: Web, orders: HttpSource) -
     web.answers["/o"] = Said(body=b'{"n": NaN}')
     with pytest.raises(ReaderTypeError):
         orders.get(CTX, "/o")
+
+
+# --- answers that show less than they seem to -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("HS-10")
+def test_null_beside_an_error_is_no_absence(web: Web, orders: HttpSource) -> None:
+    web.answers["/orders/1"] = Said(body={"data": None, "errors": ["not allowed"]})
+    shown = orders.get(CTX, "/orders/1", value="/data")
+    assert (shown.presence, "shows nothing at '/data'" in shown.detail) == (Presence.NOT_VISIBLE, True)
+
+
+def test_an_answer_that_is_null_in_all_is_absence_where_the_canary_is_shown(web: Web, orders: HttpSource) -> None:
+    web.answers["/orders/1"] = Said(body=None)
+    assert orders.get(CTX, "/orders/1").presence is Presence.ABSENT
+    web.answers.pop("/health")
+    assert orders.get(CTX, "/orders/1").presence is Presence.NOT_VISIBLE
+    with HttpSource("orders-api", web.url) as blind:
+        assert blind.get(CTX, "/orders/1").presence is Presence.NOT_VISIBLE
+
+
+CACHES = [
+    ({"Cache-Status": "edge; hit"}, True), ({"Cache-Status": "edge; fwd=uri-miss, inner; hit; ttl=9"}, True),
+    ({"Cache-Status": "edge; fwd=uri-miss; stored"}, False), ({"Cache-Status": "edge; hit=?0"}, False),
+    ({"X-Cache": "HIT from proxy"}, True), ({"X-Cache": "Miss from edge"}, False), ({"X-Cache": "TCP_HIT"}, True),
+    ({"X-Cache-Status": "STALE"}, True), ({"X-Cache-Status": "BYPASS"}, False), ({"CF-Cache-Status": "DYNAMIC"}, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "kept"), CACHES)
+def test_a_cache_that_says_so_in_a_word_is_read_as_one(headers: dict[str, str], kept: bool, web: Web) -> None:
+    web.answers["/orders/1"] = Said(body=ORDER, headers=headers)
+    with HttpSource("orders-api", web.url) as orders:
+        assert (orders.get(CTX, "/orders/1").consistency is Consistency.CACHED) is kept
+
+
+@pytest.mark.parametrize(
+    ("told", "whole"),
+    [
+        ("items 0-0/2", False), ("0-0/2", False), ("items 1-1/2", False), ("items 0-1/2", True), ("items */0", True),
+        ("items 0-1/*", True), ("nonsense", True),
+    ],
+)  # fmt: skip
+def test_a_list_that_says_it_is_a_range_of_more_is_not_whole(
+    told: str, whole: bool, web: Web, orders: HttpSource
+) -> None:
+    web.answers["/orders"] = Said(body={"items": [ORDER]}, headers={"Content-Range": told})
+    if whole:
+        assert len(orders.all(CTX, "/orders")) == 1
+        return
+    with pytest.raises(ReaderFailedError, match="only a part"):
+        orders.all(CTX, "/orders")
+
+
+@pytest.mark.parametrize("value", ["..", "a/../b", "../../admin", "..\\b", "a/."])
+def test_a_value_makes_no_step_that_somebody_on_the_way_may_take(value: str, orders: HttpSource, web: Web) -> None:
+    with pytest.raises(ArgumentError):
+        orders.get(CTX, "/orders/{id}", params={"id": value})
+    assert web.asked == []
+
+
+def test_a_header_that_is_not_ascii_is_refused_before_it_is_sent(orders: HttpSource, web: Web) -> None:
+    with pytest.raises(ArgumentError, match="ASCII"):
+        orders.get(CTX, "/orders/1", headers={"X-Name": "caf\u00e9"})
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("said", ["9" * 5_000, "-1", "\u0661".encode().decode("latin-1")])
+def test_a_moment_that_is_none_is_not_told(said: str, web: Web) -> None:
+    web.answers["/orders/1"] = Said(body=ORDER, headers={"X-Now": said})
+    with HttpSource("orders-api", web.url, as_of_header="X-Now") as orders:
+        assert orders.get(CTX, "/orders/1").as_of_us is None
+
+
+@pytest.mark.parametrize("first", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"])
+def test_an_answer_that_never_ends_is_given_up(first: bytes) -> None:
+    """A byte now and then keeps each reading of a socket within its limit."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client, suppress(OSError):
+                client.sendall(first)
+                while not over.wait(0.05):
+                    client.sendall(b" ")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            where = f"http://127.0.0.1:{server.getsockname()[1]}"
+            with HttpSource("slow", where, timeout_s=0.5) as source:
+                shown = source.get(CTX, "/orders/1")
+        finally:
+            over.set()
+            thread.join(5)
+    assert (shown.presence, "took over 0.5 s" in shown.detail) == (Presence.UNAVAILABLE, True)

@@ -25,12 +25,12 @@ from tests.adapters.web import Said, serving
 from tests.contract_files.writing import Fakes, context, contract, loaded, written
 
 ENGINE = bootstrap.predicate_engine()
+STEPS = ["../../etc/passwd", "..", "."]
 HOSTILE = [
-    "'; drop table orders; --", '" or ""="', "x' or '1'='1", "?", "%s", "{requested.other}", "{{}}",
-    "../../etc/passwd", "a/b?c=d#e",
-    "a b", "\u202e", "${HOME}", "$(touch pwned)", "`touch pwned`", "a;touch pwned", "--force",
+    "'; drop table orders; --", '" or ""="', "x' or '1'='1", "?", "%s", "{requested.other}", "{{}}", *STEPS,
+    "a/b?c=d#e", "a b", "\u202e", "${HOME}", "$(touch pwned)", "`touch pwned`", "a;touch pwned", "--force",
     "-rf", "%2e%2e",
-    "..", ".", "caf\u00e9", "\\", "'", '"', "@{x}", "~root", "*", "|cat", "a&b=c", "\u00a0",
+    ".hidden", "a..b", "...", "caf\u00e9", "\\", "'", '"', "@{x}", "~root", "*", "|cat", "a&b=c", "\u00a0",
 ]  # fmt: skip
 
 
@@ -251,7 +251,7 @@ HTTP = """
 
 
 @pytest.mark.requirement("FILE-values-apart")
-@pytest.mark.parametrize("value", [each for each in HOSTILE if each not in (".", "..")])
+@pytest.mark.parametrize("value", [each for each in HOSTILE if each not in STEPS])
 def test_a_value_is_a_part_of_one_segment_of_an_address(value: str, tmp_path: Path) -> None:
     with serving() as service:
         where = f"/orders/o-{quote(value, safe='')}"
@@ -263,6 +263,16 @@ def test_a_value_is_a_part_of_one_segment_of_an_address(value: str, tmp_path: Pa
     assert paths <= {where, f"{where}/note"}
     assert parse_qs(urlsplit(sent.path).query) == {"note": [value]}
     assert json.loads(sent.body) == {"note": value, "twice": [value], "deep": {"n": 3}}
+
+
+@pytest.mark.requirement("FILE-values-apart")
+def test_a_header_that_cannot_be_said_is_told_before_anything_is_sent() -> None:
+    text = HTTP.replace("method: PUT", "method: PUT\n        headers: {X-Note: '{requested.note}'}")
+    fakes = Fakes()
+    outcome = _run(ContractFiles(loaded(contract(text.replace("URL", "http://h")), fakes=fakes).sound()), "one",
+                   id="1", note="caf\u00e9")  # fmt: skip
+    assert all(each.seen == [] for each in fakes.made[:1])
+    assert (outcome.verified, str(outcome.state)) == (False, "failed")
 
 
 @pytest.mark.requirement("FILE-values-apart", "INPUT-header-injection")
@@ -279,7 +289,7 @@ def test_a_header_takes_no_line_break(value: str) -> None:
 
 
 @pytest.mark.requirement("FILE-values-apart")
-@pytest.mark.parametrize("value", ["", "..", "."])
+@pytest.mark.parametrize("value", ["", *STEPS, "a/..", "a/../../b", "..\\b", "./a", "a\\.\\b"])
 def test_an_address_whose_value_names_another_resource_is_not_asked(value: str) -> None:
     text = HTTP.replace("/orders/o-{requested.id}/note", "/orders/{requested.id}").replace("URL", "http://h")
     fakes = Fakes()

@@ -38,6 +38,8 @@ Values: TypeAlias = Mapping[str, str | int]
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
+_UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
+"""Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
 
 
 class HttpExecutor:
@@ -226,6 +228,8 @@ class HttpExecutor:
         for name, text in sent.items():
             if _CONTROL.search(name) or _CONTROL.search(text):
                 raise HeaderInjectionError(f"The header {name!r} holds a control character.")
+            if not (name.isascii() and text.isascii()):
+                raise ArgumentError(f"The header {name!r} holds what is not ASCII, which no header can say.")
         return sent
 
     def _unreached(self, error: Exception) -> ToolError:
@@ -268,7 +272,7 @@ def _plain(headers: httpx.Headers) -> dict[str, str]:
 
 def _segment(name: str, value: object) -> str:
     """A value as one whole segment of a path: it can name no other resource."""
-    if type(value) not in (str, int) or str(value) in ("", ".", ".."):
+    if type(value) not in (str, int) or value == "" or _UP.search(str(value)):
         raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
     try:
         return quote(str(value), safe="")

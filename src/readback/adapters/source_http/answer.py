@@ -16,6 +16,13 @@ from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
 from readback.domain.reading import Reading
 
+_DIGITS_MAX: Final = 18
+"""Of a moment in microseconds, in whatever year."""
+_HIT: Final = re.compile(r";\s*hit\b(?!\s*=\s*\?0)", re.IGNORECASE)
+_HIT_WORD: Final = re.compile(r"\s*(?:tcp_\w*)?(?:hit|stale|updating|revalidated)\b", re.IGNORECASE)
+_CACHES: Final = ("x-cache", "x-cache-status", "x-proxy-cache", "cf-cache-status")
+"""Where caches say what they did that tell no age: `Cache-Status` (RFC 9211) is the one that is written down."""
+_PART: Final = re.compile(r"\s*\w+\s+(\d{1,18})-(\d{1,18})/(\d{1,18})\s*|\s*(\d{1,18})-(\d{1,18})/(\d{1,18})\s*")
 _RELATIONS: Final = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;,]+))""", re.IGNORECASE)
 """What links are (RFC 8288): names in either case, with quotes or without, several in one."""
 
@@ -72,7 +79,7 @@ class Answer:
         """The service's own time: exact where a header says so, else the beginning of the second of `Date`."""
         if header is not None:
             said = self.headers.get(header, "")
-            return int(said) if said.isdecimal() else None
+            return int(said) if said.isascii() and said.isdecimal() and len(said) <= _DIGITS_MAX else None
         try:
             moment = parsedate_to_datetime(self.headers.get("date", ""))
         except (TypeError, ValueError):
@@ -81,12 +88,19 @@ class Answer:
 
     @property
     def was_kept(self) -> bool:
-        """A cache on the way answered, and says so by the age of what it kept."""
-        return self.headers.get("age", "0").strip() != "0"
+        """A cache on the way answered, and says so: by the age of what it kept, or in a word."""
+        if self.headers.get("age", "0").strip() != "0" or _HIT.search(self.headers.get("cache-status", "")):
+            return True
+        return any(_HIT_WORD.match(self.headers.get(name, "")) for name in _CACHES)
 
     @property
     def goes_on(self) -> bool:
-        """A link points to a next page."""
+        """A link points to a next page, or a range is told that ends before the whole does."""
+        part = _PART.fullmatch(self.headers.get("content-range", ""))
+        if part is not None:
+            first, last, whole = (int(each) for each in part.groups() if each is not None)
+            if first > 0 or last + 1 < whole:
+                return True
         relations = " ".join("".join(found) for found in _RELATIONS.findall(self.headers.get("link", ""))).lower()
         return "next" in relations.split()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote
 
 from readback.adapters.source_http.answer import Answer
+from readback.adapters.source_http.limit import Limit
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import (
     ArgumentError,
@@ -31,6 +32,8 @@ Values: TypeAlias = Mapping[str, str | int]
 PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
+_UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
+"""Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
 
 
 class Door:
@@ -57,6 +60,7 @@ class Door:
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
         # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
         self._plain = self._base.scheme == "http" and hosts is None
+        self._timeout_s = timeout_s
         self._client = _client(timeout_s, False if self._plain else tls or True)
 
     def close(self) -> None:
@@ -87,16 +91,23 @@ class Door:
         for name, text in headers.items():
             if _CONTROL.search(name) or _CONTROL.search(text):
                 raise HeaderInjectionError(f"The header {name!r} holds a control character.")
+            if not (name.isascii() and text.isascii()):
+                raise ArgumentError(f"The header {name!r} holds what is not ASCII, which no header can say.")
+        limit = Limit(self._timeout_s)
         try:
-            with self._client.stream("GET", target, headers=headers) as response:
-                return Answer(response.status_code, response.headers, self._body(response))
+            with limit, self._client.stream("GET", target, headers=headers, extensions={"trace": limit.heard}) as said:
+                limit.over(said.extensions["network_stream"])
+                answer = Answer(said.status_code, said.headers, self._body(said))
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
             raise ReaderFailedError(f"{self._name!r} cannot be asked this: {error}") from error
-        except httpx.TransportError as error:
-            return Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
+        except (httpx.TransportError, OSError) as error:
+            answer = Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
+        if limit.late:  # what was cut short may read like a whole one
+            return Answer(0, {}, b"", f"took over {self._timeout_s:g} s to answer")
+        return answer
 
     def _body(self, response: httpx.Response) -> bytes:
-        coding = response.headers.get("content-encoding", "identity")
+        coding = response.headers.get("content-encoding", "").strip().lower() or "identity"
         if coding != "identity":  # A bomb unfolds before it can be measured.
             raise ReaderTypeError(f"{self._name!r} sent {coding!r}, which was not asked for.")
         body = bytearray()
@@ -131,7 +142,7 @@ def _fill(path: str, params: Values) -> str:
 
 
 def _segment(name: str, value: object) -> str:
-    if type(value) not in (str, int) or str(value) in ("", ".", ".."):
+    if type(value) not in (str, int) or value == "" or _UP.search(str(value)):
         raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
     try:
         return quote(str(value), safe="")

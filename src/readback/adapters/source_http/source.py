@@ -203,21 +203,26 @@ class HttpSource:
     ) -> Reading:
         status = answer.status
         if status == 200:
-            return lifted(self.name, answer.json(self.name), lift, answer.headers.get("etag"))
+            found = lifted(self.name, answer.json(self.name), lift, answer.headers.get("etag"))
+            if found.value is not None:
+                return found
+            if lift.value:  # beside it may stand why nothing is shown
+                return Reading.not_visible(f"{self.name} shows nothing at {lift.value!r}, which is no absence")
+            return self._absence(replace(answer, detail="answered null"), sent, params, canary or self._canary)
         if status in _GONE:
             return self._absence(answer, sent, params, canary or self._canary)
         if status in _HIDDEN:
             return Reading.not_visible(f"{self.name} {answer.said}: these credentials are shown nothing")
         if status == 0 or status in _LATER or status >= 500:
             return Reading.unavailable(f"{self.name} {answer.said}")
-        if 300 <= status < 400:
+        if 300 <= status < 400 and status != 304:
             raise ReaderFailedError(f"Source {self.name!r} answered {status}; redirects are not followed.")
-        if status < 300:
+        if status < 400:
             raise ReaderTypeError(f"Source {self.name!r} answered {status}, which shows no object.")
         raise ReaderFailedError(f"Source {self.name!r} refused the request with {status}.")
 
     def _absence(self, answer: Answer, sent: Mapping[str, str], params: Values | None, canary: str | None) -> Reading:
-        """A 404 is believed where a canary is shown to the very same credentials, right afterwards."""
+        """Absence (a 404, or null in all) is believed where a canary is shown to the same credentials, right after."""
         if canary is None:
             return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
         names = set(PLACEHOLDER.findall(canary))

@@ -43,6 +43,8 @@ _SQL_QUOTED: Final = re.compile(
     re.DOTALL,
 )
 _SQL_FURTHER: Final = re.compile(r";\s*[^\s;]")
+_UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
+"""Steps, also within one encoded segment: there are proxies and services that decode it before they look for these."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -103,6 +105,8 @@ def safe_address(fill: Fill, values: Values) -> Pieces:
     for hole, value in zip(fill.holes, found.values, strict=True):
         if type(value) not in (str, int) or value == "":
             raise TemplateError(f"{{{hole.predicate.source:.80}}} cannot stand in an address.")
+        if _UP.search(str(value)):
+            raise TemplateError(f"{{{hole.predicate.source:.80}}} would lead to another path of the service.")
     whole = found.texts[0] + "".join(
         quote(str(value), safe="", errors="replace") + text
         for value, text in zip(found.values, found.texts[1:], strict=True)
@@ -201,6 +205,14 @@ def sound_header(name: str, fill: Fill | None) -> None:
 def is_line(text: str) -> bool:
     """Whether a text is one line, without control characters."""
     return not _CONTROL.search(text) and not any(sign in text for sign in "\x85\u2028\u2029")
+
+
+def safe_ascii(fill: Fill, values: Values) -> str:
+    """One line of a header over HTTP, which says nothing else. Raises TemplateError."""
+    text = safe_line(fill, values)
+    if not text.isascii():
+        raise TemplateError(f"{fill.source!r:.80} is not ASCII, which no header over HTTP can say.")
+    return text
 
 
 def safe_line(fill: Fill, values: Values) -> str:

@@ -170,7 +170,7 @@ class SpecReader:
             case Shape.ENVIRONMENT:
                 fixed[key.name] = self._environment(node, path)
             case Shape.HEADERS:
-                fixed[key.name], asked[key.name] = self._headers(node, path)
+                fixed[key.name], asked[key.name] = self._headers(node, path, mail=row.name == "smtp")
             case Shape.TEXT:
                 fill = self._fill(node)
                 safe = embed.safe_path if key.name in ("path", "to") else Fill.text
@@ -257,7 +257,7 @@ class SpecReader:
         equals = found["is"].plain() if "is" in found else None
         return lambda values: Absence(error_text(fill, values) if fill is not None else "", at, equals)
 
-    def _headers(self, node: Written, path: str) -> tuple[dict[str, object], Render]:
+    def _headers(self, node: Written, path: str, *, mail: bool) -> tuple[dict[str, object], Render]:
         """Those that are references, for good; those that are templates, for each call."""
         kept: dict[str, object] = {}
         fills: dict[str, Fill] = {}
@@ -274,7 +274,8 @@ class SpecReader:
                 kept[name] = reference
             else:
                 fills[name] = fill
-        return kept, lambda values: {name: embed.safe_line(fill, values) for name, fill in fills.items()}
+        safe = embed.safe_line if mail else embed.safe_ascii
+        return kept, lambda values: {name: safe(fill, values) for name, fill in fills.items()}
 
     def _environment(self, node: Written, path: str) -> dict[str, object]:
         found: dict[str, object] = {}
