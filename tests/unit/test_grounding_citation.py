@@ -32,13 +32,15 @@ SIGNS = "aF0 :]-/[~%\n\r\t(\u200b\u0430\u00ad\uff1a\ufe0f{}"
 odd_signs = st.one_of(st.sampled_from(SIGNS), st.characters(exclude_categories=()))
 
 
-def checked(text: str, evidence: bytes = KEPT, tenant: str = TENANT, action_id: str = ACTION) -> ReportCheck:
+def checked(
+    text: str, evidence: bytes = KEPT, tenant: str = TENANT, action_id: str = ACTION, *, every: bool = False
+) -> ReportCheck:
     report = read_report(text)
     resolved: dict[Citation, Any] = {}
     for each in report.action_ids:
         if each == action_id:
             resolved |= resolve(report, each, Ground(evidence), tenant)
-    return judge(report, resolved)
+    return judge(report, resolved, every=every)
 
 
 def _written(place: str) -> str:

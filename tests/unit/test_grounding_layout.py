@@ -274,3 +274,57 @@ def test_a_check_says_what_is_wrong_where_and_how_it_ends() -> None:
     assert [each.fault for each in judge(report, {}).faults] == ["unknown", "unknown"]
     with pytest.raises(HonestyError):
         bool(judge(report, {}))
+
+
+SECOND = {
+    "a row of a table without outer bars": "Order {0} | State\n--- | ---\no-17 | shipped {0}\n{1}",
+    "a row without bars": "Order {0}\n|---|\no-17 shipped {0}\n{1}",
+    "a row without bars behind rows with them": "| Order | State |\n|---|---|\n| o-17 | shipped {0} |\n{1}",
+    "an item with a letter": "a) o-17 is shipped {0}\nb) {1}",
+    "an item in brackets": "(1) o-17 is shipped {0}\n(2) {1}",
+    "a bullet of another kind": "● o-17 is shipped {0}\n● {1}",
+    "an arrow": "→ o-17 is shipped {0}\n→ {1}",
+    "a picture for a bullet": "\U0001f4e6 o-17 is shipped {0}\n\U0001f4e6 {1}",
+    "an item in HTML": "<ul>\n<li>o-17 is shipped {0}</li>\n<li>{1}</li>\n</ul>",
+    "a paragraph in HTML": "<p>o-17 is shipped {0}</p>\n<p>{1}</p>",
+    "a row in HTML": "<table>\n<tr><td>o-17</td><td>{0}</td></tr>\n<tr><td>{1}</td></tr>\n</table>",
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("every", [True, False])
+@pytest.mark.requirement("REPORT-declared", "REPORT-hostile")
+def test_what_is_read_as_a_thing_of_its_own_is_not_covered_by_the_citation_before_it(name: str, every: bool) -> None:
+    text = ("" if every else "## Done\n") + SECOND[name]
+    assert [each.fault for each in checked(text.format(CITED, "o-18 is shipped"), every=every).faults] == ["uncited"]
+    assert checked(text.format(CITED, f"o-18 is shipped {CITED}"), every=every).passed
+
+
+@pytest.mark.requirement("REPORT-declared")
+def test_the_columns_of_a_table_without_outer_bars_need_no_citation_either() -> None:
+    assert checked(f"# Report\n## Done\nOrder | State\n--- | ---\no-17 | shipped {CITED}\n\n## Open\n- x\n").passed
+
+
+UNSEEN = {
+    "an attribute": "<p title='{}'>All is shipped.</p>",
+    "an attribute with more in it": '<p title="a > b {} c">All is shipped.</p>',
+    "a value without quotes": "<p title={}>All is shipped.</p>",
+    "an address": "All is shipped <https://shop.example/{}>",
+    "a hidden element": "All is shipped.\n<span class=x hidden>{}</span>",
+    "an element that is styled away": "All is shipped <b style='display:none'>{}</b>",
+    "a script": "All is shipped <script>{}</script>",
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+@pytest.mark.requirement("REPORT-declared", "REPORT-hostile")
+def test_a_citation_in_a_tag_or_behind_one_that_hides_is_none_that_a_reader_sees(name: str) -> None:
+    assert [each.fault for each in checked(UNSEEN[name].format(CITED), every=True).faults] == ["uncited"]
+
+
+@pytest.mark.requirement("REPORT-declared")
+@pytest.mark.parametrize(
+    "text", ["<p>All is shipped {}</p>", "As 3 < 4, all is shipped {}, and 5 > 4.", "<b>Sent</b> {}"]
+)
+def test_a_citation_beside_tags_and_signs_is_seen(text: str) -> None:
+    assert checked(text.format(CITED), every=True).passed

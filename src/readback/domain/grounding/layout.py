@@ -12,6 +12,7 @@ stands in them can open a section of what is done and can close none. No other w
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import field
 from html import unescape
@@ -24,7 +25,15 @@ _OPEN: Final = frozenset({"Open", "Not done"})
 _TITLES: Final = frozenset({"Report", "Final report"})
 _QUOTE: Final = re.compile(r"(?:[ \t]{0,3}>)+[ \t]?")
 _HEADING: Final = re.compile(r"(#{1,6})(?:[ \t]+|$)(.*)", re.DOTALL)
-_ITEM: Final = re.compile(r"(?:[-*+•‣◦·\u2013\u2014]|\d{1,9}[.)])[ \t]+")
+_ITEM: Final = re.compile(r"(?:[-*+•‣◦·\u2013\u2014]|\d{1,9}[.)]|\(?[a-z0-9]{1,3}\))[ \t]+", re.IGNORECASE)
+_ARROWS: Final = frozenset("→⇒»\u203a\u276f")
+_TAGS: Final = (
+    r"</?(?:article|blockquote|br|dd|details|div|dl|dt|h[1-6]|hr|li|ol|p|pre|section|summary|table|tbody|td|th|thead|tr"
+    r"|ul)"
+)
+_ELEMENT: Final = re.compile(rf"{_TAGS}\b", re.IGNORECASE)
+"""A line that begins with one of these tags is read as one for itself."""
+_NOTHING_SAID: Final = re.compile(rf"(?:{_TAGS}[ \t]*/?>[ \t]*)+", re.IGNORECASE)
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})")
 _MARKS_CODE: Final = re.compile(r"[`~]{3,}[ \t]*[^\s`~]{0,32}")
 """The line that begins or ends a code fence, with the language at most; more words are said there."""
@@ -36,6 +45,14 @@ _TAG: Final = re.compile(r"<[^<>]{0,200}>")
 _NO_LETTERS: Final = re.compile(r"[\W\d_]+")
 _LABEL: Final = re.compile(r"[\W_]*done[*_~`\s]*(?::|\s[-\u2013\u2014]\s)")
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_UNSEEN: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)"
+    r"|<(?:(?:script|style|template|title|textarea|noscript|iframe|object)\b|[a-z][^<>]{0,512}\s(?:hidden|style)\b)"
+    r"[^\n]*(?:\n(?![ \t]*(?:\n|\Z))[^\n]*)*"
+    r"""|</?[a-z](?:[^<>"']|"[^"]{0,512}"|'[^']{0,512}')*>""",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A comment; what follows a tag that can hide it, to the end of its paragraph; and what stands in a tag."""
 _LABEL_LEVEL: Final = 7
 
 
@@ -68,6 +85,11 @@ def comments_in(text: str) -> list[tuple[int, int]]:
     return [found.span() for found in _COMMENT.finditer(text)]
 
 
+def unseen_in(text: str) -> list[tuple[int, int]]:
+    """Where a citation is none that a reader of the page sees: in comments, in tags and behind tags that hide."""
+    return [found.span() for found in _UNSEEN.finditer(text)]
+
+
 def blocks_of(text: str) -> list[Block]:
     """Every block of the text in order; a section of what is done in which nothing stands is one that is declared."""
     return _Reader(text).read()
@@ -81,6 +103,8 @@ class _Reader:
         self.sections: list[_Section] = []
         self.current: Block | None = None
         self.fence = ""
+        self.tabled = False
+        """Below a table's rule: each line is a row, whatever it begins with."""
         self.headed: Block | None = None
         """A table's first row, until it is seen whether rows follow that it names the columns of."""
         self.shaded = _shaded(text)
@@ -110,14 +134,14 @@ class _Reader:
         hidden = next(self.shaded)
         shade = fenced or indented or hidden or quote is not None
         if not bare or (self.fence != was and _MARKS_CODE.fullmatch(bare)):
-            self.current = None
+            self.current, self.tabled = None, False
             return False
         if self._heading(number, bare, place, shade=shade) or self._ruled(number, bare, place, shade=shade):
             return False
         if self._label(number, bare, place, shade=shade):
             return False
         self._said(number, bare, place)
-        return bare.startswith("|")
+        return bare.startswith("|") or self.tabled
 
     def _fenced(self, bare: str) -> bool:
         """Whether the line is in a code fence, or is one."""
@@ -141,7 +165,7 @@ class _Reader:
         return True
 
     def _headed(self, block: Block, title: str, level: int, *, shade: bool) -> None:
-        self.current = None
+        self.current, self.tabled = None, False
         if not shade:
             self._end(level)
         if _letters(title).split(" ")[0] == "done":
@@ -163,9 +187,9 @@ class _Reader:
         above = self.current if self.current is not None and self.current.line == number - 1 else None
         title = self.text[slice(*above.pieces[0])].strip() if above is not None else ""
         if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
-            if above is not None and title.startswith("|"):
+            if above is not None and "|" in title:
                 self.headed = self.blocks.pop()  # it names the columns, and says nothing
-            self.current = None
+            self.current, self.tabled = None, True
             return True
         if above is not None and not _ITEM.match(title) and title[0] not in ">|" and _UNDERLINE.fullmatch(bare):
             self.blocks.pop()
@@ -194,7 +218,10 @@ class _Reader:
         marked = _ITEM.match(bare)
         rest = _looks(bare[marked.end() :] if marked else bare).strip(" \t*_~`|\\-+")
         declared = _TICK.match(rest) is not None or _LABEL.match(rest) is not None
-        if self.current is not None and not (marked or declared or bare.startswith("|")):
+        if _NOTHING_SAID.fullmatch(bare):
+            self.current = None
+            return
+        if self.current is not None and not (marked or declared or self.tabled or _begins(bare)):
             self.current.pieces.append(place)
             return
         self.current = self._add(Block(number, pieces=[place], declared=declared))
@@ -233,6 +260,12 @@ def _shaded(text: str) -> Iterator[bool]:
             place += 1
         yield place < len(comments) and comments[place][0] < end
         at = end
+
+
+def _begins(bare: str) -> bool:
+    """Whether a line is read as one for itself: a row, a tag that begins one, or a picture or an arrow for a bullet."""
+    first = bare[0]
+    return first == "|" or first in _ARROWS or unicodedata.category(first) == "So" or _ELEMENT.match(bare) is not None
 
 
 def _letters(text: str) -> str:

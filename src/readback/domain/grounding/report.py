@@ -23,7 +23,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError, OversizeError
 from readback.domain.grounding.citation import CITATION, Citation, Evidence, digest, read_citation
-from readback.domain.grounding.layout import Block, blocks_of, comments_in
+from readback.domain.grounding.layout import Block, blocks_of, unseen_in
 from readback.domain.grounding.lookalikes import folded
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
 
@@ -293,8 +293,8 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, str]]:
 
 
 def _visible(report: ReadReport) -> list[int]:
-    """Where citations stand that a reader sees as such: not in a comment, and no link's text."""
-    comments = comments_in(report.text)
+    """Where citations stand that a reader sees as such: not in a comment or a tag, and no link's text."""
+    comments = unseen_in(report.text)
     begins = [start for start, _ in comments]
     seen: list[int] = []
     text = report.text
