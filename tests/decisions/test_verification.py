@@ -55,6 +55,23 @@ def told(outcome: Outcome | None) -> Outcome:
     return outcome
 
 
+@pytest.mark.requirement("DT-proceed", "DT-inconclusive-safe")
+@pytest.mark.parametrize("answers", ["pass", "fail"])
+def test_what_was_verified_before_without_a_verifier_does_not_proceed_under_an_envelope_that_asks_for_it(
+    tmp_path: Path, answers: str
+) -> None:
+    folder = verifier(tmp_path, ANSWERING.format(outcome=answers))
+    kind = kind_of(tmp_path, folder, verification=asking("read_after_write", "my_verifier"))
+    desk = Desk()
+    with opened() as rb:
+        assert rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="ship o-1").verified
+        found = decide(kind, desk, rb=rb)
+    assert desk.calls == 1
+    assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
+    assert [methods(found)[name]["result"] for name in ("read_after_write", "my_verifier")] == ["pass", "inconclusive"]
+    assert "without my_verifier" in str(found.episode["outcome"])
+
+
 # --- read_after_write ---
 
 

@@ -38,6 +38,9 @@ def judged(envelope: Envelope, outcome: Outcome, verify_us: int) -> Judged:
     limit_us = envelope.verification.timeout_ms * MS_US
     late = bool(limit_us) and verify_us > limit_us
     methods: dict[str, Json] = {name: _method(name, outcome, late=late) for name in envelope.verification.methods}
+    unasked = [name for name in envelope.verification.methods if name not in BUILT_IN and not _own(name, outcome)]
+    if outcome.standing and unasked:  # it was run before, without this envelope
+        return Judged(Said.INCONCLUSIVE, False, methods, f"verified without {', '.join(unasked)}")
     if outcome.standing and not late:
         return Judged(Said.PASS, False, methods)
     if outcome.standing:
@@ -58,11 +61,15 @@ def ended(said: Said, outcome: Outcome | None) -> Ended:
     return Ended.PARTIAL if said is Said.INCONCLUSIVE or partial else Ended.FAIL
 
 
-def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
-    own = [each for each in outcome.postconditions if (each.name == f"verifier.{name}")]
+def _own(name: str, outcome: Outcome) -> list[JudgedPostcondition]:
+    """The postconditions by which a method judges; none of a custom one that was never asked."""
     if name in BUILT_IN:
-        own = [each for each in outcome.postconditions if not each.name.startswith("verifier.")]
-    said: dict[str, Json] = {"result": _together(own, late=late).value}
+        return [each for each in outcome.postconditions if not each.name.startswith("verifier.")]
+    return [each for each in outcome.postconditions if each.name == f"verifier.{name}"]
+
+
+def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
+    said: dict[str, Json] = {"result": _together(_own(name, outcome), late=late).value}
     answered = _answer(name, outcome)
     if answered is not None:
         said |= {"said": answered.get("outcome"), "detail": answered.get("detail")}
