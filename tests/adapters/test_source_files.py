@@ -444,3 +444,16 @@ def test_a_pipe_that_takes_a_files_place_is_not_read_as_a_file_without_lines(
 
     monkeypatch.setattr(os, "open", swapped)
     assert work.lines("log.jsonl").presence is Presence.UNAVAILABLE
+
+
+@pytest.mark.requirement("FILE-lies")
+def test_a_file_that_holds_more_than_its_size_says_is_not_hashed_as_an_empty_one() -> None:
+    system = Path("/proc/sys/kernel")
+    if not (system / "ostype").is_file():
+        pytest.skip("the system shows no such files here")
+    shown = FileSource("system", system).stat("ostype")
+    assert isinstance(shown.value, dict)
+    assert (shown.complete, shown.value["size"], "sha256" in shown.value) == (False, 0, False)
+    text = FileSource("system", system).text("ostype").value
+    assert isinstance(text, dict)
+    assert text["text"] == (system / "ostype").read_text(encoding="ascii")

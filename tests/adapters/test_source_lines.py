@@ -72,3 +72,9 @@ def test_a_line_that_is_no_object_cannot_be_told(line: str, tmp_path: Path) -> N
 
 def test_a_file_that_is_not_there_is_absent(tmp_path: Path) -> None:
     assert FileSource("graph", tmp_path).lines("graph.jsonl", [ADA]).presence is Presence.ABSENT
+
+
+def test_a_line_that_is_nested_without_an_end_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "graph.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(ReaderTypeError, match="no JSON"):
+        FileSource("graph", tmp_path).lines("graph.jsonl")

@@ -298,20 +298,24 @@ def _entry(folder: int, name: str, budget: _Budget) -> Json:
     if modes.S_ISREG(seen.st_mode) and seen.st_size <= budget.left:
         budget.left -= seen.st_size
         with _opened(name, _FILE, folder) as file:
-            told["sha256"] = _digest(file, seen.st_size)
-        del told["mtime_us"]  # With the hash at hand, a time that was only touched is no change.
+            digest = _digest(file, seen.st_size)
+        if digest is not None:
+            told["sha256"] = digest
+            del told["mtime_us"]  # With the hash at hand, a time that was only touched is no change.
     elif modes.S_ISDIR(seen.st_mode):
         del told["mtime_us"]
     return told
 
 
-def _digest(file: int, size: int) -> str:
-    """The hash of the first `size` bytes; whether there are more by now is told by the times."""
+def _digest(file: int, size: int) -> str | None:
+    """The hash of a file of so many bytes; None where it holds more or less, as the system's own files do, which it
+    calls empty: then its size says nothing of it, nor do its times of whether it was written meanwhile.
+    """
     digest, left = sha256(), size
     while left > 0 and (chunk := os.read(file, min(left, _CHUNK_BYTES))):
         digest.update(chunk)
         left -= len(chunk)
-    return digest.hexdigest()
+    return None if left or os.read(file, 1) else digest.hexdigest()
 
 
 def _content(file: int, path: str, most: int) -> bytes:
@@ -343,7 +347,7 @@ def _picked(text: str, path: str, match: Sequence[Mapping[str, Json]] | None, by
             continue
         try:
             line = json_value(json.loads(written))
-        except (ValueError, CanonError) as error:
+        except (ValueError, CanonError, RecursionError) as error:
             raise ReaderTypeError(f"Line {number} of {path!r} is no JSON: {error}") from error
         if not isinstance(line, dict):
             raise ReaderTypeError(f"Line {number} of {path!r} is no JSON object.")
