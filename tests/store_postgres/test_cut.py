@@ -195,14 +195,48 @@ def test_a_commit_that_waited_for_a_standby_when_its_reply_was_lost_is_kept_when
         assert [event.version for event in store.events(f"a{before}")] == [1]
 
 
-def _in_wait_for_a_standby(server: PostgresPair, query: str) -> int:
-    """The session that waits there with this statement, as soon as there is one."""
+@pytest.mark.requirement("PGSTORE-lost-reply")
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_commit_whose_wait_for_a_standby_somebody_cancels_is_not_told_as_kept_by_that(times: int) -> None:
+    """The server answers then as if it had been kept where it has to be, with a warning beside it."""
+    with PostgresPair(standby=False) as server, open_postgres_store(url_of(server, "followed")) as store:
+        told: list[object] = []
+
+        def work() -> None:
+            try:
+                told.append(store.append([sample_creation("a1")]))
+            except StoreError as error:
+                told.append(error.code)
+
+        server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody_there'")
+        server.run("SELECT pg_reload_conf()")
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            waits = _in_wait_for_a_standby(server, "COMMIT")
+            server.run(f"SELECT pg_cancel_backend({waits})")
+            for _ in range(times):
+                if not thread.is_alive():
+                    break
+                assert _in_wait_for_a_standby(server, "SELECT pg_logical_emit_message", thread) in (waits, 0)
+                assert told in ([], ["store.undetermined"])
+                if times > 1:
+                    server.run(f"SELECT pg_cancel_backend({waits})")
+        finally:
+            server.run("ALTER SYSTEM RESET synchronous_standby_names")
+            server.run("SELECT pg_reload_conf()")
+            thread.join(60)
+        assert told == [KEPT if times == 1 else "store.undetermined"]
+
+
+def _in_wait_for_a_standby(server: PostgresPair, query: str, who: threading.Thread | None = None) -> int:
+    """The session that waits there with this statement, as soon as there is one; 0 where who would wait has ended."""
     asked = (
         "SELECT max(pid), pg_sleep(0.01) FROM pg_stat_activity"
         f" WHERE wait_event = 'SyncRep' AND application_name = 'readback' AND query LIKE '{query}%'"
     )
     found = (server.run(asked)[0] for _ in range(1_000))
-    return next(int(pid) for pid in found if pid is not None)
+    return next(int(pid or 0) for pid in found if pid is not None or (who is not None and not who.is_alive()))
 
 
 def test_a_server_that_answers_nothing_is_not_waited_for_as_one_that_starts_again(

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 import psycopg
 from psycopg import errors
+from psycopg.errors import Diagnostic
 
 from readback.adapters.store_group import Job
 from readback.adapters.store_postgres.claiming import Locks
@@ -33,7 +34,8 @@ TRIES_MAX: Final = 12
 """So often a group that met others is begun again; the second time with nothing taken for granted."""
 SETTLE_TRIES_MAX: Final = 100
 """So often it is asked, a tenth of a second apart, what became of a transaction that still runs."""
-
+CANCELLED_MAX: Final = 3
+"""So often somebody may cancel the wait for a standby; then nobody can tell whether it has the commit."""
 
 _BEHIND_IT: Final = "SELECT pg_logical_emit_message(true, 'readback', '')"
 """A commit of its own, which waits for the standbys that have to have all commits: to end a session that waited for
@@ -53,7 +55,8 @@ class Writer:
         self._shown = opening.shown
         self._locks = locks
         self._watched, self._known = watched, Known(watched)
-        self._connection = opening.writer()
+        self._connection, self._warned = opening.writer(), 0
+        self._connection.add_notice_handler(self._hear)
         self._origin = opening.origin(self._connection)
 
     def run(self, group: Sequence[Job[Work]]) -> None:
@@ -117,8 +120,10 @@ class Writer:
         try:
             transaction.begin(items, self._locks.wanted(items, pacing))
             results = [job.work.apply(transaction) for job in group]
-            committing = True
+            committing, warned = True, self._warned
             transaction.commit()
+            if self._warned != warned:
+                self._stand_by()
         except BaseException as error:
             self._known.forget()
             if not (self._connection.broken or was_cut(error)):
@@ -143,6 +148,7 @@ class Writer:
         """A new connection, as soon as there is one. Raises StoreError."""
         self._connection.close()
         self._connection = waited_for(self._opening.again, said)
+        self._connection.add_notice_handler(self._hear)
         self._origin = self._opening.origin(self._connection)
 
     def _was_kept(self, transaction: Transaction, error: BaseException) -> bool:
@@ -156,12 +162,27 @@ class Writer:
                 return False
             if self._origin != before and not self._is_there(transaction):
                 return False
-            self._connection.execute(_BEHIND_IT)
+            self._stand_by()
         except (psycopg.Error, StoreError) as lost:
             if isinstance(lost, StoreError) and lost.code == UNDETERMINED:
                 raise
             raise undetermined(self._shown, str(lost)) from error
         return True
+
+    def _hear(self, notice: Diagnostic) -> None:
+        self._warned += notice.severity_nonlocalized == "WARNING"
+
+    def _stand_by(self) -> None:
+        """The standbys that have to have all commits have the last one, too. Raises StoreError.
+
+        A wait that somebody cancels ends with a warning, and with the commit on this server alone.
+        """
+        for _ in range(CANCELLED_MAX):
+            warned = self._warned
+            self._connection.execute(_BEHIND_IT)
+            if self._warned == warned:
+                return
+        raise undetermined(self._shown, "somebody cancelled the wait for a standby")
 
     def _status(self, xid: str) -> str:
         """As `pg_xact_status` has it. What still runs is ended: nobody will ever tell that session anything again."""
