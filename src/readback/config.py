@@ -8,6 +8,7 @@ its SHA-256; else it is left alone, and `ignored_file` names it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -134,12 +135,23 @@ def _pin(path: str | Path, pins: Mapping[str, str]) -> str:
     return next((pin for named, pin in pins.items() if os.path.realpath(named) == meant), "")
 
 
+_HIDES: Final = re.compile(r"[^/?:\[]+:(?!\d*(?:[,/?]|$))|[^/?]+/[^?]*@")
+"""What stands before an @ is somebody's password, with signs in it that are not encoded as they should be: behind a
+colon is no port, or the @ is in what would be the database's name.
+"""
+
+
 def shown(url: str) -> str:
     """A ledger's URL as it may be shown: without its password."""
     scheme, colon, rest = url.partition("://")
-    place, at, host = rest.rpartition("@")
-    named = f"{place.partition(':')[0]}@" if at and "/" not in place else ""
-    address = f"{scheme}{colon}{named}{host if named else rest}"
+    if not colon and "@" in url:  # somebody left the slashes out
+        scheme, colon, rest = url.partition(":")
+    first = re.split("[/?]", rest, maxsplit=1)[0]
+    place, at, host = first.rpartition("@")
+    host += rest[len(first) :]
+    if not at and _HIDES.match(rest):
+        place, at, host = rest.rpartition("@")
+    address = f"{scheme}{colon}{place.partition(':')[0]}{at}{host}" if at else url
     path, asked, query = address.partition("?")
     kept = [one for one in query.split("&") if "password" not in one.partition("=")[0].lower()]
     return path + (asked + "&".join(kept) if any(kept) else "")

@@ -97,6 +97,12 @@ def test_a_server_that_is_not_there_is_a_store_error(desk: Desk, tmp_path: Path)
         ("postgresql://ops:p%40ss@db:5432/x?schema=a", "postgresql://ops@db:5432/x?schema=a"),
         ("postgresql://ops@db/x?password=p&schema=a", "postgresql://ops@db/x?schema=a"),
         ("postgresql://db/x?password=p", "postgresql://db/x"),
+        ("postgresql://ops:p#?/s@db/x", "postgresql://ops@db/x"),
+        ("postgresql://ops:s/p@db/x?schema=a", "postgresql://ops@db/x?schema=a"),
+        ("postgresql://ops:12/p@db/x", "postgresql://ops@db/x"),
+        ("postgresql://ops:p@db/x?user=a@b", "postgresql://ops@db/x?user=a@b"),
+        ("postgresql://g:1,h:2/x?user=a@b", "postgresql://g:1,h:2/x?user=a@b"),
+        ("postgresql:ops:p@db/x", "postgresql:ops@db/x"),
     ],
 )
 def test_a_ledgers_address_is_shown_without_its_password(url: str, said: str) -> None:

@@ -9,6 +9,7 @@ from typing import cast
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from readback.adapters.store_group import Job
 from readback.adapters.store_postgres import address, open_postgres_store, opening, schema
@@ -198,6 +199,32 @@ def test_a_password_is_never_shown() -> None:
     assert "s3cret" not in found.shown
     assert found.shown == "postgresql://ops@db.example:5433/ledgers (schema acme)"
     assert found.url == "postgresql://ops:s3cret@db.example:5433/ledgers?password=s3cret"
+
+
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("postgresql:///x?options=-c%20geqo%3Doff&schema=a", {"dbname": "x", "options": "-c geqo=off"}),
+        ("postgresql://a@/x?host=/run/my%20sockets&passfile=/a+b", {"host": "/run/my sockets", "passfile": "/a+b"}),
+        ("postgresql://a:p%20q@h/x?objects=file:///a%20b", {"password": "p q", "host": "h"}),
+        ("postgresql://a:p#?[q]@h:1,g:2/x", {"password": "p#?[q]", "host": "h,g", "port": "1,2"}),
+        ("postgresql://[::1]:5432/x?user=a@b", {"host": "::1", "user": "a@b"}),
+        ("postgres://?schema=a&user=b", {"user": "b"}),
+    ],
+)
+def test_what_libpq_takes_reaches_it_as_it_was_written(url: str, taken: dict[str, str]) -> None:
+    found = address.address_of(url)
+    assert conninfo_to_dict(found.url).items() >= taken.items()
+    assert "p#" not in found.shown
+    assert "p q" not in found.shown
+
+
+@pytest.mark.parametrize("password", ["s3c/ret", "s3c@ret", "12/s3c", "s3c ret", "%s3c"])
+def test_a_password_that_is_not_written_as_it_has_to_be_is_refused_and_not_shown(password: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_postgres_store(f"postgresql://ops:{password}@db.invalid/x")
+    assert "s3c" not in str(caught.value)
+    assert caught.value.remedy
 
 
 # --- values that no database takes -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import unquote
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
@@ -35,33 +35,43 @@ class Address:
 
 def address_of(url: str) -> Address:
     """Splits a URL into libpq's part and ours. Raises UsageError for what is no PostgreSQL address."""
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
+    scheme, found, rest = url.partition("://")
+    if scheme not in SCHEMES or not found:
         raise UsageError(
             "The address is no postgresql:// URL.",
             remedy="Write postgresql://user@host:5432/database, and ?schema=NAME for a schema of its own.",
         )
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    named = [value for name, value in options if name == "schema"]
-    schema = named[-1] if named else SCHEMA_DEFAULT
+    # As libpq takes it apart: who comes before an @ that is before any slash, whatever else his password holds, and a
+    # plus stands for itself. What is not ours is handed on as it is written.
+    who, at, after = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
+    where, _, query = after.partition("?")
+    if "@" in where:
+        raise UsageError(
+            "The address has an @ or a slash in its password.",
+            remedy="Write %40 for @ and %2F for /; or keep the password in PGPASSFILE.",
+        )
+    user = unquote(who.partition(":")[0])
+    written = [one for one in query.split("&") if one]
+    options = {_named(one): unquote(one.partition("=")[2]) for one in written}
+    schema = options.get("schema", SCHEMA_DEFAULT)
     if not _NAME.fullmatch(schema):
         raise UsageError(
             f"The schema {schema!r} is no name for one.",
             remedy="Use small letters, digits and underscores, 48 at most, and begin with a letter.",
         )
-    rest = [(name, value) for name, value in options if name not in _OURS]
-    host = parts.netloc.rpartition("@")[2]
-    user = unquote(parts.username or "")
-    secret = [(name, value) for name, value in rest if name not in ("password", "sslpassword")]
-    shown = f"{parts.scheme}://{user + '@' if user else ''}{host}{parts.path}"
-    where = next((value for name, value in secret if name == "host"), "")
+    theirs = "&".join(one for one in written if _named(one) not in _OURS)
+    host = options.get("host", "")
     return Address(
-        url=f"postgresql://{parts.netloc}{parts.path}?{urlencode(rest)}",
+        url=f"postgresql://{who}{at}{where}{'?' if theirs else ''}{theirs}",
         schema=schema,
-        shown=f"{shown} ({where + ', ' if where else ''}schema {schema})",
-        objects=dict(options).get("objects", ""),
-        objects_over=_bytes_of(dict(options).get("objects_over", str(OBJECTS_OVER_BYTES))),
+        shown=f"{scheme}://{user + '@' if user else ''}{where} ({host + ', ' if host else ''}schema {schema})",
+        objects=options.get("objects", ""),
+        objects_over=_bytes_of(options.get("objects_over", str(OBJECTS_OVER_BYTES))),
     )
+
+
+def _named(option: str) -> str:
+    return unquote(option.partition("=")[0])
 
 
 def _bytes_of(text: str) -> int:

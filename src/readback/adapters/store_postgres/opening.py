@@ -20,7 +20,7 @@ from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts
 from readback.adapters.store_postgres.rows import TextDumper
 from readback.adapters.store_postgres.schema import migrate, pending
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreError, StoreVersionError
+from readback.domain.errors import StoreError, StoreVersionError, UsageError
 
 SERVER_VERSION_MIN: Final = 140_000
 """PostgreSQL 14: what comes before it is no longer mended."""
@@ -176,6 +176,11 @@ class Opening:
                 keepalives_interval=5,
                 keepalives_count=3,
             )
+        except psycopg.ProgrammingError:
+            raise UsageError(
+                f"The address {self.shown} is none that libpq understands.",
+                remedy="Check the names of its options, and write what is no letter or digit encoded: %20.",
+            ) from None  # what it says may quote the password
         except psycopg.Error as error:
             raise as_store_error(error, self.shown) from error
         try:
