@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -449,3 +449,32 @@ def test_copies_that_a_server_lists_in_several_lines_are_all_counted() -> None:
             box = ImapSource("odd", *where, user="u", password="p", proves="delivered", security="none", timeout_s=5)
             told = getattr(box, ask)(_ctx("s"), header=HEADER)
         assert (told.value["copies"] if isinstance(told, Reading) else len(told)) == found
+
+
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_a_server_that_never_comes_to_an_end_is_given_up(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line now and then keeps each reading of a socket within its limit: at the greeting, the login, a search."""
+    monkeypatch.setattr(source_imap, "WHOLE_TIMES", 1)
+    over, script = threading.Event(), _scripted()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client, client.makefile("rwb") as lines, suppress(OSError):
+                for number, line in enumerate([b"", *[None] * 9]):
+                    said = lines.readline().strip() if line is None else b""
+                    while number == at and not over.wait(0.05):
+                        client.sendall(b"* OK still here\r\n" if number else b"*")
+                    tag, _, command = said.partition(b" ")
+                    client.sendall(script(command).replace(b"TAG", tag) if command else b"* OK ready\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            where = server.getsockname()
+            box = ImapSource("slow", *where, user="u", password="p", proves="delivered", security="none", timeout_s=0.5)
+            found = box.by_stamp(_ctx("s"), header=HEADER)
+        finally:
+            over.set()
+            thread.join(5)
+    assert found.presence is Presence.UNAVAILABLE

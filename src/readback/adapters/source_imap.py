@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from socket import SHUT_RDWR, socket
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from readback.canon import CanonError, Json
 from readback.canon.frozen import dataclass
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 STAMP_HEADER: Final = "X-Readback-Stamp"
 TIMEOUT_DEFAULT_S: Final = 10.0
+WHOLE_TIMES: Final = 6
+"""How much longer than one step of it a whole session may take: whoever says something now and then keeps no reader."""
 CANDIDATES_MAX: Final = 50
 """Messages of one folder that a search may bring; with more, the look was not a whole one."""
 HEADER_MAX_BYTES: Final = 65_536
@@ -35,6 +39,7 @@ MESSAGE_MAX_BYTES: Final = 10_485_760
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 Proof: TypeAlias = Literal["submitted", "delivered"]
+_Client = TypeVar("_Client", bound="imaplib.IMAP4")
 Secret: TypeAlias = str | Callable[[], str]
 """A password, or what fetches it when it is needed."""
 
@@ -269,43 +274,90 @@ class ImapSource:
     def _session(self) -> Iterator[imaplib.IMAP4]:
         import imaplib
 
-        imap = self._connected()
-        try:
+        with _Watch(self._timeout_s * WHOLE_TIMES) as watch:
+            imap = self._connected(watch)
             try:
-                password = self._password() if callable(self._password) else self._password
-                if not _QUOTABLE.fullmatch(password):
-                    raise UsageError(f"The password of {self.name!r} holds what IMAP cannot quote.")
-                imap.login(_quoted(self._user), password)
-            except imaplib.IMAP4.abort:
-                raise
-            except imaplib.IMAP4.error as error:
-                if "[UNAVAILABLE]" in str(error):
+                try:
+                    password = self._password() if callable(self._password) else self._password
+                    if not _QUOTABLE.fullmatch(password):
+                        raise UsageError(f"The password of {self.name!r} holds what IMAP cannot quote.")
+                    imap.login(_quoted(self._user), password)
+                except imaplib.IMAP4.abort:
                     raise
-                raise _LoginError(f"the login was refused: {error}") from error
-            yield imap
-        finally:
-            with suppress(imaplib.IMAP4.error, OSError):  # A farewell adds nothing to what was read.
-                imap.logout()
-            with suppress(OSError):
-                imap.shutdown()
+                except imaplib.IMAP4.error as error:
+                    if "[UNAVAILABLE]" in str(error):
+                        raise
+                    raise _LoginError(f"the login was refused: {error}") from error
+                yield imap
+            finally:
+                with suppress(imaplib.IMAP4.error, OSError):  # A farewell adds nothing to what was read.
+                    imap.logout()
+                with suppress(OSError):
+                    imap.shutdown()
 
-    def _connected(self) -> imaplib.IMAP4:
+    def _connected(self, watch: _Watch) -> imaplib.IMAP4:
         import imaplib
         import ssl
 
         host, port = self._address
         if self._security == "none":
-            return imaplib.IMAP4(host, port, timeout=self._timeout_s)
+            return _watched(imaplib.IMAP4, watch)(host, port, timeout=self._timeout_s)
         tls = self._tls or ssl.create_default_context()
         if self._security == "tls":
-            return imaplib.IMAP4_SSL(host, port, ssl_context=tls, timeout=self._timeout_s)
-        imap = imaplib.IMAP4(host, port, timeout=self._timeout_s)
+            return _watched(imaplib.IMAP4_SSL, watch)(host, port, ssl_context=tls, timeout=self._timeout_s)
+        imap = _watched(imaplib.IMAP4, watch)(host, port, timeout=self._timeout_s)
         try:
             imap.starttls(tls)
+            watch.over(imap.sock)
         except BaseException:
             imap.shutdown()
             raise
         return imap
+
+
+class _Watch:
+    """Ends a session's connection when the time for all of it is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._socket: socket | None = None
+        self._is_late = False
+        self._timer = Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Watch:
+        """Raises OSError where nobody could watch."""
+        try:
+            self._timer.start()
+        except RuntimeError as error:
+            raise OSError("the system gives no more threads") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+
+    def over(self, connection: socket) -> None:
+        self._socket = connection
+        if self._is_late:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_late = True
+        if self._socket is not None:
+            with suppress(OSError):
+                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
+
+
+def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
+    """The library's own client, whose connection is watched from before its greeting on."""
+
+    class Watched(kind):  # type: ignore[misc, valid-type]
+        def _create_socket(self, timeout: float | None) -> Any:
+            made = super()._create_socket(timeout)
+            watch.over(made)
+            return made
+
+    return Watched
 
 
 class _LoginError(Exception):
