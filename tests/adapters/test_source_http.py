@@ -521,3 +521,10 @@ def test_an_answer_that_never_ends_is_given_up(first: bytes) -> None:
             over.set()
             thread.join(5)
     assert (shown.presence, "took over 0.5 s" in shown.detail) == (Presence.UNAVAILABLE, True)
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\\b"])
+def test_a_404_for_a_name_with_a_slash_may_be_of_the_slash_alone(name: str, web: Web, orders: HttpSource) -> None:
+    shown = orders.get(CTX, "/orders/{id}", params={"id": name})
+    assert (shown.presence, "slash" in shown.detail) == (Presence.NOT_VISIBLE, True)
+    assert orders.get(CTX, "/orders/{id}", params={"id": "ab"}).presence is Presence.ABSENT

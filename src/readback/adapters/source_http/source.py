@@ -225,6 +225,9 @@ class HttpSource:
         """Absence (a 404, or null in all) is believed where a canary is shown to the same credentials, right after."""
         if canary is None:
             return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
+        if any(sign in str(value) for value in (params or {}).values() for sign in "/\\"):
+            # There are servers that refuse each such address so, as Apache does unless it is told not to.
+            return Reading.not_visible(f"{self.name} {answer.said}, which may be of the slash in its address alone")
         names = set(PLACEHOLDER.findall(canary))
         known = {name: value for name, value in (params or {}).items() if name in names}
         seen = self._door.ask(self._door.address(canary, known), sent)
