@@ -123,3 +123,10 @@ def test_an_answer_in_json_brings_its_tool_calls(folder: Path) -> None:
     (folder / "agent").write_text("#!/bin/sh\ncat > /dev/null\necho nonsense\n")
     code, said = delegate(folder, "--verify", "calls.py", "--output", "json")
     assert (code, said["error"]["code"]) == (5, "delegation.script")
+
+
+def test_of_a_command_that_answered_nothing_no_answer_is_spoken_of(folder: Path) -> None:
+    done = CliRunner().invoke(main, ["delegate", "--task", "x", *VERIFY, "--within", "100ms", "--", "./nowhere"])
+    assert done.exit_code != 0
+    assert "cannot be started" in done.stdout
+    assert "answer is a claim" not in done.stdout

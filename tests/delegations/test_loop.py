@@ -117,6 +117,34 @@ def test_a_delegate_without_an_answer_may_still_be_at_work_and_is_not_sent_again
     assert "may still be at work" in done.reason
 
 
+@pytest.mark.parametrize("verify", [None, lambda _: True])
+@pytest.mark.parametrize("lost", [ToolTimeoutError("no answer"), ConnectionResetError("gone")])
+def test_a_delegate_without_an_answer_is_not_sent_again_by_a_system_of_record_either(
+    desk: Desk, lost: Exception, verify: Any
+) -> None:
+    @reader(source="folder", consistency="strong", independence="other_client")
+    def report(ctx: Context, delegation: str) -> Reading:
+        return Reading.of({"there": desk.file.exists(), "target": ctx.target, "tenant": ctx.tenant})
+
+    def sent(turn: Turn) -> object:
+        desk.turns.append(turn)
+        raise lost
+
+    made = delegation(
+        name="lost",
+        verify=verify,
+        readers=[report],
+        ensure={"there": "authoritative.there == true"},
+        identity={"target": "authoritative.target", "tenant": "authoritative.tenant"},
+        late_window="0s",
+    )(sent)
+    with opened() as client:
+        done = made.run(client, TASK)
+    assert (done.verify_outcome, len(desk.turns), done.passed) == (VerifyOutcome.UNDETERMINED, 1, False)
+    assert done.exit_code in (3, 4)
+    assert "may still be at work: there does not hold" in done.reason
+
+
 def test_a_delegate_that_failed_after_it_did_the_work_did_it(desk: Desk) -> None:
     def lost(turn: Turn) -> object:
         desk.work(turn)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from readback.domain.delegation.loop import Move, after
 from readback.domain.delegation.words import NO_REASON, REASON_MAX_CHARACTERS, bounded
+from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from tests.unit.test_belief import outcome
 
-REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED, attempts=1)
+ANSWERED = Observation(ObservationStatus.SUCCESS, True, "ok", "", {"response": "Done."}, None, 0)
+REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED, attempts=1, observation=ANSWERED)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,12 @@ REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED, attempts=1)
 )
 def test_a_refuted_attempt_is_followed_by_as_many_as_are_allowed(attempt: int, retries: int, move: Move) -> None:
     assert after(REFUTED, attempt, retries) is move
+
+
+@pytest.mark.parametrize("seen", [None, replace(ANSWERED, body=None), replace(ANSWERED, body="Done.")])
+def test_who_gave_no_answer_is_not_sent_again(seen: Observation | None) -> None:
+    assert after(replace(REFUTED, observation=seen), 0, 2) is Move.OPEN
+    assert after(replace(REFUTED, observation=seen), 2, 2) is Move.OPEN
 
 
 def test_what_is_not_refuted_is_not_sent_again() -> None:

@@ -15,6 +15,7 @@ from readback.commands.opening import settings_of, working
 from readback.commands.run import sigterm_interrupts
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
 from readback.domain.delegation.record import Delegated
+from readback.domain.delegation.turn import NOTHING_ANSWERED
 from readback.domain.delegation.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
 from readback.domain.errors import UnknownOutcomeError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
@@ -151,7 +152,7 @@ def _lines(done: Delegated, error: ReadbackError | None) -> list[str]:
     lines += [f"  action: {each.id} {each.state.value}" for each in done.outcomes]
     if done.passed:
         lines.append(f"  answer: {safe(done.response, LINE_MAX_CHARACTERS)}")
-    elif done.result is not None:
+    elif done.result is not None and done.result.get("error") != NOTHING_ANSWERED:
         lines.append("  Its answer is a claim that was not accepted; --json holds it.")
     return lines
 

@@ -26,12 +26,14 @@ from readback.domain.delegation.words import VerifyOutcome
 from readback.domain.errors import ArgumentError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.outcome import Outcome
+from readback.domain.verdict import Verdict
 from readback.lifecycle.delegating import Check, Handler, post
 from readback.ports.runtime import Runtime
 from readback.sdk.action import ActionDefinition
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
 from readback.sdk.delegation_contract import (
+    STILL_AT_WORK,
     HookFunction,
     Prepared,
     Verifiers,
@@ -237,6 +239,8 @@ class Delegation:
 def _why(outcome: Outcome, move: Move) -> str:
     if move is Move.AGAIN or move is Move.EXHAUSTED:
         return loop.reason_of(outcome)
+    if outcome.verdict is Verdict.REFUTED and outcome.attempted and not loop.has_answered(outcome):
+        return words.bounded(f"{STILL_AT_WORK}: {loop.reason_of(outcome)}")
     said = outcome.detail.partition(" Next: ")[0].removeprefix(f"{ScriptError.code}: ")
     return words.bounded(said or outcome.why.value or outcome.state.value)
 

@@ -52,9 +52,17 @@ def after(outcome: Outcome, attempt: int, retries: int) -> Move:
     if outcome.why is Why.VERIFIER_ERROR and outcome.settled:
         return Move.BROKEN
     refuted = outcome.settled and outcome.verdict is Verdict.REFUTED and not outcome.contested and outcome.attempted
-    if not refuted or outcome.discrepancy in _NOT_AGAIN:
+    if not refuted or outcome.discrepancy in _NOT_AGAIN or not has_answered(outcome):
         return Move.OPEN
     return Move.AGAIN if attempt < retries else Move.EXHAUSTED
+
+
+def has_answered(outcome: Outcome) -> bool:
+    """Whether an answer is on record. Without one the delegate may still be at work, whatever its contract says of how
+    long something may land after it.
+    """
+    seen = outcome.observation
+    return seen is not None and isinstance(seen.body, dict) and "response" in seen.body
 
 
 def reason_of(outcome: Outcome) -> str:

@@ -64,8 +64,10 @@ class Delegated:
             return 0
         if self.withheld or self.verify_outcome is VerifyOutcome.FAILED:
             return EXIT_FAILED
-        last = self.outcomes[-1].exit_code if self.outcomes else EXIT_UNDETERMINED
-        return last or EXIT_UNDETERMINED
+        last = self.outcomes[-1] if self.outcomes else None
+        if last is None or (last.attempted and last.exit_code == EXIT_FAILED):
+            return EXIT_UNDETERMINED  # what was refuted, and may still be at work
+        return last.exit_code or EXIT_UNDETERMINED
 
     def as_json(self) -> dict[str, Json]:
         """For `--json` and for programs."""
