@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -186,3 +188,42 @@ def test_no_cookie_is_kept_from_one_action_to_the_next(web: Web, shop: HttpExecu
     shop.post(CTX, "/o")
     shop.post(CTX, "/o")
     assert "Cookie" not in web.asked[-1].headers
+
+
+@pytest.mark.parametrize("first", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"])
+def test_an_answer_that_never_ends_is_a_timeout_of_what_may_have_landed(first: bytes) -> None:
+    """A byte now and then keeps each reading of a socket within its limit."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client, suppress(OSError):
+                client.sendall(first)
+                while not over.wait(0.05):
+                    client.sendall(b" ")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            where = f"http://127.0.0.1:{server.getsockname()[1]}"
+            with HttpExecutor(where, timeout_s=0.5, sole=True) as slow, pytest.raises(ToolTimeoutError) as caught:
+                slow.post(CTX, "/orders")
+        finally:
+            over.set()
+            thread.join(5)
+    seen = normalise_exception(caught.value, 1)
+    assert (seen.status, seen.dispatched) == (ObservationStatus.TIMEOUT, True)
+
+
+@pytest.mark.parametrize("value", ["a/..", "../b", "a\\..\\b"])
+def test_a_value_makes_no_step_that_somebody_on_the_way_may_take(value: str, shop: HttpExecutor, web: Web) -> None:
+    with pytest.raises(ArgumentError):
+        shop.delete(CTX, "/orders/{id}", params={"id": value})
+    assert web.asked == []
+
+
+def test_a_header_that_is_not_ascii_is_refused_before_it_is_sent(shop: HttpExecutor, web: Web) -> None:
+    with pytest.raises(ArgumentError, match="ASCII"):
+        shop.post(CTX, "/orders", headers={"X-Name": "caf\u00e9"})
+    assert web.asked == []

@@ -7,9 +7,12 @@ is evidence. It keeps a client of its own and shares nothing with the HTTP sourc
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
+from socket import SHUT_RDWR, socket
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from urllib.parse import quote
 
 from readback.canon import json_value
@@ -38,6 +41,7 @@ Values: TypeAlias = Mapping[str, str | int]
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
+_CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
 _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 """Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
 
@@ -80,6 +84,7 @@ class HttpExecutor:
         self._sole = sole
         # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
         self._plain = self._base.scheme == "http" and hosts is None
+        self._timeout_s = timeout_s
         self._client = _client(timeout_s, False if self._plain else tls or True)
 
     def __enter__(self) -> Self:
@@ -112,8 +117,6 @@ class HttpExecutor:
         Raises ToolTimeoutError or ToolError where no answer came, since the effect may have landed; what is refused
         before sending is an InputError.
         """
-        import httpx
-
         if content is not None:
             if json is not None:
                 raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
@@ -125,9 +128,24 @@ class HttpExecutor:
             content=content,
             headers=self._marks(ctx, headers),
         )
+        limit = _Limit(self._timeout_s)
+        request.extensions["trace"] = limit.heard
+        try:
+            limit.begin()
+        except RuntimeError as error:
+            raise self._unreached(error) from error
+        with limit:
+            return self._answered(request, limit)
+
+    def _answered(self, request: httpx.Request, limit: _Limit) -> httpx.Response:
+        """The answer, read within bounds and within the time for all of it. Raises ToolTimeoutError, ToolError."""
+        import httpx
+
+        late = ToolTimeoutError(f"{self.name!r} took over {self._timeout_s:g} s to answer.")
         try:
             response = self._client.send(request, stream=True)
             try:
+                limit.over(response.extensions["network_stream"])
                 body = _bounded(response)
             finally:
                 response.close()
@@ -136,11 +154,15 @@ class HttpExecutor:
         except httpx.TimeoutException as error:
             raise ToolTimeoutError(f"{self.name!r} did not answer in time: {type(error).__name__}.") from error
         except httpx.TransportError as error:
+            if limit.late:
+                raise late from error
             raise ToolError(
                 f"The connection to {self.name!r} broke: {type(error).__name__}: {error}",
                 remedy="Its effect is being read back.",
                 code="tool.connection-lost",
             ) from error
+        if limit.late:  # what was cut short may read like a whole one
+            raise late
         return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
 
     def get(
@@ -237,6 +259,52 @@ class HttpExecutor:
         if self._sole:
             return NotDispatchedError(said)
         return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
+
+
+class _Limit:
+    """Ends a connection when the time for a whole answer is over: httpx limits each reading of a socket by itself, and
+    whoever sends a byte now and then would keep the tool for as long as he likes.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.late = False
+        self._lock = threading.Lock()
+        self._socket: socket | None = None
+        self._watch = threading.Timer(seconds, self._end)
+        self._watch.daemon = True
+
+    def begin(self) -> None:
+        """Raises RuntimeError where the system gives no thread that would watch."""
+        self._watch.start()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.cancel()
+        self._watch.join()
+
+    def heard(self, event: str, info: Mapping[str, Any]) -> None:
+        """Told by httpx what its connection does."""
+        if event in _CONNECTED:
+            self.over(info["return_value"])
+
+    def over(self, stream: Any) -> None:
+        """The connection that the answer comes over."""
+        with self._lock:
+            self._socket = stream.get_extra_info("socket")
+            if self.late:
+                self._shut()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.late = True
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
 
 
 def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
