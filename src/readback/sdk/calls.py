@@ -141,9 +141,12 @@ class Portal:
         import asyncio  # a program without an event loop does not pay for it
 
         running = self._running()
-        future = asyncio.run_coroutine_threadsafe(make(), running)
+        future = asyncio.run_coroutine_threadsafe(_kept(make), running)
         try:
-            return future.result(seconds)
+            came = future.result(seconds)
+            if isinstance(came, _Ended):
+                raise came.by
+            return came
         except TimeoutError:
             if future.done():
                 raise  # the tool's own TimeoutError
@@ -155,7 +158,7 @@ class Portal:
         import asyncio
 
         with self._lock:
-            if self._loop is None:
+            if self._thread is None or self._loop is None or not self._thread.is_alive():
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=loop.run_forever, name="readback-portal", daemon=True)
                 try:
@@ -175,12 +178,28 @@ class Portal:
             return
         import asyncio
 
-        with contextlib.suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(timeout=CLOSING_SECONDS_MAX)
-        if not thread.is_alive():
+        if thread.is_alive():
+            with contextlib.suppress(TimeoutError):
+                asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(timeout=CLOSING_SECONDS_MAX)
+        if not thread.is_alive() and not loop.is_running():  # in a forked child it runs on, and is the parent's
             loop.close()
+
+
+class _Ended:
+    """What would have ended the loop, on its way to the thread that asked."""
+
+    def __init__(self, by: BaseException) -> None:
+        self.by = by
+
+
+async def _kept(make: Callable[[], Coroutine[Any, Any, object]]) -> object:
+    """A tool that ends the program ends the call of whoever asked for it, and not the loop of all later calls."""
+    try:
+        return await make()
+    except (SystemExit, KeyboardInterrupt) as end:  # tidy: boundary -- raised again in the thread that asked
+        return _Ended(end)
 
 
 async def _finish() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast, get_args
 
 from readback.domain.context import Context
-from readback.domain.errors import StoreError
+from readback.domain.errors import StoreError, UsageError
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.steps import (
     Answer,
@@ -80,6 +80,7 @@ class AsyncDriver:
     ) -> None:
         self._apart = apart
         self._desk = Desk(store, runtime, courier)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._commit = GroupCommit(store, runtime)
         self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
         self._asked = _ASKED - {Clear} - (_LOOKS if self._looks is not None else {Lease})
@@ -93,7 +94,10 @@ class AsyncDriver:
         A cancellation during a call is an observation, made durable before the cancellation goes on; one that comes
         while an attempt is being recorded keeps its call from being made.
         """
-        self._commit.active += 1
+        if self._loop is not asyncio.get_running_loop():
+            self._move()
+        commit = self._commit
+        commit.active += 1
         interrupt: BaseException | None = None
         try:
             step = next(work)
@@ -122,12 +126,26 @@ class AsyncDriver:
                 raise interrupt from None
             return cast(T, end.value)
         finally:
-            self._commit.active -= 1
+            commit.active -= 1
         work.close()
         if interrupt is not None:
             raise interrupt
         assert isinstance(step, Wait)
         return Parked(step.action_id)
+
+    def _move(self) -> None:
+        """To the event loop that runs now. Raises UsageError where another one still has something in hand."""
+        if self._loop is not None:
+            if not self._loop.is_closed() and (self._commit.active or not self._commit.rests):
+                raise UsageError(
+                    "This client is at work on another event loop.",
+                    remedy="Open one for each event loop; the ledger is the same.",
+                )
+            self._close_lines()  # what still waits there for an answer is told none: its loop is over
+            store, runtime = self._desk.store, self._desk.runtime
+            self._commit = GroupCommit(store, runtime)
+            self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
+        self._loop = asyncio.get_running_loop()
 
     async def projection(self, action_id: str) -> StoredProjection | None:
         """The action's, as the store has it now: asked for together with others where that is quicker."""
@@ -198,11 +216,12 @@ class AsyncDriver:
 
     async def _together(self, works: tuple[Generator[Step, Answer, Any], ...]) -> Gathered:
         """All at once. A cancellation goes on to each of them, and is theirs to record."""
-        self._commit.active -= 1  # meanwhile nothing comes from here that a commit could wait for
+        commit = self._commit
+        commit.active -= 1  # meanwhile nothing comes from here that a commit could wait for
         try:
             return Gathered(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
         finally:
-            self._commit.active += 1
+            commit.active += 1
 
     async def _call(
         self,
@@ -298,10 +317,13 @@ class AsyncDriver:
 
     def close(self) -> None:
         """Ends the writer, and waits for threads whose call is over or never began; what still hangs is left behind."""
+        self._close_lines()
+        self._threads.close()
+
+    def _close_lines(self) -> None:
         self._commit.close()
         if self._looks is not None:
             self._looks.close()
-        self._threads.close()
 
 
 def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Called:

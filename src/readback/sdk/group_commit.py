@@ -58,6 +58,11 @@ class GroupCommit:
         self._writer = Beside(1, "readback-writer")
         self.active = 0
 
+    @property
+    def rests(self) -> bool:
+        """Nothing waits for a commit."""
+        return not self._busy and not self._queue
+
     def append(self, append: Append) -> asyncio.Future[AppendResult]:
         """Its result once it is durable, or what the store raised; then nothing of the batch was kept."""
         loop = asyncio.get_running_loop()
