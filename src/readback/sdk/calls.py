@@ -198,7 +198,7 @@ async def _kept(make: Callable[[], Coroutine[Any, Any, object]]) -> object:
     """A tool that ends the program ends the call of whoever asked for it, and not the loop of all later calls."""
     try:
         return await make()
-    except (SystemExit, KeyboardInterrupt) as end:  # tidy: boundary -- raised again in the thread that asked
+    except (SystemExit, KeyboardInterrupt) as end:  # raised again in the thread that asked
         return _Ended(end)
 
 
