@@ -30,9 +30,21 @@ def test_an_open_attempt_is_not_closed_by_the_report_of_another_call(agent: Agen
     told = post(agent, "a", call, tool)
     assert (told.code, told.out) == (2, "")
     assert "no attempt of it is on record" in told.err
-    assert [each["state"] for each in outcomes(agent)] == ["executing"]
+    asked = [each for each in outcomes(agent) if each["contract"] == "Write"]
+    assert [each["state"] for each in asked] == ["executing"]
     Path(agent.folder, "a").write_text("a", encoding="utf-8")
     assert "Verified" in post(agent, "a", "toolu_1").context
+
+
+@pytest.mark.requirement("HOOK-reported", "HOOK-ungoverned")
+def test_a_call_that_no_hook_saw_before_it_is_on_record_from_its_report_on_and_told_at_the_end(agent: Agent) -> None:
+    for _ in range(2):
+        told = post(agent, "a", "toolu_1")
+        assert "Verified" not in told.out
+    (action,) = outcomes(agent)
+    assert (action["target"], action["why"], action["attempts"]) == ("tool/Write", "unverifiable", 1)
+    assert "Write (1)" in agent.tell("Stop", stop_hook_active=False).json["systemMessage"]
+    assert pre(agent, given=written(agent, "a"), call="toolu_2").denied == ""
 
 
 @pytest.mark.requirement("HOOK-ungoverned")

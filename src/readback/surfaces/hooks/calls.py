@@ -98,11 +98,23 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))
         if not action_id:
+            _recorded_late(desk, call)
             raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")
         told = desk.outcome(action_id) if call.running else None
         if told is None or told.contract == UNGOVERNED:
             told = desk.report(action_id, reported(call), file.hold_us)
     return judged(call, told)
+
+
+def _recorded_late(desk: Desk, call: ToolCall) -> None:
+    """That it was called is on record from now on, as of what nobody checked, and told when the turn ends."""
+    from readback.surfaces.hooks.desk import UNGOVERNED, noted
+
+    if any(each.operation == call.operation for each in desk.run()):
+        return  # another tool's call, which this does not report
+    handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
+    if handed.allowed:
+        desk.report(handed.outcome.id, reported(call), 0)
 
 
 def judged(call: ToolCall, told: Outcome) -> Answer:

@@ -100,4 +100,4 @@ def _counted(loose: list[Item]) -> str:
     """Ungoverned calls, by tool."""
     by_tool = Counter(each.target.removeprefix("tool/") for each in loose)
     calls = ", ".join(f"{tool} ({count})" for tool, count in sorted(by_tool.items())[:ITEMS_TOLD_MAX])
-    return f"No contract governs these calls, and nothing of them was verified: {calls}."
+    return f"No contract governs these calls, or no attempt was on record, and nothing of them was verified: {calls}."
