@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from readback import Readback, bootstrap
 from readback.contracts.files.contract import values_of
 from readback.contracts.files.fill import Values, compile_fill
-from readback.domain.errors import ArgumentError, ExpressionError, TemplateError
+from readback.domain.errors import ArgumentError, ExpressionError, ReaderFailedError, TemplateError, ToolError
 from readback.domain.outcome import Outcome
+from readback.domain.reading import Presence
+from readback.ports.fittings import Pieces
 from readback.sdk.files import ContractFiles, contract_files
+from readback.sdk.fittings import BuiltInFittings
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.adapters.web import Said, serving
@@ -295,3 +298,29 @@ def test_an_address_whose_value_names_another_resource_is_not_asked(value: str) 
     fakes = Fakes()
     _run(ContractFiles(loaded(contract(text), fakes=fakes).sound()), "one", id=value, note="x")
     assert fakes.made[0].seen == []
+
+
+ENDLESS = "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) as n from r"
+
+
+@pytest.mark.requirement("FILE-bounded")
+def test_a_query_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    source = BuiltInFittings().source("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
+    found = source.read(context(), {"query": Pieces((ENDLESS,), ())})
+    assert (found.presence, "interrupted" in found.detail) == (Presence.UNAVAILABLE, True)
+    assert source.read(context(), {"query": Pieces(("select 1 as n",), ())}).value == {"n": 1}
+    with pytest.raises(ReaderFailedError, match="interrupted"):
+        source.find(context(), {"query": Pieces((ENDLESS,), ())})
+
+
+@pytest.mark.requirement("FILE-bounded")
+def test_a_statement_that_never_ends_is_given_up_and_leaves_nothing(tmp_path: Path) -> None:
+    book = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    book.execute("create table t (n integer)")
+    acts = BuiltInFittings().executor("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
+    endless = f"insert into t select n from ({ENDLESS.replace('max(n) as n', 'n')})"
+    with pytest.raises(ToolError, match="interrupted"):
+        acts.execute(context(), {"statement": Pieces((endless,), ())})
+    assert book.execute("select count(*) from t").fetchone() == (0,)
+    book.close()

@@ -29,8 +29,8 @@ _READS: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*(select|with|
 _PING: Final = "select 1"
 _PING_SQLITE: Final = "select count(*) from sqlite_master"
 """SQLite answers the former without a look at its file."""
-_SQLITE_UNREACHABLE: Final = frozenset({5, 6, 10, 13, 14})
-"""BUSY, LOCKED, IOERR, FULL, CANTOPEN: the primary result codes under which another look may see more."""
+_SQLITE_UNREACHABLE: Final = frozenset({5, 6, 9, 10, 13, 14})
+"""BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN: the primary result codes under which another look may see more."""
 _STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
 """SQLSTATE classes and codes of the same kind: connection, resources, shutdown, system, conflict, lock."""
 _STATE_HIDDEN: Final = ("42501", "28")

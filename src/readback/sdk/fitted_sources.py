@@ -175,13 +175,40 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
                 return opened
 
             return brief
-        return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False)
+        bounded = _bounded(settled.timeout_s)
+        return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False, factory=bounded)
     url = str(settled.get("url"))
     if not url.startswith(POSTGRES_SCHEMES):
         raise SettingsError(
             f"The address of {settled.name!r} is none of PostgreSQL.", remedy="Write postgresql://host/db."
         )
     return lambda: _postgres(settled, url)
+
+
+def _bounded(seconds: float) -> Any:
+    """A connection to SQLite whose statement is interrupted when its time is over: the library limits the waiting for
+    others alone, and a value may make a search as long as it likes (`glob '*a*a*a*...'`).
+    """
+    import sqlite3
+    from threading import Timer
+
+    class Bounded(sqlite3.Connection):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            self._over = Timer(seconds, self.interrupt)
+            self._over.daemon = True
+            try:
+                self._over.start()
+            except RuntimeError as error:
+                super().close()
+                raise OSError("the system gives no thread that would watch over it") from error
+
+        def close(self) -> None:
+            self._over.cancel()
+            self._over.join()  # it interrupts no connection that is closed
+            super().close()
+
+    return Bounded
 
 
 def _postgres(settled: Settled, url: str) -> Any:
