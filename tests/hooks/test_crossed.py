@@ -36,6 +36,17 @@ def test_an_open_attempt_is_not_closed_by_the_report_of_another_call(agent: Agen
     assert "Verified" in post(agent, "a", "toolu_1").context
 
 
+@pytest.mark.requirement("HOOK-reported")
+@pytest.mark.parametrize("tools", [("Bash", "Write"), ("Write", "Bash")])
+def test_calls_of_two_tools_with_one_id_are_each_reported_as_their_own(agent: Agent, tools: tuple[str, str]) -> None:
+    given = {"Bash": {"command": "ls"}, "Write": written(agent, "a")}
+    for tool in tools:
+        assert pre(agent, tool, given[tool], "toolu_1").denied == ""
+    Path(agent.folder, "a").write_text("a", encoding="utf-8")
+    assert "nothing of it was verified" in post(agent, "a", "toolu_1", "Bash").context
+    assert "Verified" in post(agent, "a", "toolu_1").context
+
+
 @pytest.mark.requirement("HOOK-reported", "HOOK-ungoverned")
 def test_a_call_that_no_hook_saw_before_it_is_on_record_from_its_report_on_and_told_at_the_end(agent: Agent) -> None:
     for _ in range(2):

@@ -123,12 +123,15 @@ class Desk:
         One that had to be approved was handed out to a later call of the same kind: it is the only one that is open.
         """
         open_: list[str] = []
+        others = False
         for each in self.run():
             if each.operation == call.operation:
-                return each.action_id if self._is_of(each, call, contracts) else ""
-            if each.state == State.EXECUTING and each.contract in contracts and self._fits(each.action_id, call):
+                if self._is_of(each, call, contracts):
+                    return each.action_id
+                others = True  # of another tool, with the same id
+            elif each.state == State.EXECUTING and each.contract in contracts and self._fits(each.action_id, call):
                 open_.append(each.action_id)
-        return open_[0] if len(open_) == 1 else ""
+        return open_[0] if len(open_) == 1 and not others else ""
 
     def _is_of(self, each: Projection, call: ToolCall, contracts: Set[str]) -> bool:
         """Whether the action is one of this tool's: the answer of another tool says nothing about it."""
