@@ -190,3 +190,24 @@ def test_a_file_that_is_not_there_is_absent_and_one_that_is_no_database_is_unava
     assert TablesSource("shop", tmp_path / "none.db").state().presence is Presence.ABSENT
     assert TablesSource("shop", tmp_path / "text.db").state().presence is Presence.UNAVAILABLE
     assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.requirement("PACK-foreseen")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into p values (last_insert_rowid(), '2001-01-01')",
+        "insert into p select CHANGES( ), '2001-01-01'",
+        "insert into p select 'x', '2001-01-01' where total_changes() = 0",
+    ],
+)
+def test_what_a_statement_takes_from_the_connection_that_it_comes_over_is_left_open(
+    statement: str, database: Path
+) -> None:
+    foreseen = value(database, statement)["foreseen"]
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("insert into o (n) values ('d')")  # over the very connection, before
+        connection.rollback()
+        connection.execute(statement)
+        connection.commit()
+    assert set(foreseen) <= set(value(database)["facts"])

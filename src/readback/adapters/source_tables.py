@@ -7,6 +7,7 @@ takes any SQL. It is run as of now and of later, with other random values, so th
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -39,6 +40,8 @@ _HIGH: Final = 1_000_000_007
 """A prime, so that its remainders are not those of the first value."""
 _NOW: Final = {"current_date": slice(10), "current_time": slice(11, None), "current_timestamp": slice(None)}
 """What of a moment they say."""
+_OF_CONNECTION: Final = re.compile(r"\b(last_insert_rowid|changes|total_changes)\s*\(\s*\)", re.IGNORECASE)
+"""What a statement may ask of the connection that it comes over: which one that is, is chance to the trial."""
 
 
 class _OverBoundError(Exception):
@@ -143,6 +146,9 @@ def _tried(tried: sqlite3.Connection, statement: str, now: str, otherwise: bool,
     where nothing bounds it.
     """
     with _bounded(tried, now, otherwise, written):
+        told = _HIGH if otherwise else 0
+        for name in {found[1].lower() for found in _OF_CONNECTION.finditer(statement)}:
+            tried.create_function(name, 0, lambda: told)
         try:
             for _ in tried.execute(statement):
                 pass
