@@ -328,3 +328,10 @@ def test_a_citation_in_a_tag_or_behind_one_that_hides_is_none_that_a_reader_sees
 )
 def test_a_citation_beside_tags_and_signs_is_seen(text: str) -> None:
     assert checked(text.format(CITED), every=True).passed
+
+
+@pytest.mark.requirement("REPORT-declared", "REPORT-hostile")
+@pytest.mark.parametrize("tag", ["details", "div hidden", "section", "blockquote"])
+def test_what_is_open_is_not_declared_so_by_a_heading_that_is_folded_away(tag: str) -> None:
+    text = f"<{tag}>\n\n## Open\n\n</{tag.split()[0]}>\n\nAll is shipped.\n"
+    assert not checked(text, every=True).passed

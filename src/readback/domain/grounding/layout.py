@@ -33,7 +33,8 @@ _TAGS: Final = (
 )
 _ELEMENT: Final = re.compile(rf"{_TAGS}\b", re.IGNORECASE)
 """A line that begins with one of these tags is read as one for itself."""
-_NOTHING_SAID: Final = re.compile(rf"(?:{_TAGS}[ \t]*/?>[ \t]*)+", re.IGNORECASE)
+_NOTHING_SAID: Final = re.compile(r"(?:</?(?:br|dl|hr|ol|table|tbody|thead|tr|ul)[ \t]*/?>[ \t]*)+", re.IGNORECASE)
+"""What only holds items and rows. One that may fold away what stands in it, such as a heading, says something."""
 _FENCE: Final = re.compile(r"(`{3,}|~{3,})")
 _MARKS_CODE: Final = re.compile(r"[`~]{3,}[ \t]*[^\s`~]{0,32}")
 """The line that begins or ends a code fence, with the language at most; more words are said there."""
