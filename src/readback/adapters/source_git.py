@@ -379,4 +379,5 @@ def _environment(repository: str) -> Mapping[str, str]:
 
 
 def _is_bare(folder: str) -> bool:
-    return all(os.path.isdir(os.path.join(folder, room)) for room in ("objects", "refs"))
+    rooms = all(os.path.isdir(os.path.join(folder, room)) for room in ("objects", "refs"))
+    return rooms and os.path.isfile(os.path.join(folder, "config"))

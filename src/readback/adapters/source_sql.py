@@ -83,8 +83,9 @@ class SqlSource:
 
     `connect` opens a connection (or draws one from a pool); it is closed after each reading. `consistency` marks
     every reading with less than its reader declared, for a replica. A PostgreSQL server that says it is a standby is
-    read as a replica, whatever it was taken for, and its silence proves no absence. Placeholders are the driver's own;
-    values belong into `params`, never into the text.
+    read as a replica, whatever it was taken for, and its silence proves no absence; nor does that of one whose policies
+    keep rows from the role (row-level security): what it does not show is not visible. Placeholders are the driver's
+    own; values belong into `params`, never into the text.
     """
 
     def __init__(
