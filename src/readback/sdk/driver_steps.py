@@ -5,10 +5,13 @@ No twin of anything: a driver adds how it calls, commits and waits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, assert_never
 
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
+from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
 from readback.domain.observation import guarded
 from readback.lifecycle.control import oldest_freeze
@@ -175,6 +178,18 @@ class Desk:
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)
+
+    def give_back(self, fences: Mapping[str, int]) -> None:
+        """Ends these leases, since nobody goes on with their actions: the work on them was interrupted in the middle of
+        a step. One that somebody else has by now, another thread too, is left to him; what cannot be ended runs out.
+        """
+        owner = self.runtime.owner()
+        with suppress(StoreError):
+            for action_id, fence in fences.items():
+                held = self.store.projection(action_id)
+                if held is not None and (held.projection.lease_owner, held.fence) == (owner, fence):
+                    now_us = self.runtime.now_us()
+                    self.store.lease(action_id, owner, now_us, now_us, dead=owner)
 
     def heard(self, append: Append, result: AppendResult) -> None:
         """What is durable now is told, by somebody else and later."""

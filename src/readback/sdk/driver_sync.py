@@ -19,6 +19,8 @@ from readback.lifecycle.steps import (
     Dispatch,
     Ending,
     Gathered,
+    Lease,
+    Leased,
     Settle,
     Step,
     Take,
@@ -62,6 +64,8 @@ class SyncDriver:
         An interrupt during a call is an observation (cancelled), made durable before the interrupt goes on.
         """
         interrupt: BaseException | None = None
+        held: dict[str, int] = {}
+        """The fences of the leases that this work has had."""
         try:
             step = next(work)
             while True:
@@ -70,12 +74,16 @@ class SyncDriver:
                         break
                     answer: Answer = Woken(self._desk.runtime.now_us())
                 else:
+                    if type(step) is Commit:
+                        held[step.append.action_id] = step.append.fence
                     try:
                         answer = self._do(step)
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
-                    if type(answer) is Called and answer.ending is _CANCELLED:
+                    if type(answer) is Leased and answer.fence is not None:
+                        held[cast(Lease, step).action_id] = answer.fence
+                    elif type(answer) is Called and answer.ending is _CANCELLED:
                         interrupt = answer.error
                     elif interrupt is not None and leaves_nothing_open(step):
                         break
@@ -84,6 +92,9 @@ class SyncDriver:
             if interrupt is not None:
                 raise interrupt from None
             return cast(T, stop.value)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            self._desk.give_back(held)  # whoever repeats the call need not wait for the end of our leases
+            raise
         work.close()
         if interrupt is not None:
             raise interrupt

@@ -1,0 +1,66 @@
+"""A program that is interrupted in the middle of a step, and goes on: nothing waits for the end of its own leases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from readback.ports.store import Append, AppendResult
+from readback.testing.runtime_virtual import VirtualRuntime
+from tests.sdk.given import Desk, opened, ship_of
+from tests.sdk.test_submit import Kept
+
+US = 1_000_000
+VERIFIED_US = 15 * US
+"""What the contract gives its verification, and far less than a lease."""
+
+
+class Interrupted(Kept):
+    """Its append of this number is broken off by a signal: before it was kept, or after it."""
+
+    number, kept = 0, False
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        self.number -= 1
+        if self.number:
+            return super().append(batch)
+        if self.kept:
+            super().append(batch)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_was_interrupted_in_the_middle_of_a_commit_waits_for_no_lease(number: int, *, kept: bool) -> None:
+    store, desk, runtime = Interrupted(), Desk(), VirtualRuntime()
+    store.number, store.kept = number, kept
+    ship = ship_of(desk)
+    with opened(store, runtime) as rb:
+        with pytest.raises(KeyboardInterrupt):
+            rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+        before_us = runtime.now_us()
+        told = rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+    assert runtime.now_us() - before_us <= VERIFIED_US
+    assert desk.calls <= 1
+    assert told.verified or not desk.calls
+
+
+def test_a_lease_that_another_thread_of_the_same_process_has_by_now_is_left_to_it() -> None:
+    store, desk, runtime = Interrupted(), Desk(), VirtualRuntime()
+    ship = ship_of(desk, within="1h")
+    with opened(store, runtime) as rb:
+        owner = runtime.owner()
+        store.number = 2
+
+        def taken(_ctx: object) -> None:
+            [action_id] = [each.projection.action_id for each in store.projections()]
+            store.release(owner)
+            assert store.lease(action_id, owner, runtime.now_us(), runtime.now_us() + 60 * US) is not None
+
+        desk.during = taken
+        with pytest.raises(KeyboardInterrupt):
+            rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+        [held] = store.projections()
+        assert held.projection.lease_until_us > runtime.now_us()
+        assert held.projection.lease_owner == owner
