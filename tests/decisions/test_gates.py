@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from readback import SideEffect
+from readback import Readback, SideEffect
 from readback.domain.contract import Contract
 from readback.domain.decision.envelope import Counts, Snapshot
 from readback.domain.decision.words import CLASS_OF, TIER_OF, Said, Stage, Tier
+from readback.domain.errors import ArgumentError
 from readback.domain.errors.decision import DecisionOrderError
 from readback.domain.limits import TenantLimits
 from readback.lifecycle.deciding import gates
 from readback.lifecycle.deciding.gates import Asked
+from readback.lifecycle.deciding.record import Actor
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.decisions.given import COUNTS, ENVELOPE, changed, decide, kind_of, kinds, moving
 from tests.sdk.given import Desk, opened, ship_of
@@ -290,6 +292,50 @@ def test_a_bypass_is_never_taken_by_itself_and_is_told_in_red_when_it_is_asked_f
         decision.planned("x")
         with pytest.raises(DecisionOrderError):
             decision.bypass("no such step", counts=COUNTS)
+
+
+NAN = float("nan")
+TOLD: list[dict[str, Any]] = [
+    {"counts": Counts(NAN, 1, 1, 1)},  # type: ignore[arg-type]
+    {"counts": Counts(1, True, 1, 1)},
+    {"counts": Counts(1, 1, 1.0, 1)},  # type: ignore[arg-type]
+    {"counts": Counts(1, 1, 1, "1")},  # type: ignore[arg-type]
+    {"counts": (1, 1, 1, 1)},
+    {"snapshot": Snapshot("s", {"stock": NAN})},  # type: ignore[dict-item]
+    {"snapshot": Snapshot("s", {"stock": None})},  # type: ignore[dict-item]
+    {"snapshot": Snapshot("s", [("stock", 1)])},  # type: ignore[arg-type]
+    {"snapshot": Snapshot("s", {}, (b"count",))},  # type: ignore[arg-type]
+    {"snapshot": Snapshot("s", {}, "count")},  # type: ignore[arg-type]
+    {"snapshot": Snapshot("\ud83d", {})},
+    {"summary": "half \ud83d"},
+    {"summary": None},
+    {"ref": object()},
+    {"spent": {Stage.PLAN: NAN}},
+    {"spent": {Stage.ACT: 1}},
+    {"actor": Actor("agent", "a\udc00")},
+]
+
+
+@pytest.mark.requirement("DT-limits", "DT-freshness", "DT-episode")
+@pytest.mark.parametrize("told", TOLD, ids=repr)
+def test_what_no_limit_can_be_held_against_or_no_episode_can_hold_is_refused_before_anything_runs(
+    tmp_path: Path, told: dict[str, Any]
+) -> None:
+    desk, kind = Desk(), kind_of(tmp_path)
+
+    def decided(rb: Readback) -> None:
+        decision = kind.begin(rb, actor=told.get("actor"), spent_ms=told.get("spent"))
+        decision.context(told.get("snapshot", Snapshot("s", {"stock": 1})))
+        decision.planned(told.get("summary", "Ship it."), ref=told.get("ref", ""))
+        proposal = ship_of(desk)(order_id="o-1", carrier="dhl")
+        try:
+            decision.act(proposal, counts=told.get("counts", COUNTS), operation="ship o-1")
+        finally:
+            proposal.mark_run()
+
+    with opened() as rb, pytest.raises(ArgumentError):
+        decided(rb)
+    assert desk.calls == 0
 
 
 # --- what else may come between ---

@@ -31,7 +31,7 @@ from readback.domain.errors.decision import DecisionOrderError
 from readback.domain.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_HELD
 from readback.interop.run_folder import read_given
-from readback.lifecycle.deciding import gates, ladder
+from readback.lifecycle.deciding import gates, given, ladder
 from readback.lifecycle.deciding.drifts import drifts_of
 from readback.lifecycle.deciding.gates import Asked
 from readback.lifecycle.deciding.judge import Judged, ended, judged
@@ -138,9 +138,9 @@ class DecisionType:
         actor = actor or Actor("agent", session.scope.principal)
         if actor.type not in ACTORS:
             raise DecisionOrderError(f"{actor.type!r:.40} is no actor.", remedy=f"It is one of {', '.join(ACTORS)}.")
-        spent = dict(spent_ms or {})
-        if any(stage not in (Stage.CONTEXT, Stage.PLAN) or took < 0 for stage, took in spent.items()):
-            raise DecisionOrderError("What was spent before is a time of context and plan.")
+        for each in (actor.id, actor.version):
+            given.check_text(each, "actor")
+        spent = given.spent_of(spent_ms or {})
         return Decision(self, client, actor, spent)
 
 
@@ -181,12 +181,15 @@ class Decision:
         """The context is gathered: its features' ages count from here on by our clock."""
         if self._snapshot is not None or self._over:
             raise DecisionOrderError("The context of this decision was given already.")
+        given.check_snapshot(snapshot)
         self._snapshot, self._captured_us = snapshot, self._mark(Stage.CONTEXT)
 
     def planned(self, summary: str, *, planner: str = "rules", ref: str = "", fallback: str = "") -> None:
         """It is planned. `fallback`: the step of the ladder by which it was planned faster; it may be planned again."""
         if self._snapshot is None or self._over:
             raise DecisionOrderError("Before the plan comes the context.")
+        given.check_text(summary, "summary")
+        given.check_text(ref, "ref")
         if planner not in PLANNERS:
             raise DecisionOrderError(f"{planner!r:.40} is no planner.", remedy=f"One of {', '.join(PLANNERS)}.")
         if fallback:
@@ -277,6 +280,7 @@ class Decision:
         envelope = self._kind.envelope
         if self._planned is None or self._over:
             raise DecisionOrderError("A decision acts once, after its context and its plan.")
+        given.check_counts(counts)
         if tier is not None and tier not in [each.value for each in Tier if each is not Tier.NONE]:
             raise DecisionOrderError(f"{tier!r:.40} is no blast radius.", remedy="tiny, small, medium or large.")
         plan = proposal.definition.plan
@@ -351,6 +355,8 @@ class Decision:
     def _ended_without(self, rung: Rung, code: Ended, reason: str, counts: Counts) -> Decided:
         if self._over or self._planned is None:
             raise DecisionOrderError("A decision ends once, after its context and its plan.")
+        given.check_text(reason, "reason")
+        given.check_counts(counts)
         now_us = self._runtime.now_us()
         envelope = self._kind.envelope
         broken = (*gates.over_budgets(envelope, self._stages), *gates.over_limits(envelope, counts))
