@@ -7,6 +7,7 @@ never taken for a digest: of an object in parts, or of an encrypted one, it is n
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -275,6 +276,10 @@ def _client(
     import boto3.session
     from botocore.config import Config
 
+    if endpoint is not None and re.match(r"https?://[^/?#\s]", endpoint) is None:
+        raise UsageError(
+            f"A store's endpoint is an address that begins with http:// or https://, not {endpoint!r:.80}."
+        )
     config = Config(
         retries={"total_max_attempts": 1},
         connect_timeout=timeout_s,

@@ -56,6 +56,8 @@ class Door:
             raise UsageError(f"The address of {name!r} is malformed: {error}") from error
         if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
             raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
+        if self._base.userinfo:
+            raise UsageError(f"The address of {name!r} holds a credential: give it as a header, by reference.")
         own = self._base.netloc.decode("ascii")
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
         # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
