@@ -117,6 +117,32 @@ def test_a_delegate_without_an_answer_may_still_be_at_work_and_is_not_sent_again
     assert "may still be at work" in done.reason
 
 
+@pytest.mark.parametrize("by_script", [True, False])
+def test_a_delegate_s_answer_does_not_choose_by_which_id_it_is_looked_for(desk: Desk, by_script: bool) -> None:
+    (desk.folder / "other").write_text("somebody else's work")
+
+    def steered(turn: Turn) -> object:
+        desk.turns.append(turn)
+        return {"response": "Done.", "id": "other", "tool_calls": []}
+
+    script = 'def run(result):\n    return fs.exists(args["folder"] + "/" + result["id"])\n'
+    look = script if by_script else lambda result: (desk.folder / str(result["id"])).exists()
+    sent = delegation(
+        name="steered", verify=look, allow={"fs": [str(desk.folder)]}, max_verify_retries=0, within="100ms"
+    )(steered)
+    with opened() as client, pytest.raises(DelegationFailedError):
+        sent.run(client, TASK, operation="mine", args={"folder": str(desk.folder)})
+
+
+@pytest.mark.parametrize("given", [{"task": None}, {"task": 7}, {"task": TASK, "args": ["x"]}])
+def test_a_task_and_arguments_that_are_none_are_refused_before_anything_is_sent(
+    desk: Desk, given: dict[str, Any]
+) -> None:
+    with opened() as client, pytest.raises(ArgumentError):
+        desk.delegation().run(client, **given)
+    assert desk.turns == []
+
+
 @pytest.mark.parametrize("verify", [None, lambda _: True])
 @pytest.mark.parametrize("lost", [ToolTimeoutError("no answer"), ConnectionResetError("gone")])
 def test_a_delegate_without_an_answer_is_not_sent_again_by_a_system_of_record_either(

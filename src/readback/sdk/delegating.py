@@ -154,8 +154,10 @@ class Delegation:
         self, client: Readback | AsyncReadback, task: str, operation: str | None, args: Mapping[str, object] | None
     ) -> tuple[Delegated, dict[str, Json]]:
         runtime = client._session.runtime  # noqa: SLF001 - of the same room
-        if not task.strip() or len(task) > words.TASK_MAX_CHARACTERS:
+        if not _is_task(task):
             raise ArgumentError(f"A task is a text of at most {words.TASK_MAX_CHARACTERS} characters.")
+        if args is not None and not isinstance(args, Mapping):
+            raise ArgumentError(f"`args` is a mapping of names to values, and not {type(args).__name__}.")
         try:
             given = json_value(dict(args or {}))
         except ReadbackError as error:
@@ -243,6 +245,10 @@ def _why(outcome: Outcome, move: Move) -> str:
         return words.bounded(f"{STILL_AT_WORK}: {loop.reason_of(outcome)}")
     said = outcome.detail.partition(" Next: ")[0].removeprefix(f"{ScriptError.code}: ")
     return words.bounded(said or outcome.why.value or outcome.state.value)
+
+
+def _is_task(given: object) -> bool:
+    return isinstance(given, str) and given.strip() != "" and len(given) <= words.TASK_MAX_CHARACTERS
 
 
 def checked_retries(given: object) -> int:

@@ -64,7 +64,9 @@ def answered(observed: Json) -> bool:
 
 
 def observed_result(observed: Json, delegation: str) -> dict[str, Json]:
-    """The result that verifiers see: the recorded answer, or an empty one that says that there is none."""
+    """The result that verifiers see: the recorded answer, or an empty one that says that there is none. `id` is the
+    delegation's own, whatever stands in the answer: a verifier may look by it.
+    """
     if isinstance(observed, dict) and answered(observed):
-        return {"id": delegation, **observed}
+        return {**observed, "id": delegation}
     return {"id": delegation, "response": "", "tool_calls": [], "tool_results": [], "error": NOTHING_ANSWERED}
