@@ -252,6 +252,16 @@ def test_a_contract_file_of_the_same_time_and_size_is_taken_over_too(tmp_path: P
 
 
 @pytest.mark.requirement("GATEWAY-reload")
+def test_a_contract_file_that_changes_is_taken_over_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+        desk.runtime._clock.now_us -= 3600 * 1_000_000
+        assert (await desk.enter()).outcome["verdict"] == "refuted"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
 def test_contracts_that_could_not_be_held_against_the_tools_are_loaded_again_when_they_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,18 @@ def test_what_is_left_untold_is_told_by_whoever_sweeps(store: LedgerStore, runti
     assert len(sink.taken) == 2, "closing waits for what was asked for"
 
 
+def test_a_clock_that_is_set_back_puts_no_sweep_off(store: LedgerStore, runtime: VirtualRuntime) -> None:
+    sink = ListSink()
+    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier.sweep()
+    runtime._clock.now_us -= 3600 * 1_000_000
+    run_some(store, runtime, "1")
+    courier.sweep()
+    assert courier.flush(PATIENT_S)
+    assert len(sink.taken) == 1
+    courier.close()
+
+
 @pytest.mark.requirement("CLAIM-events")
 def test_a_sink_that_hangs_keeps_neither_the_engine_nor_other_sinks_waiting_and_is_broken_off_at_the_end(
     store: LedgerStore, runtime: VirtualRuntime

@@ -232,6 +232,22 @@ def test_what_a_clock_that_was_far_ahead_put_off_is_told_now(store: LedgerStore,
     assert len(sink.taken) == 1
 
 
+def test_a_clock_that_is_set_back_keeps_no_refused_message_waiting_for_it(
+    store: LedgerStore, runtime: VirtualRuntime
+) -> None:
+    run_some(store, runtime, "1")
+    runtime.advance(7200)
+    sink = ListSink(instead=refuse)
+    delivery = delivery_of(store, runtime, sink)
+    delivery.look()
+    sink.instead = None
+    delivery.look()
+    assert sink.taken == [], "it is not its time yet"
+    runtime._clock.now_us -= 3600 * US
+    drained(delivery)
+    assert len(sink.taken) == 1
+
+
 def test_of_anothers_error_only_the_type_is_kept(store: LedgerStore, runtime: VirtualRuntime) -> None:
     def leak(_message: Message) -> None:
         raise RuntimeError("password=hunter2")

@@ -164,7 +164,7 @@ class Courier:
     def sweep(self) -> None:
         """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once."""
         now_us = self._runtime.now_us()
-        if now_us - self._swept_us >= SWEEP_US:
+        if not 0 <= now_us - self._swept_us < SWEEP_US:  # a clock that was set back keeps nobody waiting for it
             self._swept_us = now_us
             if self.sequencer is not None:
                 self.sequencer.sweep()

@@ -300,7 +300,8 @@ def _is_near(at_us: int, now_us: int) -> bool:
 
 
 def _waits(cursor: Cursor, now_us: int) -> bool:
-    return cursor.next_us > now_us and _is_near(cursor.next_us, now_us)
+    """A clock that was set back behind the first refusal says nothing of how long that is ago."""
+    return cursor.since_us <= now_us < cursor.next_us and _is_near(cursor.next_us, now_us)
 
 
 def _pause_us(tried: int, jitter: float) -> int:

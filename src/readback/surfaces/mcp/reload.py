@@ -69,7 +69,7 @@ class Reloading:
     async def look(self) -> Governed:
         """The contracts in force; where a file has changed, and all are sound, the new ones."""
         now_us = self._runtime.now_us()
-        if self._busy or not (self._asked or now_us - self._looked_us >= LOOK_US):
+        if self._busy or (not self._asked and 0 <= now_us - self._looked_us < LOOK_US):
             return self.current
         self._looked_us = now_us
         changed = self._look()
