@@ -168,7 +168,7 @@ def test_the_safe_twin_of_a_contract_in_a_file_is_drilled(office: Office) -> Non
 
 
 @pytest.mark.requirement("FILE-check", "FILE-credentials")
-@pytest.mark.parametrize("store", ["nonsense", "ftp://store", "http://", ""])
+@pytest.mark.parametrize("store", ["nonsense", "ftp://store", "http://", "http://a..b", ""])
 def test_an_address_that_is_none_is_a_fault_of_its_reader_and_no_crash(
     store: str, office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,13 +186,15 @@ contracts:
       - s3: {bucket: b, endpoint: {env: STORE}, access_key: a, secret_key: {env: SECRET}, key: "{requested.key}"}
       - http: {url: {env: SERVICE}, path: /x}
         consistency: strong
+      - imap: {host: mail..example, port: 9, user: u, password: {env: SECRET}, proves: delivered}
     ensure: {there: authoritative != null}
 """
     office.write("own.yaml", text)
     for name, value in (("STORE", store), ("SECRET", "s3cr3t-s3cr3t"), ("SERVICE", "http://me:passw0rd@127.0.0.1:9")):
         monkeypatch.setenv(name, value)
     answer = office("contracts", "check", "own.yaml", "--json", code=1)
-    first, second = (each["said"] for each in answer.json["readers"])
+    first, second, third = (each["said"] for each in answer.json["readers"])
     assert "endpoint" in first or "env:STORE" in first
+    assert "label empty" in third
     assert "holds a credential: give it as a header" in second
     assert "passw0rd" not in answer.out

@@ -52,7 +52,7 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
         return told(True, "refused", "It is reached, and refuses a target that lies outside of what it reads.")
     except ReadbackError as error:
         return told(False, "failed", error.message)
-    except (OSError, ImportError) as error:
+    except (OSError, ImportError, ValueError) as error:  # the last: a host's name that is none, as its own library says
         return told(False, "failed", f"{type(error).__name__}: {error}")
     match found.presence:
         case Presence.ABSENT:
