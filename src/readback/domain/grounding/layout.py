@@ -104,6 +104,8 @@ class _Reader:
         self.sections: list[_Section] = []
         self.current: Block | None = None
         self.fence = ""
+        self.label: _Section | None = None
+        """What a line that says Done or Open has begun, until it is seen whether it is underlined."""
         self.tabled = False
         """Below a table's rule: each line is a row, whatever it begins with."""
         self.headed: Block | None = None
@@ -114,6 +116,11 @@ class _Reader:
         at = 0
         for number, raw in enumerate(self.lines, 1):
             headed, self.headed = self.headed, None
+            label, self.label = self.label, None
+            if label is not None and self._underlined(label, raw):
+                at += len(raw)
+                next(self.shaded)
+                continue
             row = self._line(number, raw, (at, at + len(raw)))
             if headed is not None and not row:
                 self.blocks.append(headed)
@@ -201,6 +208,15 @@ class _Reader:
         self.current = None
         return True
 
+    def _underlined(self, label: _Section, raw: str) -> bool:
+        """A label with a line below it is a heading of its level, which holds for the headings below that too."""
+        title = self.text[slice(*label.block.pieces[0])].strip()
+        if _ITEM.match(title) or title[0] in ">|" or _UNDERLINE.fullmatch(raw.rstrip("\r\n")) is None:
+            return False
+        self.sections.pop()  # nothing has begun since
+        self._headed(label.block, title, 1 if "=" in raw else 2, shade=False)
+        return True
+
     def _label(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
         """A line that is nothing but a label."""
         done = _letters(bare) == "done"
@@ -213,6 +229,7 @@ class _Reader:
             self._end(_LABEL_LEVEL)
         if opens or not shade or not self._in(done=True):
             self._begin(_LABEL_LEVEL, Block(number, pieces=[place]), done=done)
+            self.label = None if shade else self.sections[-1]
         return True
 
     def _said(self, number: int, bare: str, place: tuple[int, int]) -> None:
