@@ -199,7 +199,11 @@ def test_a_commit_that_waited_for_a_standby_when_its_reply_was_lost_is_kept_when
 @pytest.mark.parametrize("times", [1, 9])
 def test_a_commit_whose_wait_for_a_standby_somebody_cancels_is_not_told_as_kept_by_that(times: int) -> None:
     """The server answers then as if it had been kept where it has to be, with a warning beside it."""
-    with PostgresPair(standby=False) as server, open_postgres_store(url_of(server, "followed")) as store:
+    quiet = "client_min_messages = error"
+    with (
+        PostgresPair(standby=False, settings=quiet) as server,
+        open_postgres_store(url_of(server, "followed")) as store,
+    ):
         told: list[object] = []
 
         def work() -> None:

@@ -51,6 +51,7 @@ _SESSION: Final = {
     "max_parallel_workers_per_gather": "0",
     "default_transaction_isolation": "read committed",
     "client_encoding": "UTF8",
+    "client_min_messages": "notice",  # that a commit did not wait for its standby is said with a warning
     "lock_timeout": str(LOCK_TIMEOUT_MS),
     "statement_timeout": str(STATEMENT_TIMEOUT_MS),
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
