@@ -341,6 +341,19 @@ def test_another_ungoverned_tool_is_recorded_and_said_to_be_unverified(agent: Ag
     assert (action["verified"], action["target"], action["why"]) == (False, "tool/Bash", "unverifiable")
 
 
+def nested(depth: int) -> dict[str, Any]:
+    return {"in": nested(depth - 1)} if depth else {}
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+@pytest.mark.parametrize("given", [{"text": "x" * 5_000_000}, {"rows": [0] * 300_000}, nested(100)], ids=len)
+def test_an_ungoverned_call_is_let_through_however_large_it_is(agent: Agent, given: dict[str, Any]) -> None:
+    told = agent.use("mcp__docs__put", given, lambda: None, [])
+    assert "nothing of it was verified" in told.context
+    (action,) = outcomes(agent)
+    assert action["target"] == "tool/mcp__docs__put"
+
+
 @pytest.mark.requirement("HOOK-ungoverned")
 def test_where_the_file_says_deny_an_ungoverned_tool_is_not_called(agent: Agent) -> None:
     rewrite(agent, "readback.yaml", lambda text: text.replace("policy: unverified", "policy: deny"))

@@ -6,6 +6,7 @@ the session and the call's own id, whatever became of the process before.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
-from readback.canon import Json, parse_json, payload_bytes, sha256_hex
+from readback.canon import Json, ReadbackError, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import InputError
@@ -222,7 +223,10 @@ def _actions(file: HookFile, pins: Mapping[str, str]) -> dict[str, FileAction]:
 def noted(call: ToolCall) -> dict[str, Json]:
     """What is kept of an ungoverned call: a line of what it is about, and the hash of the whole."""
     about = next((call.given[name] for name in _ABOUT if isinstance(call.given.get(name), str)), "")
-    body = payload_bytes(dict(call.given))
+    try:
+        body = payload_bytes(dict(call.given))
+    except ReadbackError:  # larger or deeper than what is kept, and only its hash is
+        body = json.dumps(call.given, sort_keys=True).encode()
     return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
 
 
