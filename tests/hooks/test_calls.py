@@ -347,7 +347,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 @pytest.mark.requirement("HOOK-ungoverned")
 @pytest.mark.parametrize("given", [{"text": "x" * 5_000_000}, {"rows": [0] * 300_000}, nested(100)], ids=len)
-def test_an_ungoverned_call_is_let_through_however_large_it_is(agent: Agent, given: dict[str, Any]) -> None:
+def test_an_ungoverned_call_is_let_through_however_large_or_deep_it_is(agent: Agent, given: dict[str, Any]) -> None:
     told = agent.use("mcp__docs__put", given, lambda: None, [])
     assert "nothing of it was verified" in told.context
     (action,) = outcomes(agent)

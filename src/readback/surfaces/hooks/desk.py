@@ -225,7 +225,7 @@ def noted(call: ToolCall) -> dict[str, Json]:
     about = next((call.given[name] for name in _ABOUT if isinstance(call.given.get(name), str)), "")
     try:
         body = payload_bytes(dict(call.given))
-    except ReadbackError:  # larger or deeper than what is kept, and only its hash is
+    except ReadbackError:  # deeper than what is kept, and only its hash is
         body = json.dumps(call.given, sort_keys=True).encode()
     return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
 
