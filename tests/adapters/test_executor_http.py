@@ -227,3 +227,8 @@ def test_a_header_that_is_not_ascii_is_refused_before_it_is_sent(shop: HttpExecu
     with pytest.raises(ArgumentError, match="ASCII"):
         shop.post(CTX, "/orders", headers={"X-Name": "caf\u00e9"})
     assert web.asked == []
+
+
+def test_a_host_whose_name_is_none_was_sent_nothing() -> None:
+    with HttpExecutor("http://a..b", sole=True) as shop, pytest.raises(NotDispatchedError):
+        shop.post(CTX, "/orders", json={})

@@ -151,7 +151,8 @@ class HttpExecutor:
                 body = _bounded(response)
             finally:
                 response.close()
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, UnicodeError) as error:
+            # The last: a host's name that is none, which is looked up before anything is sent.
             raise self._unreached(error) from error
         except httpx.TimeoutException as error:
             raise ToolTimeoutError(f"{self.name!r} did not answer in time: {type(error).__name__}.") from error

@@ -157,7 +157,7 @@ class ImapSource:
         try:
             with self._session() as imap:
                 imap.noop()
-        except (_LoginError, imaplib.IMAP4.error, OSError) as error:
+        except (_LoginError, imaplib.IMAP4.error, OSError, UnicodeError) as error:
             raise ReaderFailedError(f"Source {self.name!r} does not answer: {error}") from error
 
     # --- looking -----------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class ImapSource:
                     looked.found = self._together(before, looked.found)
         except _LoginError as error:
             looked.instead = Reading.not_visible(f"{self.name}: {error}")
-        except (imaplib.IMAP4.error, OSError) as error:
+        except (imaplib.IMAP4.error, OSError, UnicodeError) as error:  # the last: a host's name that is none
             # A session that breaks has shown nothing: what it did show until then may not be all.
             looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {error}")
         return looked

@@ -102,7 +102,7 @@ class Door:
                 answer = Answer(said.status_code, said.headers, self._body(said))
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
             raise ReaderFailedError(f"{self._name!r} cannot be asked this: {error}") from error
-        except (httpx.TransportError, OSError) as error:
+        except (httpx.TransportError, OSError, UnicodeError) as error:  # the last: a host's name that is none
             answer = Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
         if limit.late:  # what was cut short may read like a whole one
             return Answer(0, {}, b"", f"took over {self._timeout_s:g} s to answer")
