@@ -108,11 +108,13 @@ def test_nothing_that_stands_there_is_overwritten(desk: Desk, kept: str, name: s
 
 
 @pytest.mark.requirement("RESTORE-nothing-overwritten")
-def test_a_ledger_that_is_in_use_is_no_backup(desk: Desk, kept: str) -> None:
+@pytest.mark.parametrize("name", ["readback.db", "link.db"])
+def test_a_ledger_that_is_in_use_is_no_backup(desk: Desk, kept: str, name: str) -> None:
+    Path("link.db").symlink_to("readback.db")
     store = bootstrap.store("sqlite:///readback.db")
     store.pace("default", 0, 0, 1)
     try:
-        refused = desk("ledger", "restore", "readback.db", *TO, *TAKEN, "--json", code=6).json["error"]
+        refused = desk("ledger", "restore", name, *TO, *TAKEN, "--json", code=6).json["error"]
         assert refused["code"] == "restore.in-use"
     finally:
         store.close()

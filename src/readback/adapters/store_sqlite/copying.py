@@ -78,7 +78,7 @@ def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tupl
         taken = Path(f"{target}{suffix}")
         said = "Move what is there away, all of its files, when nobody uses it any more; nothing is overwritten."
         _refuse_taken(taken, RestoreError, "restore.exists", said)
-    with_log = Path(f"{backup}-wal")
+    with_log = Path(f"{os.path.realpath(backup)}-wal")  # it lies beside what a link names
     if with_log.exists() and with_log.stat().st_size:
         said = f"{backup} is no backup, but a ledger with a write-ahead log beside it."
         raise RestoreError(said, remedy="Take a backup of it with `readback ledger backup`.", code="restore.in-use")
