@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,21 @@ def test_the_ledger_is_kept_out_of_commits_and_what_is_ignored_already_stays_so(
     assert "readback.db" not in told.stdout
     assert "readback.yaml" in told.stdout
     assert ("a.log" not in told.stdout) is ("log" in (mine or ""))
+
+
+@pytest.mark.requirement("HOOK-settings")
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json", ".gitignore"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_in_a_file_s_place_is_neither_waited_for_nor_touched(
+    project: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    home = project / ".claude"
+    home.mkdir()
+    make(home / name)
+    told = init()
+    assert told.exit_code == (0 if name == ".gitignore" else 2)
+    assert name in told.output
+    assert not (home / name).is_file()
 
 
 @pytest.mark.requirement("HOOK-settings")

@@ -85,6 +85,8 @@ def set_up(folder: Path) -> Done:
 
 def _read(path: Path) -> dict[str, Any]:
     """The settings that are there; empty where there are none."""
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise UsageError(f"{path} cannot be read: it is no file.", remedy="Look at the path and its rights.")
     try:
         with open(path, "rb") as file:
             content = file.read(SETTINGS_MAX_BYTES + 1)
