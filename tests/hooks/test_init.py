@@ -168,6 +168,17 @@ def test_what_is_no_file_in_a_file_s_place_is_neither_waited_for_nor_touched(
 
 
 @pytest.mark.requirement("HOOK-settings")
+def test_settings_that_are_a_link_to_nowhere_are_left_alone_and_nothing_is_written(project: Path) -> None:
+    home = project / ".claude"
+    home.mkdir()
+    (home / "settings.json").symlink_to("nowhere/settings.json")
+    told = init()
+    assert told.exit_code == 2
+    assert "nothing was written" in told.stderr
+    assert [each.name for each in home.iterdir()] == ["settings.json"]
+
+
+@pytest.mark.requirement("HOOK-settings")
 def test_a_hook_that_is_there_for_some_tools_alone_is_kept_and_said(project: Path) -> None:
     init()
     whole = settings(project)

@@ -87,6 +87,8 @@ def _read(path: Path) -> dict[str, Any]:
     """The settings that are there; empty where there are none."""
     if path.exists() and not path.is_file():  # a named pipe would be waited for
         raise UsageError(f"{path} cannot be read: it is no file.", remedy="Look at the path and its rights.")
+    if path.is_symlink() and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise _broken(path, "it is a link into a folder that is not there")
     try:
         with open(path, "rb") as file:
             content = file.read(SETTINGS_MAX_BYTES + 1)
