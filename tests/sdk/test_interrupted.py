@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from readback import Outcome
+from readback.domain.errors import ReadbackError, StoreLockedError
 from readback.ports.store import Append, AppendResult
 from readback.testing.runtime_virtual import VirtualRuntime
-from tests.sdk.given import Desk, opened, ship_of
+from tests.sdk.given import Desk, opened, opened_async, ship_of
 from tests.sdk.test_submit import Kept
 
 US = 1_000_000
@@ -64,3 +69,43 @@ def test_a_lease_that_another_thread_of_the_same_process_has_by_now_is_left_to_i
         [held] = store.projections()
         assert held.projection.lease_until_us > runtime.now_us()
         assert held.projection.lease_owner == owner
+
+
+class Locked(Interrupted):
+    """Not a signal, but an error."""
+
+    def append(self, batch: Sequence[Append]) -> list[AppendResult]:
+        try:
+            return super().append(batch)
+        except KeyboardInterrupt:
+            raise StoreLockedError("The database is locked.") from None
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("with_await", [False, True])
+def test_what_ended_in_an_error_of_the_store_is_asked_for_again_without_waiting_for_its_own_lease(
+    number: int, *, kept: bool, with_await: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where it is written down that the record failed
+    store, desk, runtime = Locked(), Desk(), VirtualRuntime()
+    store.number, store.kept = number, kept
+    ship = ship_of(desk)
+
+    async def twice() -> Outcome:
+        async with opened_async(store, runtime) as rb:
+            with pytest.raises(ReadbackError):
+                await rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+            return await rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+
+    before_us = runtime.now_us()
+    if with_await:
+        told = asyncio.run(twice())
+    else:
+        with opened(store, runtime) as rb:
+            with pytest.raises(ReadbackError):
+                rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+            told = rb.run(ship(order_id="o-1", carrier="dhl"), operation="op")
+    assert runtime.now_us() - before_us <= VERIFIED_US
+    assert desk.calls <= 1
+    assert told.verified or not desk.calls

@@ -25,6 +25,7 @@ from readback.lifecycle.steps import (
     Ending,
     Gathered,
     Lease,
+    Leased,
     Load,
     LoadAction,
     LoadCounts,
@@ -99,6 +100,8 @@ class AsyncDriver:
         commit = self._commit
         commit.active += 1
         interrupt: BaseException | None = None
+        held: dict[str, int] = {}
+        """The fences of the leases that this work has had."""
         try:
             step = next(work)
             while True:
@@ -111,12 +114,15 @@ class AsyncDriver:
                         if type(step) in self._asked:
                             answer, stop = self._desk.answer(cast("Any", step)), None
                         elif type(step) is Commit:
+                            held[step.append.action_id] = step.append.fence
                             answer, stop = await self._committed(step.append)
                         else:
                             answer, stop = await self._do(step, may_call=interrupt is None)
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
+                    if type(answer) is Leased and answer.fence is not None:
+                        held[cast(Lease, step).action_id] = answer.fence
                     interrupt = stop or interrupt
                     if interrupt is not None and leaves_nothing_open(step):
                         break
@@ -125,6 +131,9 @@ class AsyncDriver:
             if interrupt is not None:
                 raise interrupt from None
             return cast(T, end.value)
+        except Exception:
+            self._desk.leave(held)
+            raise
         finally:
             commit.active -= 1
         work.close()

@@ -66,6 +66,8 @@ SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
 
+LEFT_MAX: Final = 1_000
+"""So many leases whose work ended in an error are remembered; of more, the oldest are waited for."""
 WEIGHING_SPARED: Final = 100
 """After a weighing nothing is weighed for so many times as long as it took."""
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
@@ -103,6 +105,8 @@ class Desk:
     def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
         self.store = store
         self.runtime = runtime
+        self._left: dict[str, int] = {}
+        """The fences of leases whose work ended in an error here: nobody goes on under them."""
         self._weights: dict[str, tuple[int, int]] = {}
         """Each tenant's evidence as it was last weighed, and when it is weighed again."""
         self.courier = courier
@@ -174,10 +178,19 @@ class Desk:
         if fence is None:
             held = self.store.projection(step.action_id)
             other = held.projection.lease_owner if held is not None else ""
-            if other and other != owner and self.runtime.is_gone(other):
+            left = other == owner and held is not None and self._left.get(step.action_id) == held.fence
+            if left or (other and other != owner and self.runtime.is_gone(other)):
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)
+
+    def leave(self, fences: Mapping[str, int]) -> None:
+        """The work that had these leases has ended in an error: whoever asks again here need not wait for their end."""
+        for action_id, fence in fences.items():
+            self._left.pop(action_id, None)
+            while len(self._left) >= LEFT_MAX:
+                del self._left[next(iter(self._left))]
+            self._left[action_id] = fence
 
     def give_back(self, fences: Mapping[str, int]) -> None:
         """Ends these leases, since nobody goes on with their actions: the work on them was interrupted in the middle of

@@ -95,6 +95,9 @@ class SyncDriver:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             self._desk.give_back(held)  # whoever repeats the call need not wait for the end of our leases
             raise
+        except Exception:
+            self._desk.leave(held)
+            raise
         work.close()
         if interrupt is not None:
             raise interrupt
