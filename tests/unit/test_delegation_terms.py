@@ -19,8 +19,9 @@ from readback.domain.errors import ContractFieldError, HonestyError, ToolError
 from readback.domain.outcome import JudgedPostcondition
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_HELD, EXIT_UNDETERMINED, State
-from readback.domain.verdict import Verdict, Why
+from readback.domain.verdict import Why
 from tests.unit.test_belief import outcome
+from tests.unit.test_delegation_moves import REFUTED
 
 # --- what a script may look at ---
 
@@ -163,8 +164,6 @@ def test_a_refuted_delegate_is_told_why_and_has_its_task_still() -> None:
 
 
 # --- what follows an attempt, and why ---
-
-REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED)
 
 
 @pytest.mark.parametrize(
