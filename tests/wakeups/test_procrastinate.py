@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -200,7 +199,7 @@ def proxy(ledger_server: PostgresPair) -> Iterator[Proxy]:
 
 def behind(place: OnPostgres, proxy: Proxy, ledger_server: PostgresPair) -> ProcrastinateWakeups:
     """A worker whose queue is on the other side of a network."""
-    url = place.address.url.replace(quote(str(ledger_server.home), safe=""), quote(str(proxy.home), safe=""))
+    url = place.address.url.replace(str(ledger_server.home), str(proxy.home))
     assert url != place.address.url
     return ProcrastinateWakeups(place.store, Elsewhere("behind"), url, place.address.schema, 3600 * US)
 
