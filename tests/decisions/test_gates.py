@@ -309,7 +309,7 @@ TOLD: list[dict[str, Any]] = [
     {"snapshot": Snapshot("\ud83d", {})},
     {"summary": "half \ud83d"},
     {"summary": None},
-    {"ref": object()},
+    {"ref": {1}},
     {"spent": {Stage.PLAN: NAN}},
     {"spent": {Stage.ACT: 1}},
     {"actor": Actor("agent", "a\udc00")},
