@@ -7,6 +7,7 @@ statement.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -40,8 +41,10 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
                 return opened
 
             return brief
-        bounded = _bounded(settled.timeout_s)
-        return lambda: sqlite3.connect(where, uri=True, timeout=timeout, check_same_thread=False, factory=bounded)
+        most_s, bounded = settled.timeout_s, _bounded()
+        return lambda: sqlite3.connect(
+            where, uri=True, timeout=timeout, check_same_thread=False, factory=bounded
+        ).within(most_s)
     url = str(settled.get("url"))
     if not url.startswith(POSTGRES_SCHEMES):
         raise SettingsError(
@@ -51,30 +54,47 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
     return lambda: _postgres(settled, url, 0.0 if staged else settled.timeout_s + SILENCE_S)
 
 
-def _bounded(seconds: float) -> Any:
+@cache
+def _bounded() -> Any:
     """A connection to SQLite whose statement is interrupted when its time is over: the library limits the waiting for
     others alone, and a value may make a search as long as it likes (`glob '*a*a*a*...'`).
     """
     import sqlite3
-    from threading import Timer
 
     class Bounded(sqlite3.Connection):
-        def __init__(self, *args: Any, **named: Any) -> None:
-            super().__init__(*args, **named)
-            self._over = Timer(seconds, self.interrupt)
-            self._over.daemon = True
-            try:
-                self._over.start()
-            except RuntimeError as error:
-                super().close()
-                raise OSError("the system gives no thread that would watch over it") from error
+        _over: Any = None
+
+        def within(self, seconds: float) -> Bounded:
+            self._over = _ticking(seconds, self.interrupt, self.close)
+            return self
 
         def close(self) -> None:
-            self._over.cancel()
-            self._over.join()  # it interrupts no connection that is closed
+            over, self._over = self._over, None  # which knows this connection, as this knows it
+            _stopped(over)
             super().close()
 
     return Bounded
+
+
+def _ticking(seconds: float, call: Callable[[], None], close: Callable[[], None]) -> Any:
+    """A thread that calls when the time is over. Raises OSError where the system gives none; it is closed then."""
+    from threading import Timer
+
+    over = Timer(seconds, call)
+    over.daemon = True
+    try:
+        over.start()
+    except RuntimeError as error:
+        close()
+        raise OSError("the system gives no thread that would watch over it") from error
+    return over
+
+
+def _stopped(over: Any) -> None:
+    """It calls no more, and is not calling: what it would end may be closed."""
+    if over is not None:
+        over.cancel()
+        over.join()
 
 
 def _postgres(settled: Settled, url: str, most_s: float) -> Any:
@@ -86,39 +106,36 @@ def _postgres(settled: Settled, url: str, most_s: float) -> Any:
     given = psycopg.conninfo.conninfo_to_dict(url).get("options") or _usual_options(psycopg.pq.Conninfo)
     options = f"{given} -c statement_timeout={int(settled.timeout_s * 1_000)}".strip()
     login = settled.some("user", "password")
-    cls: Any = _watched(psycopg.Connection, most_s) if most_s else psycopg.Connection
-    return cls.connect(url, connect_timeout=max(1, int(settled.timeout_s)), options=options, **login)
+    cls: Any = _watched(psycopg.Connection) if most_s else psycopg.Connection
+    opened = cls.connect(url, connect_timeout=max(1, int(settled.timeout_s)), options=options, **login)
+    return opened.within(most_s) if most_s else opened
 
 
-def _watched(plain: Any, seconds: float) -> Any:
+@cache
+def _watched(plain: Any) -> Any:
     """A connection to PostgreSQL that is cut when its time is over: a server that stands still would be waited for as
     long as it does, since it is the one that ends a statement in time.
     """
     import os
     import socket
     from contextlib import suppress
-    from threading import Timer
 
     import psycopg
 
     class Watched(plain):  # type: ignore[misc]
-        def __init__(self, *args: Any, **named: Any) -> None:
-            super().__init__(*args, **named)
-            self._over = Timer(seconds, self._cut)
-            self._over.daemon = True
-            try:
-                self._over.start()
-            except RuntimeError as error:
-                super().close()
-                raise OSError("the system gives no thread that would watch over it") from error
+        _over: Any = None
+
+        def within(self, seconds: float) -> Watched:
+            self._over = _ticking(seconds, self._cut, self.close)
+            return self
 
         def _cut(self) -> None:
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
 
         def close(self) -> None:
-            self._over.cancel()
-            self._over.join()  # it cuts no connection that is closed
+            over, self._over = self._over, None
+            _stopped(over)
             super().close()
 
     return Watched
