@@ -18,6 +18,8 @@ from readback.sdk.fitted_settings import Settled
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
 BRIEF_INSTRUCTIONS: Final = 20_000
 """Of SQLite's machine: about a thousandth of a second."""
+LONG_INSTRUCTIONS: Final = 1_000
+"""What goes on for longer is watched over by a thread, whose start costs as much as a short look-up."""
 POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
 SILENCE_S: Final = 1.0
 """How long after a statement's time is over its PostgreSQL server may take to say so."""
@@ -62,22 +64,33 @@ def _bounded() -> Any:
     import sqlite3
 
     class Bounded(sqlite3.Connection):
+        _most_s = 0.0
         _over: Any = None
 
         def within(self, seconds: float) -> Bounded:
-            self._over = _ticking(seconds, self.interrupt, self.close)
+            self._most_s = seconds
+            self.set_progress_handler(self._goes_on, LONG_INSTRUCTIONS)
             return self
 
+        def _goes_on(self) -> int:
+            """A statement that is over before costs no thread."""
+            try:
+                self._over = self._over or _ticking(self._most_s, self.interrupt)
+            except OSError:
+                return 1  # nobody would interrupt it
+            return 0
+
         def close(self) -> None:
-            over, self._over = self._over, None  # which knows this connection, as this knows it
+            over, self._over = self._over, None
             _stopped(over)
+            self.set_progress_handler(None, 0)  # which knows this connection, as this knows it
             super().close()
 
     return Bounded
 
 
-def _ticking(seconds: float, call: Callable[[], None], close: Callable[[], None]) -> Any:
-    """A thread that calls when the time is over. Raises OSError where the system gives none; it is closed then."""
+def _ticking(seconds: float, call: Callable[[], None]) -> Any:
+    """A thread that calls when the time is over. Raises OSError where the system gives none."""
     from threading import Timer
 
     over = Timer(seconds, call)
@@ -85,7 +98,6 @@ def _ticking(seconds: float, call: Callable[[], None], close: Callable[[], None]
     try:
         over.start()
     except RuntimeError as error:
-        close()
         raise OSError("the system gives no thread that would watch over it") from error
     return over
 
@@ -126,7 +138,11 @@ def _watched(plain: Any) -> Any:
         _over: Any = None
 
         def within(self, seconds: float) -> Watched:
-            self._over = _ticking(seconds, self._cut, self.close)
+            try:
+                self._over = _ticking(seconds, self._cut)
+            except OSError:
+                self.close()
+                raise
             return self
 
         def _cut(self) -> None:
