@@ -59,7 +59,7 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
 @cache
 def _bounded() -> Any:
     """A connection to SQLite whose statement is interrupted when its time is over: the library limits the waiting for
-    others alone, and a value may make a search as long as it likes (`glob '*a*a*a*...'`).
+    others alone, and a value may say how far a query goes (`with recursive`, `limit`).
     """
     import sqlite3
 
