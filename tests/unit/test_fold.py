@@ -11,22 +11,9 @@ from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
+from tests.unit.test_domain_action_people import PROPOSAL
 
 K, S = EventKind, State
-PROPOSAL: dict[str, Json] = {
-    "principal": "agent",
-    "contract": "ship",
-    "contract_version": "2",
-    "contract_hash": "c0ffee",
-    "operation_kind": "set",
-    "side_effect": "medium_risk_write",
-    "target": "order/1",
-    "operation": "op-1",
-    "stamp": "rb-1",
-    "key_hash": "k1",
-    "request_hash": "q1",
-    "context": {},
-}
 
 
 def attempted(**changes: Json) -> Action:
