@@ -161,7 +161,7 @@ def test_a_tool_is_known_by_what_a_contract_relies_on(tool: dict[str, object], s
 def test_a_page_of_a_list_says_nothing_of_the_tools_that_are_not_on_it() -> None:
     catalogue = Catalogue()
     catalogue.see("", [{"name": "a"}, {"name": "b"}], 0)
-    catalogue.agree([("", "a"), ("", "b")])
+    catalogue.agree({("", "a"): "", ("", "b"): ""})
     catalogue.glimpse("", [{"name": "b"}])
     for key in [("", "a"), ("", "b")]:
         catalogue.check(key, catalogue.agreed(key))
@@ -174,7 +174,7 @@ def test_a_page_that_shows_a_tool_as_it_was_does_not_hide_another_one_of_its_nam
     another: dict[str, Json] = {"name": "a", "inputSchema": {"additionalProperties": 1}}
     catalogue = Catalogue()
     catalogue.see("", [agreed], 0)
-    catalogue.agree([("", "a")])
+    catalogue.agree({("", "a"): ""})
     catalogue.glimpse("", [agreed])
     assert not catalogue.is_due("", 1)
     for page in [[another, agreed]] if pages == 1 else [[another], [agreed]]:

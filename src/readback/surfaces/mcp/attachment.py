@@ -197,12 +197,16 @@ class Attachment:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    def retire(self) -> None:
-        """Takes nothing new any more; ends when what is under way has ended."""
-        self._closed = True
+    def rest(self) -> None:
+        """Keeps no connection for what may never come; the next request opens one again."""
         if self._current is not None:
             self._leave(self._current)
             self._current = None
+
+    def retire(self) -> None:
+        """Takes nothing new any more; ends when what is under way has ended."""
+        self._closed = True
+        self.rest()
 
     async def settled(self) -> None:
         """Waits for connections that are leaving."""

@@ -7,7 +7,7 @@ wrote that read another description. The definition is data from outside; nothin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final, TypeAlias
 
@@ -103,20 +103,25 @@ class Catalogue:
         """One of them."""
         return self._seen.get(key[0], {}).get(key[1])
 
-    def agree(self, governed: Iterable[ToolKey]) -> None:
-        """The contracts were loaded against the tools as they are now."""
-        self._agreed = {key: self._print(key) for key in governed}
+    def agree(self, governed: Mapping[ToolKey, str]) -> list[ToolKey]:
+        """The contracts were loaded against the tools as they are now; one that pins its tool (by what it has to hash
+        to, else "") against that one alone. The tools that are not the pinned ones: they are held.
+        """
+        self._agreed = {key: pinned or self._print(key) for key, pinned in governed.items()}
+        return [key for key, pinned in governed.items() if pinned and pinned != self._print(key)]
 
     def agreed(self, key: ToolKey) -> str:
-        """What a governed tool was when the contracts in force were loaded."""
+        """What a governed tool was when the contracts in force were loaded, or what its contract pins."""
         return self._agreed.get(key, "")
 
     def check(self, key: ToolKey, agreed: str) -> None:
-        """Raises ToolChangedError where a governed tool is not what it was when its contract was loaded."""
+        """Raises ToolChangedError where a governed tool is not what it was when its contract was loaded, or not what
+        that pins.
+        """
         now = self._print(key)
         if agreed == now and now:
             return
-        gone = "is not listed any more" if not now else "is not the one that its contract was loaded with"
+        gone = "is not listed any more" if not now else "is not the one that its contract was loaded with, or pins"
         raise ToolChangedError(
             f"The tool {key[1]!r:.200} {gone}; it is held.", details={"tool_sha256": now, "loaded_sha256": agreed}
         )

@@ -96,7 +96,8 @@ class Gateway:
         self._gate: Gate | None = None
         self._reloading: Reloading | None = None
         self._tending: asyncio.Task[None] | None = None
-        self._behind: list[Upstream] = []
+        self._reached: set[Upstream] = set()
+        """Servers that contracts only read from; they are ended with the gateway."""
 
     # --- its life ---
 
@@ -126,7 +127,16 @@ class Gateway:
         servers = Servers(catalogue, opened.runtime)
         for upstream in self._upstreams:
             servers.front(upstream)
-        loader = Loader(self._contracts, servers, catalogue, pins=self._pins, reach=self._reach, know=opened.know)
+        loader = Loader(
+            self._contracts,
+            servers,
+            catalogue,
+            pins=self._pins,
+            reach=upstream_of,
+            know=opened.know,
+            say=self._say,
+        )
+        self._reached = loader.reached
         self._reloading = Reloading(self._contracts, opened.runtime, loader.load, self._say)
         tending = Tending(opened, self._say)
         self._gate = Gate(
@@ -152,12 +162,6 @@ class Gateway:
             if taken:
                 raise OwnToolError(f"The server has a tool {taken[0]!r}, as the gateway has.")
 
-    def _reach(self, name: str, terms: ServerTerms) -> Upstream:
-        """A server that contracts only read from; it is ended with the gateway."""
-        made = upstream_of(name, terms)
-        self._behind.append(made)
-        return made
-
     async def _end(self, grace_s: float) -> None:
         gate, ledger, tending = self._gate, self._ledger, self._tending
         self._gate = self._ledger = self._tending = None
@@ -169,7 +173,7 @@ class Gateway:
                 tending.cancel()
                 await asyncio.wait({tending})
         finally:
-            await asyncio.gather(*(each.aclose() for each in (*self._upstreams, *self._behind)))
+            await asyncio.gather(*(each.aclose() for each in (*self._upstreams, *self._reached)))
             if ledger is not None:
                 ledger.give_back()
                 await ledger.close()

@@ -6,6 +6,7 @@ Loaded as a whole from contract files against the tools as the servers list them
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
@@ -20,9 +21,9 @@ from readback.lifecycle.plan import Plan
 from readback.ports.fittings import ServerTerms
 from readback.sdk.files import ContractFiles, FileAction, loaded_files
 from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp.call import Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
 from readback.surfaces.mcp.servers import GatewayFittings, Servers
+from readback.surfaces.mcp.upstream import Upstream
 
 Path = str | PathLike[str]
 ARGUMENTS_GIVEN_MAX: Final = 256
@@ -59,7 +60,9 @@ def propose(action: FileAction, arguments: object) -> Proposal:
 
 
 class Loader:
-    """Loads contract files for one gateway. `reach`: makes a server that contracts only read from."""
+    """Loads contract files for one gateway. `reach`: makes a server that contracts only read from; whoever made it ends
+    all of `reached`.
+    """
 
     def __init__(
         self,
@@ -68,11 +71,16 @@ class Loader:
         catalogue: Catalogue,
         *,
         pins: Mapping[str, str] | None,
-        reach: Callable[[str, ServerTerms], Toolserver],
+        reach: Callable[[str, ServerTerms], Upstream],
         know: Callable[[Plan], None],
+        say: Callable[[str], None],
     ) -> None:
         self._paths, self._servers, self._catalogue = paths, servers, catalogue
-        self._pins, self._reach, self._know = pins, reach, know
+        self._pins, self._reach, self._know, self._say = pins, reach, know, say
+        self._behind: dict[str, Upstream] = {}
+        """The servers that the contracts in force read from, by name."""
+        self.reached: set[Upstream] = set()
+        """Those, and others that actions in flight may still read from."""
 
     async def load(self) -> Governed:
         """Every contract of the files, against the tools as the servers list them now; these are agreed to by it.
@@ -80,25 +88,50 @@ class Loader:
         Raises ContractFileError with every fault of every file; NoSuchToolError; SettingsError; UpstreamLostError.
         """
         await self._servers.list_front()
-        others = {key: self._catalogue.tools(key) for key in self._servers.keys if key}
-        loaded = self._read(others)
-        named = {name: terms for name, terms in servers_named(loaded).items() if not self._servers.knows(name)}
-        for name, terms in named.items():
-            self._servers.behind(name, self._reach(name, terms))
-        behind = await self._servers.list_behind()
-        if behind:
-            loaded = self._read({**others, **behind})
-        files = ContractFiles(loaded.sound())
-        actions = self._governed(files)
-        self._catalogue.agree(actions)
+        behind: dict[str, Upstream] = {}
+        try:
+            loaded = self._read(behind, {})
+            behind = self._named(loaded)
+            if behind:
+                loaded = self._read(behind, await self._servers.list_behind(behind))
+            files = ContractFiles(loaded.sound())
+            actions = self._governed(files)
+        except BaseException:
+            await self._let_go(behind, self._behind)
+            raise
+        held = self._catalogue.agree({key: action.written.tool_sha256 for key, action in actions.items()})
+        for key in held:
+            self._say(f"The tool {key[1]!r:.200} is not the one that {actions[key].name!r} pins; it is held.")
         for action in files.values():
             self._know(action.plan)
+        before, self._behind = self._behind, behind
+        for server in before.values():
+            if server not in behind.values():
+                server.own.rest()  # an action in flight may still read from it
         return Governed(actions, files, {home.file: home.sha256 for home in loaded.homes})
 
-    def _read(self, others: Mapping[str, Mapping[str, object]]) -> Loaded:
+    def _read(self, behind: Mapping[str, Upstream], listed: Mapping[str, Mapping[str, object]]) -> Loaded:
         own = own_tools(self._servers, self._catalogue)
-        fittings = GatewayFittings(self._servers)
+        others = {**{key: self._catalogue.tools(key) for key in self._servers.keys if key}, **listed}
+        fittings = GatewayFittings(self._servers, behind)
         return loaded_files(self._paths, tools=own, others=others, fittings=fittings, pins=self._pins)
+
+    def _named(self, loaded: Loaded) -> dict[str, Upstream]:
+        """The servers that the files name beside those in front: as they are, where they are reached as before."""
+        found: dict[str, Upstream] = {}
+        for name, terms in servers_named(loaded).items():
+            if name in self._servers.keys:
+                continue
+            made, known = self._reach(name, terms), self._behind.get(name)
+            found[name] = known if known is not None and known.target == made.target else made
+        self.reached.update(found.values())
+        return found
+
+    async def _let_go(self, made: Mapping[str, Upstream], kept: Mapping[str, Upstream]) -> None:
+        """Ends servers that were made for contracts that are not taken over."""
+        gone = [each for each in made.values() if each not in kept.values()]
+        self.reached.difference_update(gone)
+        await asyncio.gather(*(each.aclose() for each in gone))
 
     def _governed(self, files: ContractFiles) -> dict[ToolKey, FileAction]:
         actions: dict[ToolKey, FileAction] = {}

@@ -7,9 +7,10 @@ connection, with its own parameters; whatever is gone on with later goes over th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import field
+from typing import TypeVar
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -25,6 +26,8 @@ from readback.sdk.group_commit import holding
 from readback.surfaces.mcp.attending import Ticket
 from readback.surfaces.mcp.call import OPERATION_KEY, Call, Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
+
+Answered = TypeVar("Answered")
 
 
 @dataclass(slots=True)
@@ -133,25 +136,20 @@ IN_HAND: ContextVar[Flight | None] = ContextVar("readback_in_hand", default=None
 
 
 class Servers:
-    """The servers behind one gateway by their keys, and others that contracts only read from."""
+    """The servers behind one gateway whose tools clients are shown, by their keys."""
 
     def __init__(self, catalogue: Catalogue, runtime: Runtime) -> None:
         self.runtime = runtime
         self._catalogue = catalogue
         self._front: dict[str, Toolserver] = {}
-        self._behind: dict[str, Toolserver] = {}
 
     def front(self, server: Toolserver) -> None:
         """One whose tools clients are shown."""
         self._front[server.key] = server
 
-    def behind(self, name: str, server: Toolserver) -> None:
-        """One that only contracts know, by its name among a file's `servers`."""
-        self._behind[name] = server
-
-    def knows(self, name: str) -> bool:
-        """Whether there is a server of this name."""
-        return name in self._front or name in self._behind
+    def server(self, key: str, behind: Mapping[str, Toolserver]) -> Toolserver | None:
+        """The one of this key: in front, else among those that contracts only read from."""
+        return self._front.get(key) or behind.get(key)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -175,53 +173,63 @@ class Servers:
             return [*await server.tools()]
 
     async def list_front(self) -> None:
-        """Lists the tools of every server in front anew. Raises UpstreamLostError."""
-        for server in [*self._front.values()]:
-            announced = self._catalogue.announced(server.key)
-            self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us(), announced)
+        """Lists the tools of every server in front anew, all at once. Raises UpstreamLostError."""
+        await _all(self._list_front(server) for server in self._front.values())
 
-    async def list_behind(self) -> dict[str, dict[str, Mapping[str, Json]]]:
-        """The tools of the servers that contracts only read from, by server and name. Raises UpstreamLostError."""
-        found: dict[str, dict[str, Mapping[str, Json]]] = {}
-        for name, server in self._behind.items():
-            found[name] = {str(tool.get("name", "")): tool for tool in await self.list_tools(server)}
-        return found
+    async def _list_front(self, server: Toolserver) -> None:
+        announced = self._catalogue.announced(server.key)
+        self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us(), announced)
 
-    async def call(self, key: ToolKey, arguments: Mapping[str, Json], timeout_s: float) -> dict[str, Json]:
-        """Over the gateway's own connection."""
-        server = self._front.get(key[0]) or self._behind.get(key[0])
-        if server is None:
-            raise NotDispatchedError(f"There is no server {key[0]!r:.200} here.")
-        with holding(self.runtime):
-            return await server.call({"name": key[1], "arguments": dict(arguments)}, timeout_s=timeout_s)
+    async def list_behind(self, behind: Mapping[str, Toolserver]) -> dict[str, dict[str, Mapping[str, Json]]]:
+        """The tools of servers that contracts only read from, by server and name. Raises UpstreamLostError."""
+        listed = await _all(self.list_tools(server) for server in behind.values())
+        return {
+            name: {str(tool.get("name", "")): tool for tool in tools}
+            for name, tools in zip(behind, listed, strict=True)
+        }
+
+
+async def _all(asked: Iterable[Awaitable[Answered]]) -> list[Answered]:
+    """Every answer, once all are there or have failed. Raises the first failure: nothing is left under way."""
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if not isinstance(each, BaseException)]
 
 
 @dataclass(frozen=True, slots=True)
 class CalledTool:
-    """Keeps `ToolFitting`: one tool of one server."""
+    """Keeps `ToolFitting`: one tool of the server that has it when the contracts are loaded. Whose it is is not asked
+    again: another server that lists such a tool later is not the one that the contract was checked with.
+    """
 
-    servers: Servers
-    server: str
-    name: str
+    runtime: Runtime
+    key: ToolKey
+    server: Toolserver | None
+    missing: str
+    """Why there is none to call."""
     timeout_us: int
 
     async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        try:
-            key = self.servers.key_of(self.server, self.name)
-        except NoSuchToolError as error:
-            raise NotDispatchedError(f"{self.name!r:.200} was not called: {error.message}") from error
+        if self.server is None:
+            raise NotDispatchedError(f"{self.key[1]!r:.200} was not called: {self.missing}")
         flight = IN_HAND.get()
-        if flight is not None and flight.key == key and flight.ticket.action_id == ctx.action_id:
-            answer = await flight.send(arguments, self.servers.runtime, to_end=True)
+        if flight is not None and flight.key == self.key and flight.ticket.action_id == ctx.action_id:
+            answer = await flight.send(arguments, self.runtime, to_end=True)
             return short_copied(answer) or answer  # it came over a wire, and is told as it came
-        return await self.servers.call(key, arguments, self.timeout_us / 1_000_000)
+        with holding(self.runtime):  # over the gateway's own connection
+            params: dict[str, Json] = {"name": self.key[1], "arguments": dict(arguments)}
+            return await self.server.call(params, timeout_s=self.timeout_us / 1_000_000)
 
 
 class GatewayFittings:
-    """Keeps `Fittings`: the built-in systems, and the tools of the gateway's servers."""
+    """Keeps `Fittings`: the built-in systems, and the tools of the gateway's servers. `behind`: those that contracts
+    only read from, by their names among the files' `servers`.
+    """
 
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+    def __init__(self, servers: Servers, behind: Mapping[str, Toolserver]) -> None:
+        self._servers, self._behind = servers, behind
         self._built_in = BuiltInFittings()
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
@@ -231,4 +239,10 @@ class GatewayFittings:
         return self._built_in.executor(kind, name, fixed, folder, timeout_us)
 
     def tool(self, server: str, name: str, timeout_us: int) -> CalledTool:
-        return CalledTool(self._servers, server, name, timeout_us)
+        try:
+            key = self._servers.key_of(server, name)
+        except NoSuchToolError as error:
+            return CalledTool(self._servers.runtime, (server, name), None, error.message, timeout_us)
+        found = self._servers.server(key[0], self._behind)
+        missing = "" if found is not None else f"There is no server {key[0]!r:.200} here."
+        return CalledTool(self._servers.runtime, key, found, missing, timeout_us)

@@ -1,0 +1,212 @@
+"""The servers that contracts read from, and the tools that they pin, while the files and the servers change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from readback.mcp import Gateway, InProcess, Upstream
+from readback.ports.fittings import ServerTerms
+from readback.surfaces.mcp.catalogue import print_of
+from readback.surfaces.mcp.target import Command
+from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
+from tests.gateway.desk import CONTRACTS, Desk, Told, at_a_desk, gateway_over, write_contracts
+from tests.gateway.servers.book import Book, server_of
+
+PINNED = "    kind: set\n    tool_sha256: "
+BY_A_TOOL = """
+      - tool: {{{server}name: total, arguments: {{name: "{{requested.name}}"}}}}
+        consistency: strong
+    ensure:
+      as asked: authoritative.total == requested.amount
+    within: 200ms
+"""
+
+
+# --- what a contract pins ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_tool_that_is_not_the_one_that_its_contract_pins_is_held_from_the_start(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        told = await desk.enter()
+        assert told.outcome["code"] == "gateway.tool-changed"
+        assert desk.book.rows("rent") == []
+        assert any("is not the one that 'enter' pins; it is held" in line for line in desk.said)
+        assert not (await desk.call("total", name="rent")).failed  # of no contract, and of no pin
+        desk.gateway.reload()
+        assert (await desk.enter()).outcome["code"] == "gateway.tool-changed"
+
+    at_a_desk(tmp_path, work, changes={"    kind: set\n": f"{PINNED}{'0' * 64}\n"})
+
+
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_pinned_tool_is_called_while_it_is_the_pinned_one_whatever_the_contracts_are_loaded_with(
+    tmp_path: Path,
+) -> None:
+    async def work(desk: Desk) -> None:
+        tools = desk.server._tool_manager._tools
+        pinned = print_of(desk.gateway.gate._catalogue.tools("")["enter"])
+        write_contracts(desk.folder, {"    kind: set\n": f"{PINNED}{pinned}\n"})
+        desk.runtime.advance(2)
+        assert not (await desk.enter("rent")).failed
+        was, tools["enter"].description = tools["enter"].description, "Another one."
+        desk.gateway.reload()
+        assert (await desk.enter("food")).outcome["code"] == "gateway.tool-changed"
+        tools["enter"].description = was
+        desk.runtime.advance(31)
+        assert not (await desk.enter("heat")).failed
+        assert [desk.book.rows(name) for name in ("rent", "food", "heat")] == [[3], [], [3]]
+
+    at_a_desk(tmp_path, work)
+
+
+# --- servers that only contracts know ------------------------------------------------------------------------------
+
+
+def _read_by_a_tool(folder: Path, sections: str, server: str = "") -> None:
+    """The contract file, with a reading by a tool in place of the SQL's."""
+    head, _, _ = CONTRACTS.read_text(encoding="utf-8").partition("\n      - sql:")
+    named = BY_A_TOOL.format(server=f"server: {server}, " if server else "")
+    folder.mkdir(exist_ok=True)
+    (folder / "book.yaml").write_text(head.replace("\ncontracts:", f"{sections}\ncontracts:") + named, encoding="utf-8")
+
+
+def _reading(name: str) -> str:
+    return f"\nservers: {{reading: {{command: [{name}]}}}}"
+
+
+class Shelf:
+    """Servers in this process, reached by the commands of a file's `servers`. `dead`: those that list no tools."""
+
+    def __init__(self, books: Mapping[str, Book]) -> None:
+        self.books, self.dead, self.made = books, set[str](), list[Upstream]()
+
+    def reach(self, key: str, terms: ServerTerms) -> Upstream:
+        (name,) = terms.command
+        server = server_of(self.books[name])
+
+        async def listing(ctx: Any, call_next: Any) -> Any:
+            if ctx.method == "tools/list" and name in self.dead:
+                raise MCPError(code=-32603, message="not now")
+            return await call_next(ctx)
+
+        server._lowlevel_server.middleware.insert(0, listing)
+        made = InProcess(server, key=key)
+        made.target = Command((name,))
+        self.made.append(made)
+        return made
+
+
+def _at_a_shelf(folder: Path, monkeypatch: pytest.MonkeyPatch, work: Any, begins: str) -> None:
+    """The book's own server writes; `first` reads the same book, and `second` an empty one."""
+    _read_by_a_tool(folder, _reading(begins), "reading")
+    (folder / "other").mkdir()
+    book = Book(folder)
+    shelf = Shelf({"first": book, "second": Book(folder / "other")})
+    monkeypatch.setattr("readback.surfaces.mcp.gateway.upstream_of", shelf.reach)
+    runtime, said = VirtualRuntime(), list[str]()
+
+    async def main() -> None:
+        given: dict[str, Any] = {"store": MemoryStore(), "runtime": runtime, "say": said.append}
+        server = server_of(book)
+        async with gateway_over(book, server, **given) as (gateway, client):
+            await work(Desk(gateway, client, book, runtime, given["store"], folder, server, said), shelf)
+        assert all(each.own._closed for each in shelf.made)
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_server_that_a_contract_reads_from_is_the_one_that_its_file_names_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk, shelf: Shelf) -> None:
+        assert (await desk.enter("rent")).outcome["verdict"] == "verified"
+        _read_by_a_tool(desk.folder, _reading("second"), "reading")
+        desk.runtime.advance(2)
+        told = await desk.enter("food")
+        assert told.outcome["verdict"] != "verified"  # the book that it reads now has nothing of it
+        assert desk.book.rows("food") == [3]
+        _read_by_a_tool(desk.folder, _reading("first"), "reading")
+        desk.runtime.advance(2)
+        assert (await desk.enter("heat")).outcome["verdict"] == "verified"
+
+    _at_a_shelf(tmp_path, monkeypatch, work, "first")
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_contracts_that_name_a_server_which_cannot_be_reached_are_loaded_once_another_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk, shelf: Shelf) -> None:
+        shelf.dead.add("second")
+        _read_by_a_tool(desk.folder, _reading("second"), "reading")
+        desk.runtime.advance(2)
+        assert (await desk.enter("rent")).outcome["verdict"] == "verified"  # of the contracts before
+        assert "left as they were" in desk.said[-1]
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})  # and no other server at all
+        desk.runtime.advance(2)
+        assert (await desk.enter("food")).outcome["verdict"] == "refuted"
+        assert "loaded again" in desk.said[-1]
+
+    _at_a_shelf(tmp_path, monkeypatch, work, "first")
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_server_that_no_contract_names_any_more_keeps_no_contracts_from_being_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk, shelf: Shelf) -> None:
+        assert (await desk.enter("rent")).outcome["verdict"] == "verified"
+        shelf.dead.add("first")
+        for number in (2, 3):
+            write_contracts(desk.folder, {"authoritative.n == 1": f"authoritative.n == {number}"})
+            desk.runtime.advance(2)
+            assert (await desk.enter(f"food {number}")).outcome["verdict"] == "refuted"
+
+    _at_a_shelf(tmp_path, monkeypatch, work, "first")
+
+
+# --- several servers in front --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-several")
+def test_a_reading_is_of_the_server_that_the_contract_was_loaded_with_though_another_one_has_its_tool_by_now(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        _read_by_a_tool(tmp_path / "one", "")
+        write_contracts(tmp_path / "two", {})
+        one, two = Book(tmp_path / "one"), Book(tmp_path / "two")
+        first, second = server_of(one), server_of(two)
+        second.remove_tool("total")
+        second.remove_tool("enter")
+        upstreams, runtime = [InProcess(first, key="one"), InProcess(second, key="two")], VirtualRuntime()
+        gateway = Gateway(
+            upstreams, [tmp_path / "one" / "book.yaml"], tenant="acme", principal="agent:books",
+            store=MemoryStore(), runtime=runtime, say=lambda _: None,
+        )  # fmt: skip
+        async with gateway, Client(gateway.server) as client:
+            told = Told(await client.call_tool("one__enter", {"name": "rent", "amount": 3}))
+            assert told.outcome["verdict"] == "verified"
+            first.remove_tool("total")
+            second.tool(name="total")(_whatever_is_asked)
+            await client.list_tools()
+            runtime.advance(31)  # the first server is asked again, and has none
+            one.lie = "drop"
+            lied = Told(await client.call_tool("one__enter", {"name": "food", "amount": 3}))
+            assert lied.outcome["verdict"] != "verified"
+
+    asyncio.run(main())
+
+
+def _whatever_is_asked(name: str) -> dict[str, int]:
+    return {"total": 3}
