@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from readback.surfaces.mcp.call import Call, Toolserver
@@ -20,6 +20,7 @@ class Passing:
 
     def __init__(self, own: str = "", timeout_s: float | None = None) -> None:
         self.own, self.timeout_s = own, timeout_s
+        self.listeners: set[Callable[[], None]] = set()
 
     async def listed(self, server: str, tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [dict(tool) for tool in tools]

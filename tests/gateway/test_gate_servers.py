@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import ToolListChangedNotification
 
 from readback.mcp import Gateway, InProcess, Upstream
 from readback.ports.fittings import ServerTerms
@@ -17,7 +19,7 @@ from readback.surfaces.mcp.catalogue import print_of
 from readback.surfaces.mcp.target import Command
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
-from tests.gateway.desk import CONTRACTS, Desk, Told, at_a_desk, gateway_over, write_contracts
+from tests.gateway.desk import CONTRACTS, Desk, Told, at_a_desk, gateway_over, until_asleep, write_contracts
 from tests.gateway.servers.book import Book, server_of
 
 PINNED = "    kind: set\n    tool_sha256: "
@@ -210,3 +212,104 @@ def test_a_reading_is_of_the_server_that_the_contract_was_loaded_with_though_ano
 
 def _whatever_is_asked(name: str) -> dict[str, int]:
     return {"total": 3}
+
+
+# --- operations ----------------------------------------------------------------------------------------------------
+
+_RENAMED = {"  enter:\n": "  entering:\n", "{timeout: 20s}": "{timeout: 20s, tool: {name: enter}}"}
+_FOR_ANOTHER = {
+    "  enter:\n": "  shred:\n",
+    " {requested.amount}\n": "\n",
+    "      as asked: authoritative.amount == requested.amount\n": "",
+}
+"""No contract for the tool that enters."""
+
+
+@pytest.mark.requirement("GATEWAY-operation")
+@pytest.mark.parametrize(
+    ("first", "then"), [({}, _RENAMED), ({}, _FOR_ANOTHER), (_FOR_ANOTHER, {}), (_FOR_ANOTHER, _RENAMED)]
+)
+def test_an_operation_of_a_tool_acts_once_whatever_contract_the_tool_has_meanwhile(
+    tmp_path: Path, first: Mapping[str, str], then: Mapping[str, str]
+) -> None:
+    async def work(desk: Desk) -> None:
+        before = await desk.enter("rent", operation="op-1")
+        write_contracts(desk.folder, then)
+        desk.runtime.advance(2)
+        await desk.tools()  # what its results hold now
+        again = await desk.enter("rent", operation="op-1")
+        assert any("loaded again" in line for line in desk.said)
+        assert again.outcome["code"] == "input.payload-conflict"
+        assert before.outcome["action"] in again.text
+        assert desk.book.rows("rent") == [3]
+        assert (await desk.enter("food", operation="op-2")).outcome["verdict"] in ("verified", "not_checked")
+        assert desk.book.rows("food") == [3]
+
+    at_a_desk(tmp_path, work, changes=first)
+
+
+@pytest.mark.requirement("GATEWAY-operation")
+def test_what_no_contract_governed_under_an_operation_keeps_no_other_tool_from_it(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.call("total", "op-1", name="rent")
+        assert (await desk.enter("rent", operation="op-1")).outcome["verdict"] == "verified"
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-operation")
+def test_an_operation_that_was_never_sent_under_one_contract_may_be_run_under_another(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert (await desk.enter("rent", operation="op-1")).outcome["may_repeat"] is True
+        assert desk.book.rows("rent") == []
+        write_contracts(desk.folder, _RENAMED)
+        desk.runtime.advance(2)
+        assert (await desk.enter("rent", operation="op-1")).outcome["verdict"] == "verified"
+
+    unmet = "    require: {closed: 'requested.amount > 100'}\n    execute: {timeout: 20s}\n"
+    at_a_desk(tmp_path, work, changes={"    execute: {timeout: 20s}\n": unmet})
+
+
+# --- who is told ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_is_told_that_its_tools_changed_when_others_are_governed_and_not_before(
+    tmp_path: Path, mode: str
+) -> None:
+    async def work(desk: Desk) -> None:
+        told: asyncio.Queue[str] = asyncio.Queue()
+
+        async def hears(message: Any) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                told.put_nowait(message.method)
+
+        async with AsyncExitStack() as held:
+            client = await held.enter_async_context(Client(desk.gateway.server, mode=mode, message_handler=hears))
+            tools = client.server_capabilities.tools
+            assert tools is not None
+            assert tools.list_changed is True
+            if mode == "auto":
+                changes = await held.enter_async_context(client.listen(tools_list_changed=True))
+                listening = asyncio.create_task(_each(changes, told))
+            write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+            desk.runtime.advance(2)
+            await desk.enter("rent")
+            await until_asleep()
+            assert told.empty()  # a tool's contract is another one; it is shown as it was
+            write_contracts(desk.folder, _FOR_ANOTHER)
+            desk.runtime.advance(2)
+            await desk.call("total", name="rent")
+            async with asyncio.timeout(20):
+                await told.get()
+            if mode == "auto":
+                listening.cancel()
+        assert len(desk.gateway.gate.listeners) == 1  # who has gone is told nothing any more
+
+    at_a_desk(tmp_path, work)
+
+
+async def _each(changes: Any, told: asyncio.Queue[str]) -> None:
+    async for each in changes:
+        told.put_nowait(repr(each))

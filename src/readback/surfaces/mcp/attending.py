@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
 from typing import Any
+from unicodedata import normalize
 
+from readback.domain.idempotency import KeyStatus, aged, key_hash, may_replace
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
 from readback.lifecycle.plan import Plan
 from readback.ports.runtime import Runtime
+from readback.ports.store import Projection
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.proposal import Proposal
 
@@ -52,6 +55,16 @@ class Attending(AsyncReadback):
         """How far the action's record has come; 0 for none."""
         stored = self._session.store.projection(action_id)
         return 0 if stored is None else stored.version
+
+    def begun(self, contract: str, operation: str) -> Projection | None:
+        """The action that holds the key of an operation of a contract: the operation may not be run again under it."""
+        s = self._session
+        hashed = key_hash(s.scope.tenant, contract, normalize("NFC", operation))
+        record = s.store.key(s.scope.tenant, hashed)
+        if record is None or may_replace(aged(KeyStatus(record.status), record.expires_us, s.runtime.now_us())):
+            return None
+        stored = s.store.projection(record.action_id)
+        return None if stored is None else stored.projection
 
     async def advance(self, action_id: str) -> None:
         """Goes on with what is due until it would have to wait."""

@@ -7,7 +7,7 @@ what neither knows passes unchanged. Source: Model Context Protocol, revisions u
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from readback.canon import Json
@@ -83,6 +83,11 @@ class ToolGate(Protocol):
 
     def tools_changed(self, server: str) -> None:
         """A server says that its tools are others now."""
+        ...
+
+    @property
+    def listeners(self) -> set[Callable[[], None]]:
+        """Told when the tools that clients are shown are others, whatever the servers say: each client's session."""
         ...
 
     def own_tools(self) -> list[dict[str, Json]]:

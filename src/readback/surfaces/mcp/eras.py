@@ -95,8 +95,9 @@ def _capabilities(greetings: Sequence[tuple[str, Greeting]], own_tools: bool) ->
     found: dict[str, Any] = {}
     for _, greeting in greetings:
         found = _united(found, greeting.capabilities)
-    if own_tools:
-        found.setdefault("tools", {})
+    if own_tools:  # the contracts that govern the servers' tools may change, whatever the servers say of them
+        tools = found.get("tools")
+        found["tools"] = {**(tools if isinstance(tools, Mapping) else {}), "listChanged": True}
     return found
 
 

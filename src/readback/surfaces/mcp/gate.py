@@ -29,6 +29,7 @@ from readback.surfaces.mcp.attending import Attending
 from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
 from readback.surfaces.mcp.governed import Governed, propose
+from readback.surfaces.mcp.operations import Operations
 from readback.surfaces.mcp.own_tools import OWN_NAMES, OwnTools
 from readback.surfaces.mcp.recorded import content_of
 from readback.surfaces.mcp.recording import Recording
@@ -77,6 +78,7 @@ class Gate:
         self._looking: dict[str, asyncio.Lock] = {}
         self._closing = False
         self._own = OwnTools(ledger, hold_s)
+        self._operations = Operations(ledger)
         self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
         self._for_all = ungoverned.contract_for_all(servers)
         ledger.know(self._for_all.plan)
@@ -101,6 +103,11 @@ class Gate:
         return self._own.listed()
 
     @property
+    def listeners(self) -> set[Callable[[], None]]:
+        """Told when other tools are governed than before."""
+        return self._contracts.listeners
+
+    @property
     def contracts(self) -> Governed:
         """The contracts in force."""
         return self._contracts.current
@@ -123,6 +130,7 @@ class Gate:
         server's UpstreamLostError or NotDispatchedError, where the call was not recorded.
         """
         contracts = await self._contracts.look()
+        self._operations.note(contracts)
         key = (call.server, call.name)
         action = contracts.action(key)
         if action is None:
@@ -143,6 +151,7 @@ class Gate:
                 self._catalogue.check(key, agreed)
                 self._check_room(len(self._flying))
                 proposal = propose(action, call.arguments)
+                self._operations.check(key, proposal, operation)
         except ReadbackError as error:
             return verdict.refused(error)
         if proposal is None:  # others are in force by now, and the tool would be held against those
@@ -290,6 +299,7 @@ class Gate:
             operation = _operation(flight.call)
             self._check_room(len(self._recording.under_way))
             proposal = ungoverned.proposed(self._for_all, flight.call)
+            self._operations.check(flight.key, proposal, operation)
             return await self._recording.call(flight, proposal, operation)
         except ToolRefusedError:
             raise

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
@@ -19,7 +20,7 @@ from readback.canon.fault import ReadbackError
 from readback.surfaces.mcp import eras, lists
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import Call, ToolGate
-from readback.surfaces.mcp.connection import PROGRESS, OnProgress
+from readback.surfaces.mcp.connection import PROGRESS, UNTOLD, OnProgress
 from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
 from readback.surfaces.mcp.giving_up import CANCELLED
 from readback.surfaces.mcp.greeting import Greeting, Hello
@@ -31,6 +32,7 @@ from readback.surfaces.mcp.waiting import Waiting
 log = logging.getLogger(__name__)
 
 PutOff = Callable[[dict[str, Any]], None]
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
 """What a client tells that every server wants to know."""
 
@@ -57,6 +59,8 @@ class Relay:
         self._tokens = itertools.count(1)
         self._reports: dict[str, OnProgress] = {}
         """Who is told how far the client is with what a server asked of it, by the token that the client was given."""
+        self._telling: set[asyncio.Task[None]] = set()
+        gate.listeners.add(self._tools_changed)
         self._told: tuple[Greeting | None, Mapping[str, Any]] = (None, {})
         """Who answers, and by which greeting."""
         self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
@@ -397,7 +401,7 @@ class Relay:
 
     async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
         """A server's notification; see `Peer`."""
-        if method == "notifications/tools/list_changed":
+        if method == TOOLS_CHANGED:
             for attachment in self._attachments:  # whose it was is not told
                 self._gate.tools_changed(attachment.key)
         if self._listening.take(method, params):
@@ -416,8 +420,23 @@ class Relay:
         if self._context is not None and self._private:
             await tell(self._context, method, params, within=False)
 
+    def _tools_changed(self) -> None:
+        """The gate shows other tools, or shows them otherwise, and no server says so."""
+        task = asyncio.create_task(self._changed(TOOLS_CHANGED, {}))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _changed(self, method: str, params: Mapping[str, Any]) -> None:
+        self._listening.take(method, params)
+        if not self._modern and self._context is not None:
+            with suppress(*UNTOLD):
+                await tell(self._context, method, params, within=False)
+
     def close(self) -> None:
         """The client has gone. What it began goes on where it is."""
+        self._gate.listeners.discard(self._tools_changed)
+        for task in self._telling:
+            task.cancel()
         self._listening.close()
         self._waiting.close()
 

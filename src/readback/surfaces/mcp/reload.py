@@ -54,6 +54,8 @@ class Reloading:
         self._owed_us: int | None = None
         """When the files are loaded again, as a server could not be asked for its tools the last time."""
         self.current: Governed = NOTHING
+        self.listeners: set[Callable[[], None]] = set()
+        """Told when other tools are governed than before: clients are shown them otherwise."""
 
     async def begin(self) -> Governed:
         """The first load. Raises what is wrong with the files."""
@@ -88,6 +90,7 @@ class Reloading:
     async def _again(self, changed: Sequence[str]) -> None:
         named = ", ".join(changed) or "all contract files"
         owed, self._owed_us = self._owed_us, None
+        before = self.current.actions.keys()
         try:
             self.current = await self._load()
         except ReadbackError as error:
@@ -97,6 +100,9 @@ class Reloading:
                 self._say(f"Contracts are left as they were: {error}")
             return
         self._say(f"Contracts were loaded again ({named}): {len(self.current.files)} in force.")
+        if self.current.actions.keys() != before:
+            for told in [*self.listeners]:
+                told()
 
     def _look(self) -> list[str]:
         """The files whose bytes are others than at the last look."""
