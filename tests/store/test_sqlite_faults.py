@@ -194,6 +194,27 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(store: SqliteStore, pa
     assert store.append([sample_creation("a2")]) == [Appended(1, 2)]
 
 
+@pytest.mark.parametrize("gone", [["-wal"], ["-shm"], ["-wal", "-shm"]])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_acknowledged_into_a_log_that_is_gone(path: Path, gone: list[str], replaced: bool) -> None:
+    """It would end with this process, and whoever opens the ledger meanwhile would write without being seen."""
+    open_sqlite_store(path).close()
+    with open_sqlite_store(path) as store:  # one that is there already, and has not been written to
+        assert len(store._places) == 3
+        store.append([sample_creation("a1")])
+        for suffix in gone:
+            Path(f"{path}{suffix}").unlink()
+            if replaced:
+                Path(f"{path}{suffix}").touch()
+        for call in (lambda: store.append([sample_creation("a2")]), lambda: store.lease("a1", "w", 0, 1)):
+            with pytest.raises(StoreError, match=f"{path}{gone[0]}, which .* was moved") as caught:
+                call()
+            assert caught.value.code == "store.moved"
+    with open_sqlite_store(path) as again:
+        assert [event.action_id for event in again.scan()] == ["a1"], "who ends by himself loses nothing"
+        assert again.damage() == []
+
+
 def test_evidence_that_changed_on_disk_is_never_handed_out(store: SqliteStore, path: Path) -> None:
     item = with_evidence("a2")
     store.append([item])

@@ -64,8 +64,18 @@ def unstorable(said: str) -> StoreError:
     )
 
 
-def moved_error(path: Path) -> StoreError:
-    """The open database is no longer what stands at its path."""
+def moved_error(path: Path, place: str) -> StoreError:
+    """The open database, or what SQLite keeps beside it, is no longer what stands at its path."""
+    if place != str(path):
+        return StoreError(
+            f"{place}, which the database {path} needs while it is open, was moved, replaced or deleted. Nothing of"
+            " this was kept.",
+            remedy=(
+                "Put it back, or else let each process that has the ledger open end by itself: the last one puts what"
+                " the log held into the database. Then run `readback ledger verify`, and start them again."
+            ),
+            code="store.moved",
+        )
     return StoreError(
         f"The database {path} was moved, replaced or deleted while it was open.",
         remedy="Put the file back with its -wal file, and start this process again.",

@@ -34,6 +34,7 @@ LOOK_UP_TOGETHER_MIN: Final = 4
 """From so many appends on, one look-up of them all is cheaper than one for each."""
 URL_PREFIX: Final = "sqlite://"
 
+_NONE: Final = (0, 0)
 _BAD_VALUES: Final = (
     apsw.TooBigError,
     apsw.ConstraintError,
@@ -85,7 +86,8 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         self._path = opening.path
         self._path_text = str(opening.path)
         self._read_only = opening.read_only
-        self._inode: tuple[int, int] = (0, 0)
+        self._places: tuple[tuple[str, tuple[int, int]], ...] = ()
+        """The files that are open, each as it stood at its path then."""
         self._writer: apsw.Connection | None = None
         self._known: Known | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
@@ -97,7 +99,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         else:
             self._writer = opening.writer()
             self._known = Known(self._writer, Watched(self._writer, self._path))
-            self._inode = _inode_of(self._path_text)
+            self._places = _places_of(self._path_text)
         super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
 
@@ -226,8 +228,9 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         writer, known = self._writer, self._known
         if writer is None or known is None:
             raise closed_error()
-        if _inode_of(self._path_text) != self._inode:
-            raise moved_error(self._path)
+        for place, inode in self._places:
+            if _inode_of(place) != inode:
+                raise moved_error(self._path, place)
         try:
             writer.execute("BEGIN IMMEDIATE")
             transaction = Transaction(writer, known, trusting=trusting)
@@ -278,11 +281,20 @@ def _refuse_in_child() -> None:
         store._after_fork_in_child()  # noqa: SLF001 - of this module
 
 
+def _places_of(path: str) -> tuple[tuple[str, tuple[int, int]], ...]:
+    """The database and what SQLite keeps beside it, which is as much of the ledger: whoever opens it after one of these
+    was taken away makes another, and both would write without seeing each other.
+    """
+    real = os.path.realpath(path)  # beside what a link names
+    beside = ((place, _inode_of(place)) for place in (f"{real}-wal", f"{real}-shm"))
+    return (path, _inode_of(path)), *(each for each in beside if each[1] != _NONE)
+
+
 def _inode_of(path: str) -> tuple[int, int]:
     try:
         found = os.stat(path)
     except OSError:
-        return (0, 0)
+        return _NONE
     return found.st_dev, found.st_ino
 
 
