@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import threading
@@ -14,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from readback import bootstrap
-from readback.adapters import anchor_asking, anchor_git
+from readback.adapters import anchor_asking, anchor_file, anchor_git
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint
@@ -84,6 +85,20 @@ class TestFile(_Conformance):
         self._take(slow, 2)
         assert fast.last() == self.notes[2][1]
         assert [each.name for each in self.folder.iterdir()] == ["head of log"]
+
+    def test_a_folder_that_somebody_holds_for_ever_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that is stopped in the middle does: no other anchor was told anything, and whoever offered waited."""
+        monkeypatch.setattr(anchor_file, "HELD_MS_MAX", 2 * anchor_file.HELD_PAUSE_MS)
+        anchor, held = self.anchor(), os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            with pytest.raises(AnchorError, match="held by another process"):
+                self._take(anchor, 0)
+            assert list(self.folder.iterdir()) == [], "nothing half-written stays"
+        finally:
+            os.close(held)
+        self._take(anchor, 0)
+        assert anchor.last() == self.notes[0][1]
 
 
 def git(*args: str) -> str:

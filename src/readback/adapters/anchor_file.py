@@ -8,16 +8,21 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import get_ident
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
+
+HELD_MS_MAX: Final = 5_000
+"""So long the folder may be held by somebody else: a process that was stopped in the middle holds it for ever."""
+HELD_PAUSE_MS: Final = 20
 
 
 def file_anchor(url: str) -> FileAnchor:
@@ -70,7 +75,7 @@ class FileAnchor:
 
     def take(self, note: bytes, size: int, proof: Proof) -> bytes:
         # Of this call alone: several clients of one process may hand over at once.
-        own = f"{self._place.name}.{os.getpid()}.{get_ident()}.being-written"
+        own = f"{self._place.name}.{os.getpid()}.{threading.get_ident()}.being-written"
         beside = self._place.with_name(own)
         try:
             with open(beside, "wb") as file:
@@ -79,12 +84,14 @@ class FileAnchor:
                 os.fsync(file.fileno())
             with self._folder() as folder:
                 if self._seen is not None and self._kept() != self._seen[0]:
-                    os.unlink(beside)
                     raise AnchorRefusedError(f"{self._place} was written by another process since it was looked at.")
                 os.replace(beside, self._place)
                 os.fsync(folder)
         except OSError as error:
             raise AnchorError(f"{self._place} cannot be written: {error.strerror}.") from error
+        finally:
+            with suppress(OSError):  # it is gone where it took its place
+                beside.unlink()
         self._seen = None
         return b""
 
@@ -93,7 +100,19 @@ class FileAnchor:
         """The folder, open: whoever puts something into it has it alone, and replaces only what he knows."""
         folder = os.open(self._place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            self._lock(folder)
             yield folder
         finally:
             os.close(folder)
+
+    def _lock(self, folder: int) -> None:
+        pause = threading.Event()
+        for left in reversed(range(HELD_MS_MAX // HELD_PAUSE_MS)):
+            try:
+                return fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if not left:
+                    said = f"{self._place.parent} is held by another process, which may be stopped."
+                    raise AnchorError(said) from error
+            pause.wait(HELD_PAUSE_MS / 1000)
+        raise AssertionError("the last try locks or raises")
