@@ -214,7 +214,8 @@ def test_what_only_looks_like_a_citation_fails_wherever_it_stands() -> None:
     [
         "[", "]", "[readback:", "> ", "#", "-", "|-", "`", "<!--", "<", "- [x] ", "## Done\n", "> # Done\n", "\u200b",
         ":/", "readback:" + "a" * 500, "\u0430", "Done\n", "## Open\n### Done\n", "|a|\n|-|\n", "*_", "~", " ", "%",
-        "a\n--\n", "[x](", "done", ":0-1:" + "a" * 62, "\r", "[readback ",
+        "a\n--\n", "[x](", "done", ":0-1:" + "a" * 62, "\r", "[readback ", '<a "', "<details>",
+        "- a\n", "> a\n\n", "1. a\n   ", "[a]: b\n", "a\n",
     ],
 )  # fmt: skip
 def test_a_huge_report_of_one_thing_over_and_over_is_checked_in_time(unit: str) -> None:
@@ -335,3 +336,34 @@ def test_a_citation_beside_tags_and_signs_is_seen(text: str) -> None:
 def test_what_is_open_is_not_declared_so_by_a_heading_that_is_folded_away(tag: str) -> None:
     text = f"<{tag}>\n\n## Open\n\n</{tag.split()[0]}>\n\nAll is shipped.\n"
     assert not checked(text, every=True).passed
+
+
+PASSED_BEFORE_ITS_TIME = {
+    "code behind an indented fence": "```\n    ```\n## Open\n```\n\n{}\n",
+    "code behind a quoted fence": "```\n> ```\n## Open\n```\n\n{}\n",
+    "code in an item": "- log {0}\n\n  ```\n  ## Open\n  ```\n\n- {1}\n",
+    "HTML": "<p>\n## Open\n</p>\n\n{}\n",
+    "an item's paragraph": "- log {0}\n\n  ## Open\n\n{1}\n",
+    "a tag that hides": "log {0} <p hidden>\n\n## Open\n\n</p>\n\n{1}\n",
+    "a fold": "log {0} <details>\n\n## Open\n\n</details>\n\n{1}\n",
+}
+"""Reports in which only a parser of another kind sees that what follows is open."""
+
+
+@pytest.mark.parametrize("name", PASSED_BEFORE_ITS_TIME)
+@pytest.mark.requirement("REPORT-guard", "REPORT-hostile")
+def test_what_no_reader_sees_as_open_has_to_cite(name: str) -> None:
+    form = PASSED_BEFORE_ITS_TIME[name]
+    text = form.format(CITED, "All is shipped.") if "{0}" in form else form.format("All is shipped.")
+    shown = [each.cited for each in checked(text, every=True).faults if each.fault is Fault.UNCITED]
+    assert any("All is shipped." in each for each in shown), shown
+
+
+@pytest.mark.requirement("REPORT-declared")
+def test_a_report_of_many_forms_that_cites_all_it_says_passes() -> None:
+    text = (
+        f"Final report\n============\n\n## Done\n\n1. order o-17 {CITED}\n\n   ```json\n   {{}} {CITED}\n   ```\n"
+        f"2. its invoice {CITED}\n   - sent {CITED}\n\n| order | state |\n|:--|--:|\n| o-17 | {CITED} |\n\n<br>\n\n"
+        "Open\n----\n- o-18\n\n```\n# log\n```\n\n### Why\n> no stock\n"
+    )
+    assert checked(text, every=True).faults == ()

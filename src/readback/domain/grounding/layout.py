@@ -2,11 +2,12 @@
 
     a section       a heading whose first word is Done, or a line that says Done and nothing else; all below it, up to
                     the next heading of its level, is declared, each item, paragraph, row and heading for itself
-    a mark          an item that is ticked: `- [x]`, or a check mark in front
+    a mark          an item or a heading that is ticked: `- [x]`, or a check mark in front
     a label         a line that begins `Done:`
 
-Under `## Open` (or `## Not done`) nothing is declared. Code fences, quotes, comments and indentation hide nothing: what
-stands in them can open a section of what is done and can close none. No other word is looked at.
+Under `## Open` (or `## Not done`) nothing is declared. What ends a section, or begins what is open, has to be seen as a
+heading or a paragraph of its own on the page (`outline`): what stands in code, quotes, items, comments and HTML can
+begin a section of what is done, and can end none. No other word is looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.grounding.lookalikes import folded
+from readback.domain.grounding.outline import Heading, outline_of
 
 _OPEN: Final = frozenset({"Open", "Not done"})
 _TITLES: Final = frozenset({"Report", "Final report"})
@@ -35,20 +37,29 @@ _ELEMENT: Final = re.compile(rf"{_TAGS}\b", re.IGNORECASE)
 """A line that begins with one of these tags is read as one for itself."""
 _NOTHING_SAID: Final = re.compile(r"(?:</?(?:br|dl|hr|ol|table|tbody|thead|tr|ul)[ \t]*/?>[ \t]*)+", re.IGNORECASE)
 """What only holds items and rows. One that may fold away what stands in it, such as a heading, says something."""
-_FENCE: Final = re.compile(r"(`{3,}|~{3,})")
 _MARKS_CODE: Final = re.compile(r"[`~]{3,}[ \t]*[^\s`~]{0,32}")
 """The line that begins or ends a code fence, with the language at most; more words are said there."""
 _RULE: Final = re.compile(r"[-=*_ \t]{3,}")
-_UNDERLINE: Final = re.compile(r"[ ]{0,3}(=+|-+)[ \t]*")
 _TABLE_RULE: Final = frozenset("|-")
 _TICK: Final = re.compile(r"(?:\[\s{0,4}[x\u0445✓✔✅]\s{0,4}\]|[✅✔✓☑🗹🗸☒])\ufe0f?")
 _TAG: Final = re.compile(r"<[^<>]{0,200}>")
 _NO_LETTERS: Final = re.compile(r"[\W\d_]+")
 _LABEL: Final = re.compile(r"[\W_]*done[*_~`\s]*(?::|\s[-\u2013\u2014]\s)")
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HIDING: Final = (
+    r"<(?:(?:audio|canvas|datalist|dialog|iframe|noembed|noframes|noscript|object|script|select|style|svg|template"
+    r"|textarea|title|video)\b"
+    r"""|[a-z](?:[^<>"']{0,256}(?:"[^"]{0,512}"|'[^']{0,512}')){0,16}[^<>"']{0,512}[\s"'](?:hidden|style)\b)"""
+)
+_HIDES: Final = re.compile(_HIDING, re.IGNORECASE)
+_FOLDS: Final = re.compile(r"<details\b", re.IGNORECASE)
+_UNFOLDS: Final = re.compile(r"</details\b", re.IGNORECASE)
+_PICTURE: Final = re.compile(r"!\[[^\[\]]{0,1024}\](?:\[[^\[\]]{0,1024}\]|\([^()]{0,1024}\))?|\]\([^()]{0,1024}\)")
+"""A picture, whose words nobody sees who sees the picture; and where a link leads to."""
+_WORDS: Final = re.compile(r"[^\W_]")
 _UNSEEN: Final = re.compile(
     r"<!--.*?(?:-->|\Z)"
-    r"|<(?:(?:script|style|template|title|textarea|noscript|iframe|object)\b|[a-z][^<>]{0,512}\s(?:hidden|style)\b)"
+    rf"|{_HIDING}"
     r"[^\n]*(?:\n(?![ \t]*(?:\n|\Z))[^\n]*)*"
     r"""|</?[a-z](?:[^<>"']|"[^"]{0,512}"|'[^']{0,512}')*>""",
     re.DOTALL | re.IGNORECASE,
@@ -74,8 +85,8 @@ class Block:
 @dataclass(slots=True)
 class _Section:
     level: int
-    done: bool | None
-    """True: Done; False: Open; None: neither, as what is around it."""
+    done: bool
+    """Else it is one of what is open."""
     block: Block
     before: int
     """How many blocks there were when it began."""
@@ -103,139 +114,107 @@ class _Reader:
         self.blocks: list[Block] = []
         self.sections: list[_Section] = []
         self.current: Block | None = None
-        self.fence = ""
-        self.label: _Section | None = None
-        """What a line that says Done or Open has begun, until it is seen whether it is underlined."""
         self.tabled = False
         """Below a table's rule: each line is a row, whatever it begins with."""
         self.headed: Block | None = None
         """A table's first row, until it is seen whether rows follow that it names the columns of."""
-        self.shaded = _shaded(text)
+        self.outline = outline_of(text)
+        self.shaded = _shaded(text, self.outline.html)
 
     def read(self) -> list[Block]:
-        at = 0
+        at = heading_end = 0
         for number, raw in enumerate(self.lines, 1):
-            headed, self.headed = self.headed, None
-            label, self.label = self.label, None
-            if label is not None and self._underlined(label, raw):
-                at += len(raw)
-                next(self.shaded)
+            begin, at = at, at + len(raw)
+            hidden = next(self.shaded)
+            if begin < heading_end:
                 continue
-            row = self._line(number, raw, (at, at + len(raw)))
+            headed, self.headed = self.headed, None
+            heading, row = self.outline.headings.get(begin), False
+            if heading is not None:
+                heading_end = heading.end
+                self._headed(Block(number, pieces=[(begin, heading.title_end)]), heading, hidden=hidden)
+                self.tabled = "|" in heading.title and heading.title_end < heading.end  # rows of it, to some readers
+            else:
+                row = self._line(number, raw, (begin, at), hidden=hidden)
             if headed is not None and not row:
                 self.blocks.append(headed)
-            at += len(raw)
         if self.headed is not None:
             self.blocks.append(self.headed)
         for section in self.sections:
             self._close(section)
         return sorted(self.blocks, key=lambda each: each.line)
 
-    def _line(self, number: int, raw: str, place: tuple[int, int]) -> bool:
+    def _line(self, number: int, raw: str, place: tuple[int, int], *, hidden: bool) -> bool:
         """Takes a line; whether it is a row of a table that says something."""
         quote = _QUOTE.match(raw)
-        inner = raw[quote.end() :] if quote else raw
-        bare = inner.strip()
-        indented = len(inner.expandtabs(4)) - len(inner.expandtabs(4).lstrip()) > 3
-        was = self.fence
-        fenced = self._fenced(bare)
-        hidden = next(self.shaded)
-        shade = fenced or indented or hidden or quote is not None
-        if not bare or (self.fence != was and _MARKS_CODE.fullmatch(bare)):
+        bare = (raw[quote.end() :] if quote else raw).strip()
+        if not bare.strip("`~") or (place[0] in self.outline.fences and _MARKS_CODE.fullmatch(bare)):
             self.current, self.tabled = None, False
             return False
-        if self._heading(number, bare, place, shade=shade) or self._ruled(number, bare, place, shade=shade):
+        if self._heading(number, bare, place) or self._ruled(number, bare):
             return False
-        if self._label(number, bare, place, shade=shade):
+        if self._label(number, bare, place, shade=hidden or place[0] not in self.outline.paragraphs):
             return False
         self._said(number, bare, place)
-        return bare.startswith("|") or self.tabled
+        return self.tabled
 
-    def _fenced(self, bare: str) -> bool:
-        """Whether the line is in a code fence, or is one."""
-        found = _FENCE.match(bare)
-        if self.fence:
-            if found and found[1].startswith(self.fence) and bare.strip(self.fence[0]) == "":
-                self.fence = ""
-            return True
-        if found and found[1][0] == "`" and "`" in bare[found.end() :]:
-            return False  # code within a line, which begins nothing
-        self.fence = found[1] if found else ""
-        return found is not None
-
-    def _heading(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
+    def _heading(self, number: int, bare: str, place: tuple[int, int]) -> bool:
+        """What is marked as a heading, and is none on the page: in code, in HTML, behind a letter that is not seen."""
         marked = _ITEM.match(bare)
         found = _HEADING.fullmatch(bare[marked.end() :] if marked else bare)
         if found is None:
             return False
-        block = Block(number, pieces=[place])
-        self._headed(block, found[2].strip(" \t#"), len(found[1]), shade=shade or marked is not None)
+        written = Heading(len(found[1]), found[2], on_page=False, title_end=place[1], end=place[1])
+        self._headed(Block(number, pieces=[place]), written, hidden=True)
         return True
 
-    def _headed(self, block: Block, title: str, level: int, *, shade: bool) -> None:
+    def _headed(self, block: Block, heading: Heading, *, hidden: bool) -> None:
         self.current, self.tabled = None, False
+        title, level = heading.title.strip(" \t#"), heading.level
+        shade = hidden or not heading.on_page or not _shows(title)
         if not shade:
             self._end(level)
-        if _letters(title).split(" ")[0] == "done":
-            if not shade:
-                self._begin(level, block, done=True)
-            elif not self._in(done=True):
-                self._begin(_LABEL_LEVEL, block, done=True)
+        if any(_letters(line).split(" ")[0] == "done" for line in title.splitlines()):
+            if not shade or not self._in(done=True):
+                self._begin(_LABEL_LEVEL if shade else level, block, done=True)
             return
         if _plain(title) in _OPEN and not shade:
             self._begin(level, block, done=False)
             return
         block.title = _plain(title) in _TITLES
+        block.declared = any(_declares(line) for line in title.splitlines())
         self._add(block)
-        if not shade:
-            self._begin(level, block, done=None)
 
-    def _ruled(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
-        """An underlined heading, a table's rule, a rule across the page."""
-        above = self.current if self.current is not None and self.current.line == number - 1 else None
-        title = self.text[slice(*above.pieces[0])].strip() if above is not None else ""
+    def _ruled(self, number: int, bare: str) -> bool:
+        """A table's rule, a rule across the page."""
         if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
-            if above is not None and "|" in title:
+            above = self.current
+            if above is not None and above.line == number - 1 and "|" in self.text[slice(*above.pieces[0])]:
                 self.headed = self.blocks.pop()  # it names the columns, and says nothing
             self.current, self.tabled = None, True
-            return True
-        if above is not None and not _ITEM.match(title) and title[0] not in ">|" and _UNDERLINE.fullmatch(bare):
-            self.blocks.pop()
-            self._headed(Block(above.line, pieces=above.pieces), title, 1 if bare[0] == "=" else 2, shade=shade)
             return True
         if _RULE.fullmatch(bare) is None:
             return False
         self.current = None
         return True
 
-    def _underlined(self, label: _Section, raw: str) -> bool:
-        """A label with a line below it is a heading of its level, which holds for the headings below that too."""
-        title = self.text[slice(*label.block.pieces[0])].strip()
-        if _ITEM.match(title) or title[0] in ">|" or _UNDERLINE.fullmatch(raw.rstrip("\r\n")) is None:
-            return False
-        self.sections.pop()  # nothing has begun since
-        self._headed(label.block, title, 1 if "=" in raw else 2, shade=False)
-        return True
-
     def _label(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
         """A line that is nothing but a label."""
         done = _letters(bare) == "done"
         plain = _plain(bare)
-        opens = plain in _OPEN and plain != bare and not shade and self.current is None
+        opens = plain in _OPEN and plain != bare and not shade
         if not done and not opens:
             return False
         self.current = None
         if not shade:
             self._end(_LABEL_LEVEL)
-        if opens or not shade or not self._in(done=True):
+        if not shade or not self._in(done=True):
             self._begin(_LABEL_LEVEL, Block(number, pieces=[place]), done=done)
-            self.label = None if shade else self.sections[-1]
         return True
 
     def _said(self, number: int, bare: str, place: tuple[int, int]) -> None:
         marked = _ITEM.match(bare)
-        rest = _looks(bare[marked.end() :] if marked else bare).strip(" \t*_~`|\\-+")
-        declared = _TICK.match(rest) is not None or _LABEL.match(rest) is not None
+        declared = _declares(bare[marked.end() :] if marked else bare)
         if _NOTHING_SAID.fullmatch(bare):
             self.current = None
             return
@@ -251,10 +230,9 @@ class _Reader:
         return block
 
     def _in(self, *, done: bool) -> bool:
-        kinds = [each.done for each in self.sections if each.done is not None]
-        return bool(kinds) and kinds[-1] is done
+        return bool(self.sections) and self.sections[-1].done is done
 
-    def _begin(self, level: int, block: Block, *, done: bool | None) -> None:
+    def _begin(self, level: int, block: Block, *, done: bool) -> None:
         self.sections.append(_Section(level, done, block, len(self.blocks)))
 
     def _end(self, level: int) -> None:
@@ -269,14 +247,20 @@ class _Reader:
             self.blocks.append(section.block)
 
 
-def _shaded(text: str) -> Iterator[bool]:
-    """For each line, whether it begins in a comment, or one begins in it."""
-    comments, at, place = comments_in(text), 0, 0
+def _shaded(text: str, html: frozenset[int]) -> Iterator[bool]:
+    """For each line, whether a reader may not see it: it begins in a comment, or one begins in it; or a tag that hides
+    stands before it, or one that folds away and is not ended by HTML that is read as such (`html`: its lines).
+    """
+    comments, at, place, folds = comments_in(text), 0, 0, 0
+    hiding = _HIDES.search(text)
+    veiled = len(text) if hiding is None else hiding.start()
     for raw in text.splitlines(keepends=True):
         end = at + len(raw)
         while place < len(comments) and comments[place][1] <= at:
             place += 1
-        yield place < len(comments) and comments[place][0] < end
+        yield folds > 0 or at > veiled or (place < len(comments) and comments[place][0] < end)
+        ended = len(_UNFOLDS.findall(raw)) if at in html else 0
+        folds = max(0, folds + len(_FOLDS.findall(raw)) - ended)
         at = end
 
 
@@ -284,6 +268,19 @@ def _begins(bare: str) -> bool:
     """Whether a line is read as one for itself: a row, a tag that begins one, or a picture or an arrow for a bullet."""
     first = bare[0]
     return first == "|" or first in _ARROWS or unicodedata.category(first) == "So" or _ELEMENT.match(bare) is not None
+
+
+def _declares(text: str) -> bool:
+    """Whether a line says by a tick or a label that it is done."""
+    rest = _looks(text).strip(" \t*_~`|\\-+")
+    return _TICK.match(rest) is not None or _LABEL.match(rest) is not None
+
+
+def _shows(title: str) -> bool:
+    """Whether a reader sees words at a heading, without which it parts nothing."""
+    if title[:1] == "|" or _HIDES.search(title) or "<!--" in title:
+        return False
+    return bool(_WORDS.search(_looks(_PICTURE.sub(" ", title))))
 
 
 def _letters(text: str) -> str:

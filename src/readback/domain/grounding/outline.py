@@ -1,0 +1,73 @@
+"""Where a reader of the page sees headings and paragraphs, as CommonMark has it.
+
+Asked by `layout`, which lets nothing else end what is declared as done, nor begin what is open: whether a line is a
+heading, or stands in a list, a quote, a code fence or HTML, is told by a parser that renderers agree with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Final
+
+from readback.canon.frozen import dataclass
+
+_ENDS: Final = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """One heading. `level`: 1 to 6; `on_page`: in no list and no quote; `title_end`: less its underline."""
+
+    level: int
+    title: str
+    on_page: bool
+    title_end: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """By the place in the text where the line begins."""
+
+    headings: Mapping[int, Heading]
+    paragraphs: frozenset[int]
+    """The first lines of those that stand in no list and no quote."""
+    fences: frozenset[int]
+    """The lines that may begin or end a code fence."""
+    html: frozenset[int]
+    """The lines of HTML, as far as it is handed on as it is."""
+
+
+def outline_of(text: str) -> Outline:
+    """The outline of a text; whatever is nested too deeply for the parser is not in it."""
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+    starts = [0, *(found.end() for found in _ENDS.finditer(text)), len(text)]
+    parser = MarkdownIt("commonmark")
+    tokens: list[Token] = []
+    parser.block.parse(_ENDS.sub("\n", text).replace("\0", "\ufffd"), parser, {}, tokens)
+    headings: dict[int, Heading] = {}
+    paragraphs, fences, html = set(), set(), set()
+    for token, following in pairwise([*tokens, Token("", "", 0)]):
+        if token.map is None:
+            continue
+        first, behind = token.map
+        if token.type == "heading_open":
+            underlined = token.markup in ("=", "-")
+            headings[starts[first]] = Heading(
+                int(token.tag[1:]),
+                following.content,
+                token.level == 0,
+                starts[behind - 1] if underlined else starts[behind],
+                starts[behind],
+            )
+        elif token.type == "paragraph_open" and token.level == 0:
+            paragraphs.add(starts[first])
+        elif token.type == "fence":
+            fences |= {starts[first], starts[behind - 1]}
+        elif token.type == "html_block":
+            html.update(starts[first:behind])
+    return Outline(headings, frozenset(paragraphs), frozenset(fences), frozenset(html))
