@@ -87,7 +87,7 @@ class TestFile(_Conformance):
         assert [each.name for each in self.folder.iterdir()] == ["head of log"]
 
     def test_a_folder_that_somebody_holds_for_ever_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A process that is stopped in the middle does: no other anchor was told anything, and whoever offered waited."""
+        """A process that is stopped in the middle does: no other anchor was told, and who offered waited for ever."""
         monkeypatch.setattr(anchor_file, "HELD_MS_MAX", 2 * anchor_file.HELD_PAUSE_MS)
         anchor, held = self.anchor(), os.open(self.folder, os.O_RDONLY)
         try:
