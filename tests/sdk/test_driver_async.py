@@ -251,32 +251,90 @@ def test_a_transaction_that_a_tool_leaves_open_for_nobody_is_dropped(loop_is_ove
 def test_a_call_that_found_no_thread_in_its_time_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told as not made, and that stays true: it is not begun behind our back when a thread becomes free."""
     monkeypatch.setattr(driver_async, "THREADS_MAX", 1)
-    slow, end, desk = Desk(), threading.Event(), Desk()
-    slow.during = lambda _ctx: end.wait(NEVER) and None
-    blocked = threading.Event()
-    slow.looking = lambda _ctx: None
+    end, blocked, desk = threading.Event(), threading.Event(), Desk()
 
-    def block(_ctx: Context) -> None:
+    @action(**{**TERMS, "name": "slow"})
+    async def slow(ctx: Context, order_id: str, carrier: str) -> object:
+        return {"status": "ok"}
+
+    @slow.read(source="orders", consistency="strong", independence="other_client")
+    def order(ctx: Context, order_id: str, carrier: str) -> Reading:  # needs a thread, and was given no place for it
         blocked.set()
         end.wait(NEVER)
+        return Reading.absent()
 
-    slow.during = block
-    first = ship_of(slow, name="slow", execute={"timeout": "60s"})
     # Without a state before, so that the tool is the first that asks for a thread.
-    second = ship_of(desk, name="late", kind="create", execute=SOON)
+    late = ship_of(desk, name="late", kind="create", execute=SOON)
 
     async def work(rb: AsyncReadback) -> Outcome:
-        running = asyncio.create_task(rb.run(first(order_id="o-1", carrier="dhl"), operation="one"))
+        running = asyncio.create_task(rb.run(slow(order_id="o-1", carrier="dhl"), operation="one", wait=0))
         await asyncio.get_running_loop().run_in_executor(None, blocked.wait, NEVER)
-        outcome = await rb.run(second(order_id="o-2", carrier="dhl"), operation="two")
+        outcome = await rb.run(late(order_id="o-2", carrier="dhl"), operation="two")
         end.set()
-        assert (await running).verified
+        await running
         return outcome
 
     outcome = once(work)
     assert (outcome.state, outcome.may_repeat) == (State.FAILED, True)
     assert outcome.observation.status is ObservationStatus.NOT_DISPATCHED
     assert desk.calls == 0
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_an_action_whose_tool_needs_a_thread_is_begun_when_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, gives_up: bool
+) -> None:
+    """Its attempt was made durable before, came too late to be made, and was told as failed."""
+    monkeypatch.setattr(driver_async, "THREADS_MAX", 1)
+    end, blocked, first, second, store = threading.Event(), threading.Event(), Desk(), Desk(), MemoryStore()
+
+    def block(_ctx: Context) -> None:
+        blocked.set()
+        end.wait(NEVER)
+
+    first.during = block
+
+    async def work(rb: AsyncReadback) -> list[Outcome]:
+        slow = ship_of(first, name="slow", execute={"timeout": "60s"})(order_id="o-1", carrier="dhl")
+        running = asyncio.create_task(rb.run(slow, operation="one"))
+        await asyncio.get_running_loop().run_in_executor(None, blocked.wait, NEVER)
+        quick = ship_of(second, name="quick", kind="create", execute=SOON)(order_id="o-2", carrier="dhl")
+        waiting = asyncio.create_task(rb.run(quick, operation="two"))
+        other = ship_async_of(Desk())(order_id="o-3", carrier="dhl")
+        assert (await rb.run(other, operation="three")).verified, "it needs no thread, and waits for none"
+        assert len(list(store.projections())) == 2, "nothing is on record of what waits"
+        if gives_up:
+            waiting.cancel()
+        end.set()
+        told = await asyncio.gather(running, waiting, return_exceptions=True)
+        return [each for each in told if isinstance(each, Outcome)]
+
+    told = once(work, store=store)
+    assert all(outcome.verified for outcome in told)
+    assert (len(told), second.calls) == ((1, 0) if gives_up else (2, 1))
+
+
+def test_what_waits_for_its_effect_keeps_no_thread_from_another_action(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_async, "THREADS_MAX", 1)
+    desk, waits = Desk(), Desk()
+    waits.instead = lambda _ctx: {"status": "ok"}  # nothing comes of it, which is looked for a while
+
+    async def work(rb: AsyncReadback) -> tuple[Outcome, bool]:
+        first = ship_of(waits, name="waits", within="1h", polls=["0s", "30m"])(order_id="o-1", carrier="dhl")
+        running = asyncio.create_task(rb.run(first, operation="one"))
+        while waits.looks < 2:
+            await turn()
+        outcome = await rb.run(ship_of(desk)(order_id="o-2", carrier="dhl"), operation="two")
+        began = running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return outcome, began
+
+    runtime = VirtualRuntime()
+    with runtime.holding():
+        outcome, over = once(work, runtime=runtime)
+    assert outcome.verified
+    assert not over
 
 
 def no_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:

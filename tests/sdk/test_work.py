@@ -9,6 +9,7 @@ import pytest
 
 from readback import Context, State
 from readback.domain.errors import StoreError, UsageError
+from readback.sdk import driver_async
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
 from tests.sdk.test_submit import ARGUMENTS, Kept
@@ -27,6 +28,20 @@ def test_a_client_works_until_nothing_is_left() -> None:
     with opened(store, actions=[ship_of(desk)]) as rb:
         assert rb.work(until_idle=True) == 5
         assert all(rb.get(each).verified for each in ids)
+
+
+@pytest.mark.requirement("FLEET-wakeups")
+def test_each_action_in_hand_has_a_thread_for_its_sync_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more in hand than there were threads, attempts came too late to be made, and were told as failed."""
+    monkeypatch.setattr(driver_async, "THREADS_MAX", 1)
+    store, desk, all_there = Kept(), Desk(), threading.Barrier(3, timeout=5)
+    ids = submitted(store, 3)
+    desk.during = lambda _ctx: all_there.wait() and None
+    with opened(store, actions=[ship_of(desk, execute={"timeout": "60s"})]) as rb:
+        rb.work(concurrency=3, until_idle=True)
+        assert all(rb.get(each).verified for each in ids)
+    assert desk.calls == 3
+    assert not all_there.broken
 
 
 @pytest.mark.requirement("FLEET-wakeups")

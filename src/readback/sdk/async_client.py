@@ -138,7 +138,8 @@ class AsyncReadback:
         s, ticket = self._session, attend.Ticket()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
-        return await self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        work = attend.begin(s.engine, request, s.scope, s.plan_of, ticket)
+        return await self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
 
     async def submit(
         self,
@@ -460,9 +461,12 @@ class AsyncReadback:
         page = self._session.page(state, contract, run, "", limit)
         return [await self.get(stored.projection.action_id) for stored in page]
 
-    async def _told(self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None) -> Outcome:
+    async def _told(
+        self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None, *, in_turn: bool = False
+    ) -> Outcome:
+        drive = self._driver.drive_in_turn if in_turn else self._driver.drive
         try:
-            told = await self._driver.drive(work, until_us)
+            told = await drive(work, until_us)
         except UnknownOutcomeError as error:
             self._session.raise_alarm(error)
             raise

@@ -8,6 +8,7 @@ the process from ending.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast, get_args
@@ -71,26 +72,55 @@ _RETURNED: Final = Ending.RETURNED
 T = TypeVar("T")
 US = 1_000_000
 THREADS_MAX: Final = 64
+"""Sync calls at once, unless a worker has more actions in hand."""
 
 
 class AsyncDriver:
     """Drives actions on one event loop. `apart`: for somebody else, whose tools and readers do not end this process."""
 
     def __init__(
-        self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None, *, apart: bool = False
+        self,
+        store: LedgerStore,
+        runtime: Runtime,
+        courier: Courier | None = None,
+        *,
+        apart: bool = False,
+        threads: int = 0,
     ) -> None:
+        """`threads`: at least so many sync calls at once."""
         self._apart = apart
+        self._threads_max = max(THREADS_MAX, threads)
+        self._room = asyncio.Semaphore(self._threads_max)
         self._desk = Desk(store, runtime, courier)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit = GroupCommit(store, runtime)
         self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
         self._asked = _ASKED - {Clear} - (_LOOKS if self._looks is not None else {Lease})
         """What the desk answers at once, on the loop."""
-        self._threads = Threads(THREADS_MAX)
+        self._threads = Threads(self._threads_max)
         self._glances = Glances(runtime)
 
-    async def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
-        """To the end of the work, or until `give_up_us`, when it would have to wait longer.
+    async def drive_in_turn(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+        """`drive` for an action whose tool is sync: begun when there is a thread for it, which is its own until it has
+        to wait. An attempt that is durable before there is one could come too late to be made.
+        """
+        if self._loop is not asyncio.get_running_loop():
+            self._move()
+        room = self._room
+        await room.acquire()
+        place = contextlib.ExitStack()
+        place.callback(room.release)
+        with place:
+            return await self.drive(work, give_up_us, place)
+
+    async def drive(
+        self,
+        work: Generator[Step, Answer, T],
+        give_up_us: int | None = None,
+        place: contextlib.ExitStack | None = None,
+    ) -> T | Parked:
+        """To the end of the work, or until `give_up_us`, when it would have to wait longer. `place`: is closed when it
+        waits for the first time.
 
         A cancellation during a call is an observation, made durable before the cancellation goes on; one that comes
         while an attempt is being recorded keeps its call from being made.
@@ -106,6 +136,8 @@ class AsyncDriver:
             step = next(work)
             while True:
                 if type(step) is Wait:
+                    if place is not None:
+                        place.close()
                     if interrupt is not None or not await self._wait(step, give_up_us):
                         break
                     answer: Answer = Woken(self._desk.runtime.now_us())
@@ -154,6 +186,7 @@ class AsyncDriver:
             store, runtime = self._desk.store, self._desk.runtime
             self._commit = GroupCommit(store, runtime)
             self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
+            self._room = asyncio.Semaphore(self._threads_max)
         self._loop = asyncio.get_running_loop()
 
     async def projection(self, action_id: str) -> StoredProjection | None:

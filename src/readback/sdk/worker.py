@@ -140,7 +140,7 @@ class Worker:
         self._concurrency, self._poll_us, self._until_idle = concurrency, poll_us, until_idle
         self._handover_us, self._watching = handover_us, watching
         self._wakeups = wakeups_of(session.store, session.runtime) if wakeups is None else wakeups
-        self._driver = AsyncDriver(session.store, session.runtime, session.courier, apart=True)
+        self._driver = AsyncDriver(session.store, session.runtime, session.courier, apart=True, threads=concurrency)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
         """How many of each tenant's actions are worked on now."""
