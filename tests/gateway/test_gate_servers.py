@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolListChangedNotification
 
+from readback.domain.errors.gateway import UpstreamLostError
 from readback.mcp import Gateway, InProcess, Upstream
 from readback.ports.fittings import ServerTerms
 from readback.surfaces.mcp.catalogue import print_of
@@ -313,3 +315,107 @@ def test_a_client_is_told_that_its_tools_changed_when_others_are_governed_and_no
 async def _each(changes: Any, told: asyncio.Queue[str]) -> None:
     async for each in changes:
         told.put_nowait(repr(each))
+
+
+# --- a server that hangs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_a_call_is_not_kept_by_a_server_that_is_slow_to_list_the_tools_that_changed_contracts_are_held_against(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk) -> None:
+        servers, may_go_on = desk.gateway.gate._servers, asyncio.Event()
+        whole = servers.list_front
+
+        async def slow() -> None:
+            await may_go_on.wait()
+            await whole()
+
+        monkeypatch.setattr(servers, "list_front", slow)
+        write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})
+        desk.runtime.advance(2)
+        kept = asyncio.create_task(desk.enter("rent"))
+        await until_asleep()
+        assert not kept.done()
+        desk.runtime.advance(6)
+        async with asyncio.timeout(20):
+            assert (await kept).outcome["verdict"] == "verified"  # of the contracts before
+        may_go_on.set()
+        await until_asleep()
+        assert (await desk.enter("food")).outcome["verdict"] == "refuted"
+        assert "loaded again" in desk.said[-1]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_what_nobody_foresaw_while_contracts_are_loaded_leaves_them_as_they_were_and_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(desk: Desk) -> None:
+        async def broken() -> None:
+            raise RecursionError("too deep")
+
+        monkeypatch.setattr(desk.gateway.gate._servers, "list_front", broken)
+        desk.gateway.reload()
+        assert (await desk.enter("rent")).outcome["verdict"] == "verified"
+        assert desk.said == ["Contracts are left as they were: RecursionError: too deep"]
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("WIRE-several")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_server_that_does_not_list_is_left_out_of_the_list_of_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("readback.surfaces.mcp.lists.LEFT_OUT_S", 0.2)
+
+    async def main() -> None:
+        servers = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            servers.append(server_of(Book(tmp_path / name)))
+        silent = False
+
+        async def listing(ctx: Any, call_next: Any) -> Any:
+            if ctx.method == "tools/list" and silent:
+                await asyncio.Event().wait()
+            return await call_next(ctx)
+
+        servers[1]._lowlevel_server.middleware.insert(0, listing)
+        upstreams = [InProcess(server, key=key) for key, server in zip(("one", "two"), servers, strict=True)]
+        gateway = Gateway(upstreams, store=MemoryStore(), runtime=VirtualRuntime(), tenant="acme", principal="agent:a")
+        async with gateway, Client(gateway.server, mode=mode) as client:
+            silent = True
+            async with asyncio.timeout(20):
+                found = {tool.name for tool in (await client.list_tools()).tools}
+            assert "one__enter" in found
+            assert not any(name.startswith("two__") for name in found)
+
+    asyncio.run(main())
+
+
+def test_a_list_that_never_ends_is_given_up_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readback.surfaces.mcp.attachment.LIST_ALL_S", 0.2)
+
+    async def main() -> None:
+        server, pages = server_of(Book(tmp_path)), itertools.count()
+
+        async def listing(ctx: Any, call_next: Any) -> Any:
+            if ctx.method != "tools/list":
+                return await call_next(ctx)
+            number = next(pages)
+            if number > 2:
+                await asyncio.Event().wait()  # each page takes longer than the last
+            return {"tools": [], "nextCursor": f"page {number}"}
+
+        server._lowlevel_server.middleware.insert(0, listing)
+        upstream = InProcess(server)
+        with pytest.raises(UpstreamLostError, match=r"within 0\.2 s"):
+            async with asyncio.timeout(20):
+                await upstream.tools()
+        await upstream.aclose()
+
+    asyncio.run(main())

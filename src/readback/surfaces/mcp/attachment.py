@@ -34,6 +34,8 @@ from readback.surfaces.mcp.target import Server
 log = logging.getLogger(__name__)
 
 LIST_TIMEOUT_S: Final = 60.0
+LIST_ALL_S: Final = 120.0
+"""For all pages of a list, and the server's start before it."""
 PROBE_S: Final = 5.0
 """A server that let a call wait too long is asked for a sign of life; without one it is started again."""
 RETIRE_S: Final = 60.0
@@ -381,6 +383,14 @@ class Attachment:
         """All its tools; see `Toolserver`."""
         if self._closed and self.fallback is not None:
             return await self.fallback.tools()
+        try:
+            async with asyncio.timeout(LIST_ALL_S):
+                return await self._every_page()
+        except TimeoutError:
+            said = f"{self._server.said} does not list its tools within {LIST_ALL_S:g} s."
+            raise UpstreamLostError(said) from None
+
+    async def _every_page(self) -> list[Mapping[str, Json]]:
         found: list[Mapping[str, Json]] = []
         cursors: list[str] = []
         for _ in range(PAGES_MAX):

@@ -163,9 +163,11 @@ class Gateway:
                 raise OwnToolError(f"The server has a tool {taken[0]!r}, as the gateway has.")
 
     async def _end(self, grace_s: float) -> None:
-        gate, ledger, tending = self._gate, self._ledger, self._tending
-        self._gate = self._ledger = self._tending = None
+        gate, ledger, tending, reloading = self._gate, self._ledger, self._tending, self._reloading
+        self._gate = self._ledger = self._tending = self._reloading = None
         try:
+            if reloading is not None:
+                await reloading.close()
             left = 0 if gate is None else await gate.close(grace_s)
             if left:
                 self._say(f"{left} calls are left to be gone on with by whoever opens the ledger next.")

@@ -18,6 +18,8 @@ from readback.surfaces.mcp.names import Names
 log = logging.getLogger(__name__)
 
 OWNERS_MAX: Final = 100_000
+LEFT_OUT_S: Final = 20.0
+"""Of several servers one that takes longer for its page is left out of it, before clients give the whole list up."""
 
 Page = tuple[int, dict[str, Any]]
 
@@ -95,5 +97,6 @@ class Lists:
             params = {key: value for key, value in params.items() if key != "cursor"}
             if cursor is not None:
                 params["cursor"] = cursor
-        attachment = self._attachments[index]
-        return index, await attachment.request(method, params, exchange=exchange, drive=False)
+        attachment, timeout_s = self._attachments[index], LEFT_OUT_S if self._names.several else None
+        page = await attachment.request(method, params, timeout_s=timeout_s, exchange=exchange, drive=False)
+        return index, page

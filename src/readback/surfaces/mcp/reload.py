@@ -18,10 +18,13 @@ from readback.canon.frozen import dataclass
 from readback.contracts.files.document import content_of
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
+from readback.sdk.group_commit import holding
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path
 
 LOOK_US: Final = 1_000_000
 """Files are looked at so often at most."""
+WAITS_S: Final = 5.0
+"""So long the call that looked waits for changed files to be loaded: a server that hangs is none of most calls'."""
 RETRY_US: Final = 10_000_000
 """So long after a server could not be asked for its tools, files that changed are loaded again."""
 
@@ -50,7 +53,7 @@ class Reloading:
         self._seen: dict[str, Seen] = {}
         self._looked_us = 0
         self._asked = False
-        self._busy = False
+        self._loading: asyncio.Task[None] | None = None
         self._owed_us: int | None = None
         """When the files are loaded again, as a server could not be asked for its tools the last time."""
         self.current: Governed = NOTHING
@@ -69,35 +72,59 @@ class Reloading:
         self._asked = True
 
     async def look(self) -> Governed:
-        """The contracts in force; where a file has changed, and all are sound, the new ones."""
+        """The contracts in force; where a file has changed, and all are sound, the new ones. A server that is slow to
+        list its tools is waited for a while, and the contracts are taken over when it has.
+        """
         now_us = self._runtime.now_us()
-        if self._busy or (not self._asked and 0 <= now_us - self._looked_us < LOOK_US):
+        if self._loading is not None or (not self._asked and 0 <= now_us - self._looked_us < LOOK_US):
             return self.current
         self._looked_us = now_us
         changed = self._look()
         owed = self._owed_us is not None and now_us >= self._owed_us
         if changed or self._asked or owed:
-            self._asked, self._busy = False, True
-            try:
-                await self._again(changed)
-            except asyncio.CancelledError:
-                self._asked = True  # by a client that left: the next call loads what this one did not
-                raise
-            finally:
-                self._busy = False
+            self._asked = False
+            loading = self._loading = asyncio.create_task(self._again(changed))
+            loading.add_done_callback(self._ended)
+            await self._waited_for(loading)
         return self.current
+
+    async def _waited_for(self, loading: asyncio.Task[None]) -> None:
+        timer = asyncio.ensure_future(self._runtime.sleep_async(WAITS_S))
+        try:
+            await asyncio.wait({loading, timer}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            loading.cancel()  # by a client that left: the next call loads what this one did not
+            raise
+        finally:
+            timer.cancel()
+
+    def _ended(self, loading: asyncio.Task[None]) -> None:
+        self._loading = None
+        if loading.cancelled():
+            self._asked = True
+        elif (error := loading.exception()) is not None:
+            self._say(f"Contracts are left as they were: {type(error).__name__}: {error}")
+
+    async def close(self) -> None:
+        """Loads nothing any more."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait({self._loading})
 
     async def _again(self, changed: Sequence[str]) -> None:
         named = ", ".join(changed) or "all contract files"
         owed, self._owed_us = self._owed_us, None
         before = self.current.actions.keys()
         try:
-            self.current = await self._load()
+            with holding(self._runtime):
+                self.current = await self._load()
+        except UpstreamLostError as error:  # no fault of the files
+            self._owed_us = self._runtime.now_us() + RETRY_US
+            if changed or owed is None:
+                self._say(f"Contracts are left as they were, and are loaded when that is mended: {error.message}")
+            return
         except ReadbackError as error:
-            if isinstance(error, UpstreamLostError):  # no fault of the files
-                self._owed_us = self._runtime.now_us() + RETRY_US
-            if changed or owed is None or self._owed_us is None:
-                self._say(f"Contracts are left as they were: {error}")
+            self._say(f"Contracts are left as they were: {error}")
             return
         self._say(f"Contracts were loaded again ({named}): {len(self.current.files)} in force.")
         if self.current.actions.keys() != before:
