@@ -28,6 +28,8 @@ _MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
 _AWAY: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
 """The server ends, or is not there yet."""
+_CROWDED: Final = ("too many connections", "too many clients", "connection slots are reserved")
+"""In a server's words, where it speaks English."""
 
 
 def was_missed(error: BaseException) -> bool:
@@ -71,11 +73,9 @@ def as_store_error(error: BaseException, shown: str) -> StoreError:
         case errors.DiskFull() | errors.OutOfMemory():
             return StoreFullError(f"There is no space left for the ledger at {shown} ({said}).")
         case errors.TooManyConnections():
-            return StoreError(
-                f"The server of {shown} takes no more connections ({said}).",
-                remedy="Raise max_connections, or let fewer processes use it.",
-                code="store.cannot-open",
-            )
+            return _crowded(shown, said)
+        case psycopg.OperationalError() if error.sqlstate is None and any(each in said for each in _CROWDED):
+            return _crowded(shown, said)  # what a server says before there is a session comes as a text alone
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StoreCorruptError(
                 f"The database {shown} is damaged ({said}).",
@@ -98,6 +98,15 @@ def unreachable(shown: str, said: str) -> StoreError:
     return StoreError(
         f"The ledger at {shown} cannot be reached ({said}).",
         remedy="Check the address, the network and that the server runs; then run `readback resume`.",
+        code=UNREACHABLE,
+    )
+
+
+def _crowded(shown: str, said: str) -> StoreError:
+    """The server, the database or the role has as many sessions as it may: one that ends makes room."""
+    return StoreError(
+        f"The server of {shown} takes no more connections ({said}).",
+        remedy="Raise max_connections, or the limit of the role or the database, or let fewer processes use it.",
         code=UNREACHABLE,
     )
 

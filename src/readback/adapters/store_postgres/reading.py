@@ -37,6 +37,7 @@ Row = rows.Row
 PIECE_ROWS: Final = 512
 READERS_MAX: Final = 8
 """Connections that look at once; who comes when all of them do waits for one."""
+RETURN_WAITED_S: Final = 10.0
 TRIES_MAX: Final = 3
 """So often a look is begun again on a new connection: a server that restarts breaks each that is idle."""
 
@@ -58,6 +59,7 @@ class Readers:
         self._connect = connect
         self._free = threading.BoundedSemaphore(READERS_MAX)
         self._lock = threading.Lock()
+        self._returned = threading.Condition(self._lock)
         self._idle: list[Connection] = []
         self._lent: set[Connection] = set()
         self._refusal: Callable[[], StoreError] | None = None
@@ -95,6 +97,7 @@ class Readers:
         """Keep a connection for the next reader, or close it if it is broken or the store is closed."""
         with self._lock:
             self._lent.discard(connection)
+            self._returned.notify_all()
             if self._refusal is None and not connection.broken and not connection.closed:
                 self._idle.append(connection)
                 return
@@ -109,6 +112,7 @@ class Readers:
     def abandon(self, refusal: Callable[[], StoreError]) -> list[Connection]:
         """In a forked child: give the connections away unclosed, whoever held the lock at the fork."""
         self._lock = threading.Lock()
+        self._returned = threading.Condition(self._lock)
         self._free = threading.BoundedSemaphore(READERS_MAX)
         self._refusal = refusal
         left = [*self._idle, *self._lent]
@@ -128,10 +132,25 @@ class Readers:
                 raise self._refusal()
             connection = self._idle.pop() if self._idle else None
         if connection is None:
-            connection = waited_for(self._connect, self._shown) if again else self._connect()
+            try:
+                connection = waited_for(self._connect, self._shown) if again else self._connect()
+            except StoreError:
+                connection = self._one_of_ours()
+                if connection is None:
+                    raise
         with self._lock:
             self._lent.add(connection)
         return connection
+
+    def _one_of_ours(self) -> Connection | None:
+        """Where there is no new one to be had, as many as the server lets us have may be at work: the next that is given
+        back. None where no other one is out, or it takes too long.
+        """
+        with self._returned:
+            self._returned.wait_for(lambda: self._idle or not self._lent, RETURN_WAITED_S)
+            if self._refusal is not None:
+                raise self._refusal()
+            return self._idle.pop() if self._idle else None
 
 
 class Queries:
