@@ -143,8 +143,8 @@ class Readers:
         return connection
 
     def _one_of_ours(self) -> Connection | None:
-        """Where there is no new one to be had, as many as the server lets us have may be at work: the next that is given
-        back. None where no other one is out, or it takes too long.
+        """The next that is given back, where as many as the server lets us have are at work; None where none is, or
+        that takes too long.
         """
         with self._returned:
             self._returned.wait_for(lambda: self._idle or not self._lent, RETURN_WAITED_S)
