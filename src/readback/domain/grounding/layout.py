@@ -21,7 +21,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.grounding.lookalikes import folded
-from readback.domain.grounding.outline import Heading, outline_of
+from readback.domain.grounding.outline import Heading, Outline, outline_of
 
 _OPEN: Final = frozenset({"Open", "Not done"})
 _TITLES: Final = frozenset({"Report", "Final report"})
@@ -118,8 +118,10 @@ class _Reader:
         """Below a table's rule: each line is a row, whatever it begins with."""
         self.headed: Block | None = None
         """A table's first row, until it is seen whether rows follow that it names the columns of."""
+        self.lasts_to = 0
+        """Where what is open ends that a label began which is a part of its paragraph; 0 where there is none."""
         self.outline = outline_of(text)
-        self.shaded = _shaded(text, self.outline.html)
+        self.shaded = _shaded(text, self.outline)
 
     def read(self) -> list[Block]:
         at = heading_end = 0
@@ -128,6 +130,9 @@ class _Reader:
             hidden = next(self.shaded)
             if begin < heading_end:
                 continue
+            if 0 < self.lasts_to <= begin:
+                self.lasts_to = 0
+                self.sections = [each for each in self.sections if each.block.pieces]
             headed, self.headed = self.headed, None
             heading, row = self.outline.headings.get(begin), False
             if heading is not None:
@@ -164,16 +169,16 @@ class _Reader:
         found = _HEADING.fullmatch(bare[marked.end() :] if marked else bare)
         if found is None:
             return False
-        written = Heading(len(found[1]), found[2], on_page=False, title_end=place[1], end=place[1])
-        self._headed(Block(number, pieces=[place]), written, hidden=True)
+        written = Heading(len(found[1]), found[2].strip(" \t#"), on_page=False, title_end=place[1], end=place[1])
+        self._headed(Block(number, pieces=[place]), written)
         return True
 
-    def _headed(self, block: Block, heading: Heading, *, hidden: bool) -> None:
+    def _headed(self, block: Block, heading: Heading, *, hidden: bool = False) -> None:
         self.current, self.tabled = None, False
-        title, level = heading.title.strip(" \t#"), heading.level
+        title, level = heading.title.strip(), heading.level
         shade = hidden or not heading.on_page or not _shows(title)
-        if not shade:
-            self._end(level)
+        if heading.on_page:
+            self._end(level, seen=not shade)
         if any(_letters(line).split(" ")[0] == "done" for line in title.splitlines()):
             if not shade or not self._in(done=True):
                 self._begin(_LABEL_LEVEL if shade else level, block, done=True)
@@ -206,6 +211,10 @@ class _Reader:
         if not done and not opens:
             return False
         self.current = None
+        if opens and self.outline.paragraphs[place[0]] > place[1]:  # more is said there, and it is of that
+            self._begin(_LABEL_LEVEL, Block(number), done=False)
+            self.lasts_to = self.outline.paragraphs[place[0]]
+            return True
         if not shade:
             self._end(_LABEL_LEVEL)
         if not shade or not self._in(done=True):
@@ -235,11 +244,14 @@ class _Reader:
     def _begin(self, level: int, block: Block, *, done: bool) -> None:
         self.sections.append(_Section(level, done, block, len(self.blocks)))
 
-    def _end(self, level: int) -> None:
-        """What is closed by a heading of this level."""
-        for section in [each for each in self.sections if each.level >= level]:
-            self._close(section)
-        self.sections = [each for each in self.sections if each.level < level]
+    def _end(self, level: int, *, seen: bool = True) -> None:
+        """What is closed by a heading of this level; where it may not be `seen`, that is only what is open."""
+        sections, self.sections = self.sections, []
+        for section in sections:
+            if section.level >= level and (seen or not section.done):
+                self._close(section)
+            else:
+                self.sections.append(section)
 
     def _close(self, section: _Section) -> None:
         if section.done and len(self.blocks) == section.before:
@@ -247,19 +259,19 @@ class _Reader:
             self.blocks.append(section.block)
 
 
-def _shaded(text: str, html: frozenset[int]) -> Iterator[bool]:
+def _shaded(text: str, outline: Outline) -> Iterator[bool]:
     """For each line, whether a reader may not see it: it begins in a comment, or one begins in it; or a tag that hides
-    stands before it, or one that folds away and is not ended by HTML that is read as such (`html`: its lines).
+    stands before it, or one without an end, or one that folds away and is not ended by HTML that is read as such.
     """
     comments, at, place, folds = comments_in(text), 0, 0, 0
     hiding = _HIDES.search(text)
-    veiled = len(text) if hiding is None else hiding.start()
+    veiled = min(outline.unended, len(text) if hiding is None else hiding.start())
     for raw in text.splitlines(keepends=True):
         end = at + len(raw)
         while place < len(comments) and comments[place][1] <= at:
             place += 1
         yield folds > 0 or at > veiled or (place < len(comments) and comments[place][0] < end)
-        ended = len(_UNFOLDS.findall(raw)) if at in html else 0
+        ended = len(_UNFOLDS.findall(raw)) if at in outline.html else 0
         folds = max(0, folds + len(_FOLDS.findall(raw)) - ended)
         at = end
 

@@ -14,6 +14,10 @@ from typing import Final
 from readback.canon.frozen import dataclass
 
 _ENDS: Final = re.compile(r"\r\n|\r|\n")
+_TAGS: Final = re.compile(
+    r"""<!--.*?-->|</?[a-z](?:[^<>"']|"[^"]{0,512}"|'[^']{0,512}')*>""", re.DOTALL | re.IGNORECASE
+)
+_BEGUN: Final = re.compile(r"<[a-z/!?]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,14 @@ class Outline:
     """By the place in the text where the line begins."""
 
     headings: Mapping[int, Heading]
-    paragraphs: frozenset[int]
-    """The first lines of those that stand in no list and no quote."""
+    paragraphs: Mapping[int, int]
+    """The first lines of those that stand in no list and no quote, and where each ends."""
     fences: frozenset[int]
     """The lines that may begin or end a code fence."""
     html: frozenset[int]
     """The lines of HTML, as far as it is handed on as it is."""
+    unended: int
+    """Where HTML begins in which a tag has no end: it takes what follows into itself."""
 
 
 def outline_of(text: str) -> Outline:
@@ -50,7 +56,8 @@ def outline_of(text: str) -> Outline:
     tokens: list[Token] = []
     parser.block.parse(_ENDS.sub("\n", text).replace("\0", "\ufffd"), parser, {}, tokens)
     headings: dict[int, Heading] = {}
-    paragraphs, fences, html = set(), set(), set()
+    paragraphs: dict[int, int] = {}
+    fences, html, unended = set(), set(), len(text)
     for token, following in pairwise([*tokens, Token("", "", 0)]):
         if token.map is None:
             continue
@@ -65,9 +72,11 @@ def outline_of(text: str) -> Outline:
                 starts[behind],
             )
         elif token.type == "paragraph_open" and token.level == 0:
-            paragraphs.add(starts[first])
+            paragraphs[starts[first]] = starts[behind]
         elif token.type == "fence":
             fences |= {starts[first], starts[behind - 1]}
         elif token.type == "html_block":
             html.update(starts[first:behind])
-    return Outline(headings, frozenset(paragraphs), frozenset(fences), frozenset(html))
+            if _BEGUN.search(_TAGS.sub("", token.content)):
+                unended = min(unended, starts[first])
+    return Outline(headings, paragraphs, frozenset(fences), frozenset(html), unended)
