@@ -115,7 +115,7 @@ KEYS: Final[dict[str, Key]] = {
     ),
     "late_window": Key(
         "duration",
-        "not known (0 s where an ephemeral write's tool has ended)",
+        "not known (0 s where an ephemeral write's tool has ended, and does not say that more follows)",
         "Until when an effect of the attempt may still land. Without it, absence never becomes failure.",
     ),
     "watch": Key(

@@ -117,8 +117,8 @@ def _first_reading_is_final(case: Case) -> Reconciliation | None:
 
 
 def _nowhere_else(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recover, "looked_elsewhere", lambda *_: True)
-    patch.setattr(reconciling, "looked_elsewhere", lambda *_: True)
+    patch.setattr(recover, "looked_elsewhere", lambda *_, **__: True)
+    patch.setattr(reconciling, "looked_elsewhere", lambda *_, **__: True)
 
 
 _O = ObservationStatus

@@ -9,6 +9,7 @@ from typing import Final
 
 from readback.domain.case import Case, Judged
 from readback.domain.change import changed
+from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Lookup, Presence
@@ -42,7 +43,7 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     if bears_stamp(case, judged) or (judged.taken.reading.created_after_dispatch and not other):
         return Attribution.OURS
     same = before if before is not None and before.taken.ran and not has_changed(before, judged) else None
-    if effect_known(case) and not (violated and (other or same is not None)):
+    if effect_known(case) and not (violated and (other or same is not None or _not_this_one(case, judged))):
         return Attribution.OURS
     if same is not None:
         held = bool(same.ensure) and all(e.truth is Truth.HOLDS for e in same.ensure)
@@ -53,6 +54,18 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     if actor is not None and actor.truth is Truth.HOLDS and before is not None:
         return Attribution.OURS
     return _UNKNOWN
+
+
+def _not_this_one(case: Case, judged: Judged) -> bool:
+    """Ours is known to have landed, and what is read here is not it: the source shows stamps, and here none of ours,
+    though ours is as required where the search shows it, or is known by the key's record alone; or what ours was to
+    take away is there. Somebody has made it so since, or in our place.
+    """
+    here = [each for each in case.found or () if is_effect(each) and each.in_scope is Truth.HOLDS]
+    if here and not all(each.ensure and conjoin(e.truth for e in each.ensure) is Truth.HOLDS for each in here):
+        return False
+    stamp = judged.match("stamp")
+    return case.contract.kind is Kind.DELETE or (stamp is not None and stamp.truth is Truth.VIOLATED)
 
 
 def bears_other_mark(judged: Judged) -> bool:
@@ -102,14 +115,20 @@ def effect_known(case: Case) -> bool:
     return found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
 
 
-def looked_elsewhere(observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
-    """The places where the effect could be instead were looked at in vain; or the tool says that there is none."""
+def looked_elsewhere(
+    observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None, *, searchable: bool = False
+) -> bool:
+    """The places where the effect could be instead were looked at in vain; or the tool says that there is none.
+
+    `searchable`: the contract can search. Where that gave no answer nobody has looked, whatever the tool says.
+    """
     if found and any(map(is_effect, found)):
         return False
     if lookup is not None and lookup.status in ("landed", "failed"):
         return lookup.status == "failed"
-    silent = (_ERROR, _NOT_DISPATCHED)
-    return found is not None or observation.status in silent
+    if observation.status is _NOT_DISPATCHED or found is not None:
+        return True
+    return observation.status is _ERROR and not searchable
 
 
 def has_changed(before: Judged, after: Judged) -> bool:

@@ -218,7 +218,7 @@ def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
     before = case.before
     if before is not None and before.taken.believable_absence:
         if case.contract.noop is Noop.ALLOW:
-            return no_op()
+            return _stays(case, no_op())
         return refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, _ALREADY_SO)
     if case.lookup is not None and case.lookup.status == "landed":
         return _settle(case, judged, Attribution.OURS)
@@ -277,16 +277,21 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
         return undetermined(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
     if whose is _ALREADY_SO:
         if case.contract.noop is Noop.ALLOW:
-            return changed_beside(case, judged, whose) or no_op()
+            return changed_beside(case, judged, whose) or _stays(case, no_op())
         return _violated_finally(case, judged, _ALREADY_SO)
     return changed_beside(case, judged, whose) or _settle(case, judged, whose)
 
 
 def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     """Everything holds: is it settled, or has it still to prove that it stays so and stays single?"""
-    if not case.stable or case.look_due:
-        return undetermined(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
-    return success(whose)
+    return _stays(case, success(whose), single=not case.look_due)
+
+
+def _stays(case: Case, held: Reconciliation, *, single: bool = True) -> Reconciliation:
+    """What held already has to stay so as well, for as long as the contract says."""
+    if case.stable and single:
+        return held
+    return undetermined(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
 
 
 def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
@@ -334,7 +339,9 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         partial = refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
         return replace(partial, parts_done=done, parts_open=undone)
     finding, discrepancy = _refuted_as(case, judged, whose)
-    gone = case.dead and not shown and looked_elsewhere(case.observation, case.found, case.lookup)
+    searchable = case.contract.has_find
+    gone = case.dead and not shown
+    gone = gone and looked_elsewhere(case.observation, case.found, case.lookup, searchable=searchable)
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD
     return refuted(finding, discrepancy, whose, shown)
@@ -343,7 +350,8 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
     before = case.before
     if judged.presence is _ABSENT:
-        if found_here(case):  # it was there, and somebody took it away
+        set_by_key = case.contract.kind is Kind.SET and effect_known(case)
+        if set_by_key or found_here(case):  # it was there, and somebody took it away
             return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
             return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING

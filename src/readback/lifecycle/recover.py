@@ -11,7 +11,7 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
-from readback.domain.attribution import is_effect, looked_elsewhere, stamp_matches
+from readback.domain.attribution import bears_other_mark, is_effect, looked_elsewhere, stamp_matches
 from readback.domain.case import Judged
 from readback.domain.contract import ATTEMPTS_MAX, Noop
 from readback.domain.discrepancy import Discrepancy
@@ -153,12 +153,15 @@ def _still_out(run: Run) -> bool:
 
 def _stamp_seen(run: Run) -> bool:
     """A reading in scope bears our stamp: the effect is there, whatever else could not be told of it. Left alone where
-    a local boundary is still open, which is settled before anything times out.
+    a local boundary is still open, which is settled before anything times out; and where a reading, however weak,
+    shows another's mark: what would be taken back may be his by now.
     """
-    if run.contract.has_rollback:
+    stamp = run.action.stamp
+    others = (j for j in run.checks if is_effect(j) and bears_other_mark(j) and not stamp_matches(stamp, j))
+    if run.contract.has_rollback or any(others):
         return False
     seen = (j for j in (*run.checks, *(run.found or ())) if is_effect(j) and j.in_scope is Truth.HOLDS)
-    return any(stamp_matches(run.action.stamp, each) for each in seen)
+    return any(stamp_matches(stamp, each) for each in seen)
 
 
 def _situation(
@@ -269,7 +272,9 @@ def stronger_left(run: Run) -> bool:
 
 def searched(run: Run) -> bool:
     """The places where the effect could be instead were looked at, or the tool did not claim any effect."""
-    return run.observation is not None and looked_elsewhere(run.observation, run.found, run.lookup)
+    searchable = run.contract.has_find
+    said = run.observation
+    return said is not None and looked_elsewhere(said, run.found, run.lookup, searchable=searchable)
 
 
 def record_judgement(

@@ -42,7 +42,15 @@ _RETURNED: Final = Ending.RETURNED
 _RAISED: Final = Ending.RAISED
 _VERIFIED: Final = Verdict.VERIFIED
 _VIOLATED: Final = Truth.VIOLATED
-_LOST: Final = frozenset({ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED, ObservationStatus.NONE})
+_STILL_OUT: Final = frozenset(
+    {
+        ObservationStatus.TIMEOUT,
+        ObservationStatus.CANCELLED,
+        ObservationStatus.NONE,
+        ObservationStatus.ACCEPTED,
+        ObservationStatus.PENDING,
+    }
+)
 """Ends of an attempt that leave open whether something of ours is still running."""
 _READ: Final = EventKind.READ
 
@@ -327,10 +335,10 @@ def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
 
 
 def ended_by_itself(run: Run) -> bool:
-    """The tool answered or raised, and so did what it left open: nothing of ours is still running."""
+    """The tool answered or raised, and so did what it left open: nothing is said to be on its way."""
     if run.action.commit_open:
         return False
-    return run.observation is not None and run.observation.status not in _LOST
+    return run.observation is not None and run.observation.status not in _STILL_OUT
 
 
 def record_reading(run: Run, judged: Judged) -> None:
