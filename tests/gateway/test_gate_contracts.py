@@ -356,7 +356,10 @@ def test_an_action_in_flight_keeps_the_contract_that_it_began_with(tmp_path: Pat
         desk.book.lie = ""
         write_contracts(desk.folder, {"version: 1.0.0": "version: 2.0.0"})
         desk.runtime.advance(1)
-        after = await desk.enter("food")
+        loading = asyncio.create_task(desk.enter("food"))
+        await until_asleep()
+        desk.runtime.advance(1)  # the file stands still, while the call that hangs keeps the clock
+        after = await loading
         joined = asyncio.create_task(desk.enter("rent", operation="op-1"))
         desk.book.opened.set()
         before = await asked

@@ -113,6 +113,8 @@ def test_a_call_that_waited_for_room_is_not_made_without_the_contract_that_came_
         desk.runtime.advance(2)
         other = asyncio.create_task(desk.enter("food"))
         await until_asleep()
+        desk.runtime.advance(1)  # the file stands still
+        await until_asleep()
         assert [each for each in desk.said if "2 in force" in each]
         room.release()
         told = await asked

@@ -419,3 +419,51 @@ def test_a_list_that_never_ends_is_given_up_as_a_whole(tmp_path: Path, monkeypat
         await upstream.aclose()
 
     asyncio.run(main())
+
+
+# --- a file that is being written ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("GATEWAY-reload")
+def test_half_of_a_contract_file_is_not_taken_over_though_it_is_sound(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        file = desk.folder / "book.yaml"
+        before, contracts, enter = file.read_text(encoding="utf-8").partition("contracts:\n")
+        shred = enter.replace("  enter:\n", "  shred:\n").replace(" {requested.amount}", "")
+        shred = shred.replace("      as asked: authoritative.amount == requested.amount\n", "")
+        file.write_text(f"{before}{contracts}{shred}", encoding="utf-8")
+        desk.runtime.advance(2)
+        asked = asyncio.create_task(desk.enter())
+        await desk.runtime.sleep_async(0.05)
+        file.write_text(f"{before}{contracts}{shred}{enter}", encoding="utf-8")  # the rest of it
+        assert (await asked).outcome["verdict"] == "verified"
+        assert "2 in force" in desk.said[-1]
+
+    at_a_desk(tmp_path, work)
+
+
+# --- a client that goes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("WIRE-ends")
+def test_what_was_begun_for_a_client_that_has_gone_has_its_own_time_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readback.surfaces.mcp.attachment.RETIRE_S", 0)
+
+    async def main() -> None:
+        book = Book(tmp_path)
+        upstream = InProcess(server_of(book))
+        session = upstream.attach()
+        book.lie = "hang before"
+        call = {"name": "enter", "arguments": {"name": "rent", "amount": 3}}
+        called = asyncio.create_task(session.call(call, timeout_s=None))
+        await book.begun.wait()
+        upstream.detach(session)
+        await until_asleep()
+        book.opened.set()
+        assert not (await called).get("isError")
+        assert book.rows("rent") == [3]
+        await upstream.aclose()
+
+    asyncio.run(main())

@@ -39,7 +39,9 @@ LIST_ALL_S: Final = 120.0
 PROBE_S: Final = 5.0
 """A server that let a call wait too long is asked for a sign of life; without one it is started again."""
 RETIRE_S: Final = 60.0
-"""How long a connection that nobody uses for anything new may still end what is under way on it."""
+"""So long after the limit of what is under way a connection is kept that nobody uses for anything new: whoever has gone
+does not end what was begun for him.
+"""
 ASKS_ON_S: Final = 60.0
 """So long a server may still ask and tell of a request that it was told to give up."""
 PAGES_MAX: Final = 1000
@@ -191,7 +193,7 @@ class Attachment:
         async def leave() -> None:
             try:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(connection.idle.wait(), RETIRE_S)
+                    await asyncio.wait_for(connection.idle.wait(), self._server.timeout_s + RETIRE_S)
             finally:
                 await connection.close()
 

@@ -25,6 +25,9 @@ LOOK_US: Final = 1_000_000
 """Files are looked at so often at most."""
 WAITS_S: Final = 5.0
 """So long the call that looked waits for changed files to be loaded: a server that hangs is none of most calls'."""
+SETTLE_S: Final = 0.1
+SETTLES_MAX: Final = 20
+"""A file that changed is looked at again after a moment, and so on until it stands still."""
 RETRY_US: Final = 10_000_000
 """So long after a server could not be asked for its tools, files that changed are loaded again."""
 
@@ -52,7 +55,7 @@ class Reloading:
         self._runtime, self._load, self._say = runtime, load, say
         self._seen: dict[str, Seen] = {}
         self._looked_us = 0
-        self._asked = False
+        self._asked = self._told = False
         self._loading: asyncio.Task[None] | None = None
         self._owed_us: int | None = None
         """When the files are loaded again, as a server could not be asked for its tools the last time."""
@@ -68,8 +71,8 @@ class Reloading:
         return self.current
 
     def ask(self) -> None:
-        """At the next call the files are loaded again, whether they have changed or not."""
-        self._asked = True
+        """At the next call the files are loaded again as they stand, whether they have changed or not."""
+        self._asked = self._told = True
 
     async def look(self) -> Governed:
         """The contracts in force; where a file has changed, and all are sound, the new ones. A server that is slow to
@@ -114,6 +117,9 @@ class Reloading:
     async def _again(self, changed: Sequence[str]) -> None:
         named = ", ".join(changed) or "all contract files"
         owed, self._owed_us = self._owed_us, None
+        if not self._told:  # else whoever told us has written them
+            await self._settled()
+        self._told = False
         before = self.current.actions.keys()
         try:
             with holding(self._runtime):
@@ -131,12 +137,19 @@ class Reloading:
             for told in [*self.listeners]:
                 told()
 
-    def _look(self) -> list[str]:
-        """The files whose bytes are others than at the last look."""
+    async def _settled(self) -> None:
+        """Until nobody is writing: half of a file may be sound, and govern less than the whole."""
+        for _ in range(SETTLES_MAX):
+            await self._runtime.sleep_async(SETTLE_S)
+            if not self._look(whole=True):
+                return
+
+    def _look(self, *, whole: bool = False) -> list[str]:
+        """The files whose bytes are others than at the last look. `whole`: they are read, whatever their times say."""
         changed = []
         for path in self._paths:
             before = self._seen.get(path)
-            now = _seen(path, before)
+            now = _seen(path, None if whole else before)
             if before is not None and before.sha256 != now.sha256:
                 changed.append(path)
             self._seen[path] = now
