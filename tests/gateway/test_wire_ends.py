@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -163,6 +164,37 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
             process.stdin.close()
         assert process.wait(END_S) == 0
         assert none_left(mark)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_call_that_is_under_way_when_the_gateway_is_told_to_end_is_answered(
+    tmp_path: Path, how: signal.Signals, first: bool
+) -> None:
+    """Its client is still there: it was told that the connection is closed, of a call that was carried out."""
+    os.mkfifo(tmp_path / "pipe")
+    process = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _say(process, {"id": 1, "method": "initialize", "params": HELLO})
+        assert _answer(process)["id"] == 1
+        _say(process, {"method": "notifications/initialized"})
+        if not first:
+            _say(process, {"id": 2, "method": "tools/call", "params": {"name": "next"}})
+            assert _answer(process)["id"] == 2
+        waits = {"name": "waits", "arguments": {"for": str(tmp_path / "pipe")}}
+        _say(process, {"id": 3, "method": "tools/call", "params": waits})
+        with killed_after(process), open(tmp_path / "pipe", "w"):  # the server has the call by now
+            process.send_signal(how)
+        answer = _answer(process)
+        assert (answer["id"], answer["result"]["content"]) == (3, [{"type": "text", "text": "done"}])
+        assert process.wait(END_S) == 0
     finally:
         process.kill()
         process.wait()

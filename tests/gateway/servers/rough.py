@@ -48,6 +48,10 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
         import signal
 
         signal.pause()
+    elif name == "waits":
+        with open(arguments["for"]) as pipe:
+            pipe.read()
+        say(text(request_id, "done"))
     elif name == "exit":
         sys.exit(3)
     elif name == "large":

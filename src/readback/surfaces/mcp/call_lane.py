@@ -128,6 +128,8 @@ class CallLane:
         self.admitted: Admitted | None = None
         self.writer: Outgoing | None = None
         self._running: dict[int | str, LaneCall] = {}
+        self.beside: set[asyncio.Task[Any]] = set()
+        """The SDK's tasks that answer this client's other calls."""
 
     def take(self, line: bytes) -> bool:
         """Whether the line is a call that goes this way, or the cancellation of one; else the SDK has to read it."""
@@ -175,6 +177,12 @@ class CallLane:
         if self.writer is not None and self.writer.is_full:
             with suppress(OSError):
                 await self.writer.drain()
+
+    async def rest(self, patience_s: float) -> None:
+        """Waits until each call that is under way is answered, this way or by the SDK, or patience ends."""
+        running = {*self.beside, *(call.task for call in self._running.values())}
+        if running:
+            await asyncio.wait(running, timeout=patience_s)
 
     async def close(self) -> None:
         """Takes nothing more; what is under way is ended."""

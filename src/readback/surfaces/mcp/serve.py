@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from readback.domain.errors import SettingsError
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ToolGate
-from readback.surfaces.mcp.call_lane import Admitted, CallLane, envelope_of
+from readback.surfaces.mcp.call_lane import CALL, Admitted, CallLane, envelope_of
 from readback.surfaces.mcp.exchange import Context
 from readback.surfaces.mcp.http_lane import HttpLane
 from readback.surfaces.mcp.http_reader import http_reader
@@ -52,12 +52,21 @@ class Door:
         relay = self._relay(ctx)
         if self._lane is not None:
             self._admit(self._lane, relay, ctx)
+            if ctx.method == CALL:
+                self._watch(self._lane)
         if ctx.request_id is not None:
             return await relay.answer(ctx)
         await relay.hear(ctx)
         if ctx.method == "notifications/initialized":
             return await call_next(ctx)
         return None
+
+    def _watch(self, lane: CallLane) -> None:
+        """The task that answers this call is waited for when the process is told to end."""
+        task = asyncio.current_task()
+        if task is not None and task not in lane.beside:
+            lane.beside.add(task)
+            task.add_done_callback(lane.beside.discard)
 
     def _admit(self, lane: CallLane, relay: Relay, context: Context) -> None:
         """Calls may go straight to a session that is open: one of the handshake era is when its client says so."""

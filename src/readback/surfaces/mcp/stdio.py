@@ -25,6 +25,8 @@ from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, 
 from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
 CHUNK_BYTES: Final = 1 << 16
+GRACE_S: Final = 2.0
+"""How long calls that are under way may take to be answered, when the process is told to end."""
 FLUSH_S: Final = 2.0
 """How long a client may take to read the last answers, when the process ends."""
 
@@ -45,7 +47,7 @@ async def own_streams(stop: asyncio.Event | None = None, lane: CallLane | None =
     flushed = asyncio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, arriving, to_session, refusals, stop)
+            tasks.start_soon(_read, arriving, to_session, refusals, stop, lane)
             tasks.start_soon(_write, writer, from_session, flushed)
             try:
                 yield read, write
@@ -153,6 +155,7 @@ async def _read(
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
     refusals: MemoryObjectSendStream[SessionMessage],
     stop: asyncio.Event | None,
+    lane: CallLane,
 ) -> None:
     async def hand_on() -> None:
         while (line := await arriving.next()) is not None:
@@ -175,6 +178,8 @@ async def _read(
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
+        if stop is not None and stop.is_set():  # the client is still there, and waits for these
+            await lane.rest(GRACE_S)
         to_session.close()
 
 
