@@ -72,6 +72,21 @@ def test_a_pinned_tool_is_called_while_it_is_the_pinned_one_whatever_the_contrac
     at_a_desk(tmp_path, work)
 
 
+@pytest.mark.requirement("GATEWAY-changed")
+def test_a_tool_that_is_another_one_since_its_server_was_started_again_is_held_at_once(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert not (await desk.enter("rent")).failed
+        desk.server._tool_manager._tools["enter"].description = "Another one."
+        (upstream,) = desk.gateway._upstreams
+        current = upstream.own._current
+        assert current is not None
+        await current.close()  # it has ended, and the next call starts it again
+        assert (await desk.enter("food")).outcome["code"] == "gateway.tool-changed"
+        assert desk.book.rows("food") == []
+
+    at_a_desk(tmp_path, work)
+
+
 # --- servers that only contracts know ------------------------------------------------------------------------------
 
 

@@ -86,6 +86,8 @@ class Attachment:
         self.under_way: list[UnderWay] = []
         """What its servers may ask and tell of now."""
         self._current: Connection | None = None
+        self._listed: Connection | None = None
+        """The one over which tools were last listed."""
         self._opening: asyncio.Task[Connection] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -298,6 +300,7 @@ class Attachment:
                 raise
             else:
                 if method == "tools/list":
+                    self._listed = connection
                     self._server.learn(result.get("tools"))
                 if not connection.greeting.modern:  # no word of its era: as one of the other it would be called again
                     result.pop("resultType", None)
@@ -362,6 +365,14 @@ class Attachment:
             await current.notify(method, params)
 
     # --- as a Toolserver --------------------------------------------------------------------------------
+
+    @property
+    def unlisted(self) -> bool:
+        """See `Toolserver`."""
+        if self._closed and self.fallback is not None:
+            return self.fallback.unlisted
+        current = self._current
+        return current is None or current is not self._listed or current.closed
 
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None

@@ -58,6 +58,11 @@ class Toolserver(Protocol):
         """For so many calls at a time; one more has to wait before it is begun. None where it takes what comes."""
         ...
 
+    @property
+    def unlisted(self) -> bool:
+        """Whether it was started or reached anew since its tools were last listed here: they may be others."""
+        ...
+
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
     ) -> dict[str, Json]:

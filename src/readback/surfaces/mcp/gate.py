@@ -143,7 +143,7 @@ class Gate:
             return await self._unrecorded(call, server)
         try:
             operation = _operation(call)
-            if self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
+            if self._is_due(server):
                 await self._look_at_tools(server)
             proposal, agreed = None, ""
             if self._contracts.current is contracts:
@@ -165,13 +165,16 @@ class Gate:
         wanted = _folded(key[1])
         return next((name for server, name in contracts.actions if server == key[0] and _folded(name) == wanted), "")
 
+    def _is_due(self, server: Toolserver) -> bool:
+        return server.unlisted or self._catalogue.is_due(server.key, self._ledger.runtime.now_us())
+
     async def _look_at_tools(self, server: Toolserver) -> None:
         """Asks a server for its tools that nobody asked for a while. One that cannot say is called as it was known.
 
         Raises ToolChangedError where it has said that they are others now.
         """
         async with self._looking.setdefault(server.key, asyncio.Lock()):
-            if not self._catalogue.is_due(server.key, self._ledger.runtime.now_us()):
+            if not self._is_due(server):
                 return  # somebody else has asked meanwhile
             announced = self._catalogue.announced(server.key)
             try:
@@ -221,7 +224,7 @@ class Gate:
         """A tool may have become another one while a call of it waited. Raises ToolChangedError."""
         flight.admitted = False
         try:
-            if self._catalogue.is_due(flight.server.key, self._ledger.runtime.now_us()):
+            if self._is_due(flight.server):
                 await self._look_at_tools(flight.server)
             self._catalogue.check(flight.key, flight.agreed)
         except BaseException:

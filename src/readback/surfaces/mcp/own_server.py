@@ -119,6 +119,7 @@ class _Here:
 
     key = ""
     room: asyncio.Semaphore | None = None
+    unlisted = False
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         self._ctx, self._next = ctx, call_next

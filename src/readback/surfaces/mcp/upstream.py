@@ -33,6 +33,11 @@ class Upstream:
         """That of the gateway's own connection."""
         return self.own.room
 
+    @property
+    def unlisted(self) -> bool:
+        """The same."""
+        return self.own.unlisted
+
     @classmethod
     def command(
         cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
