@@ -404,6 +404,13 @@ def test_every_fault_of_the_files_is_told_when_the_gateway_starts(tmp_path: Path
         asyncio.run(_start(tmp_path, changes=changes))
 
 
+@pytest.mark.requirement("GATEWAY-start")
+def test_a_contract_named_as_what_has_none_is_refused(tmp_path: Path) -> None:
+    changes = {"  enter:\n": "  ungoverned-tool:\n", "{timeout: 20s}": "{timeout: 20s, tool: {name: enter}}"}
+    with pytest.raises(SettingsError, match="ungoverned-tool"):
+        asyncio.run(_start(tmp_path, changes=changes))
+
+
 @pytest.mark.requirement("GATEWAY-hints")
 @pytest.mark.parametrize(("idempotent", "honoured"), [(None, True), (True, True), (False, False)])
 def test_a_tool_that_says_that_it_acts_twice_is_not_believed_to_honour_a_key(

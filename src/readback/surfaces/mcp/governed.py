@@ -24,6 +24,7 @@ from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
 from readback.surfaces.mcp.servers import GatewayFittings, Servers
 from readback.surfaces.mcp.upstream import Upstream
+from readback.surfaces.mcp.verdict import UNGOVERNED
 
 Path = str | PathLike[str]
 ARGUMENTS_GIVEN_MAX: Final = 256
@@ -134,6 +135,9 @@ class Loader:
         await asyncio.gather(*(each.aclose() for each in gone))
 
     def _governed(self, files: ContractFiles) -> dict[ToolKey, FileAction]:
+        if UNGOVERNED in files:
+            said = f"A contract is named {UNGOVERNED!r}, as the gateway calls what has none."
+            raise SettingsError(said, remedy="Name it otherwise.")
         actions: dict[ToolKey, FileAction] = {}
         for action in files.values():
             key = _governed_key(action, self._servers, self._catalogue)
