@@ -323,6 +323,17 @@ def test_a_key_that_was_made_up_is_found(ledger: Path) -> None:
     assert "made up" in checked(ledger).faults[0].what
 
 
+def test_a_freeze_in_a_tenant_that_has_no_actions_yet_is_found(ledger: Path) -> None:
+    """It would refuse that tenant's first ones."""
+
+    def invent(connection: apsw.Connection) -> None:
+        columns = "'initech', 'tenant:initech', action_id, reason, since_us"
+        connection.execute(f"insert into freeze select {columns} from freeze limit 1")
+
+    tamper(ledger, invent)
+    assert ["initech" in fault.what for fault in checked(ledger).faults] == [True]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

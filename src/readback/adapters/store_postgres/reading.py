@@ -259,6 +259,8 @@ class Queries:
         ]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
+        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
         guards = cast("list[schema.Guard]", self._rows(schema.GUARDS, ()))
         return late + held + schema.unlike(guards, self._step())
 

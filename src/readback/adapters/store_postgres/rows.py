@@ -200,6 +200,10 @@ KEY_OF_NOBODY: Final = (
     "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
 )
+FREEZE_OF_NOBODY: Final = (
+    "SELECT tenant, subject FROM freeze AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
+    " action.action_id = held.action_id AND action.tenant = held.tenant) LIMIT 20"
+)
 IN_FLIGHT_UP_TO: Final = (
     "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = %s AND ready_us IS NOT NULL"
     " AND state <> 'reconciled_success' LIMIT %s) AS waiting"

@@ -152,6 +152,8 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         ]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
+        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
         return late + held + unlike(cast("list[Object]", self._many_rows(OBJECTS)), self._step())
 
     def not_compared(self) -> list[str]:
