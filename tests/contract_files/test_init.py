@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shlex
 
 import pytest
@@ -46,3 +47,17 @@ def test_where_a_name_is_taken_nothing_is_written(taken: str, start: Office) -> 
     assert "is there already" in start("init", code=2).err
     assert sorted(path.name for path in start.folder.iterdir()) == before
     assert (start.folder / taken).read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.requirement("FILE-first")
+def test_on_a_disk_that_takes_no_more_it_says_so_and_takes_no_name(start: Office) -> None:
+    """It was told as a crash to be reported, and what it had begun stood in the way of the next attempt."""
+    before, there = resource.getrlimit(resource.RLIMIT_FSIZE), sorted(start.folder.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
+    try:
+        told = start("init", code=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "cannot be written" in told.err
+    assert sorted(start.folder.iterdir()) == there
+    start("init", code=0)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 
 from readback.adapters.store_group import Job
 from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening
+from readback.adapters.store_sqlite.copying import copy_ledger
 from readback.adapters.store_sqlite.work import AppendWork, Work
 from readback.domain.errors import (
     ReadbackError,
@@ -23,7 +24,9 @@ from readback.domain.errors import (
     StoreError,
     StoreFullError,
     StoreLockedError,
+    StoreReadOnlyError,
 )
+from readback.domain.errors.erasure import BackupError
 from readback.ports.store import Append, Appended, VersionConflict
 from readback.testing.conformance_store_work import everything
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_evidence, sample_projection
@@ -174,6 +177,36 @@ def test_a_full_disk_says_so_keeps_what_was_acknowledged_and_goes_on(small_volum
     with open_sqlite_store(small_volume / "ledger.db") as store:
         assert len(list(store.projections())) == kept + 1
         assert store.damage() == []
+
+
+def test_a_volume_without_room_for_what_stands_beside_a_ledger_is_told_as_full(small_volume: Path) -> None:
+    """SQLite says of it that the disk failed."""
+    path = small_volume / "ledger.db"
+    open_sqlite_store(path).close()
+    with (small_volume / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+        while ballast.write(LARGE):
+            pass
+    for read_only in (False, True):
+        with pytest.raises(StoreFullError, match="no space left beside the database"):
+            open_sqlite_store(path, read_only=read_only)
+
+
+def test_a_backup_for_which_there_is_no_room_says_so(path: Path, small_volume: Path) -> None:
+    with open_sqlite_store(path) as store:
+        for number in range(8):
+            store.append([with_evidence(f"a{number}")])
+    with pytest.raises(BackupError, match="there is no space left"):
+        copy_ledger(path, small_volume / "copy.db", 50, lambda _done, _all: None)
+    assert list(small_volume.iterdir()) == []
+
+
+def test_a_ledger_on_a_volume_that_may_only_be_read_is_told_as_that(small_volume: Path) -> None:
+    path = small_volume / "ledger.db"
+    open_sqlite_store(path).close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_volume)], check=True)
+    with pytest.raises(StoreReadOnlyError, match="cannot be written where it is"):
+        open_sqlite_store(path)
+    open_sqlite_store(path, read_only=True).close()
 
 
 # --- moved and damaged -------------------------------------------------------------------------------------

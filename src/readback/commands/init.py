@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -53,13 +53,19 @@ def init(folder: Path, claude_code: bool, as_json: bool) -> int:
     for path in made:
         if os.path.lexists(path):
             raise UsageError(f"{path} is there already.", remedy="Name another folder; nothing was written.")
+    ours: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / NOTES).mkdir()
+        ours.append(folder / NOTES)
+        (folder / DATABASE).touch(exist_ok=False)
+        ours.append(folder / DATABASE)
         _database(folder / DATABASE)
         with open(folder / CONTRACTS, "x", encoding="utf-8") as file:
+            ours.append(folder / CONTRACTS)
             file.write(text)
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
+        _forget(ours)
         raise UsageError(f"{folder} cannot be written: {error}.", remedy="Name another folder.") from error
     if as_json:
         listed: list[Json] = [str(path) for path in made]
@@ -88,6 +94,16 @@ def _claude_code(folder: Path, *, as_json: bool) -> int:
     for command in TRY_CLAUDE_CODE:
         note(f"Next: {command}")
     return 0
+
+
+def _forget(made: list[Path]) -> None:
+    """What an attempt that failed has made is taken away, so that the next one finds no name taken."""
+    for path in made:
+        with suppress(OSError):
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
 
 
 def _database(path: Path) -> None:

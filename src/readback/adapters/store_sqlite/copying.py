@@ -42,7 +42,8 @@ def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progres
             try:
                 _copy_pages(reader, part, progress)
             except apsw.Error as error:
-                raise _failed(BackupError, "backup.failed", f"The backup {out} cannot be written ({error}).") from error
+                why = "there is no space left" if isinstance(error, apsw.FullError) else f"{error}"
+                raise _failed(BackupError, "backup.failed", f"The backup {out} cannot be written ({why}).") from error
             if is_overtaken(reader):
                 raise overtaken_error(source)
             _publish(part, out, BackupError)

@@ -19,6 +19,8 @@ from readback.domain.errors import (
 )
 
 HOLDERS_NAMED_MAX = 5
+ROOM_BYTES_MIN = 64 * 1024
+"""What SQLite needs beside a database to open it at all: 32 KiB of shared memory, and a log."""
 
 
 def as_store_error(error: apsw.Error, path: Path) -> StoreError:
@@ -31,6 +33,8 @@ def as_store_error(error: apsw.Error, path: Path) -> StoreError:
             return StoreReadOnlyError(f"The database {path} cannot be written ({said}).")
         case apsw.FullError():
             return StoreFullError(f"There is no space left for the database {path} ({said}).")
+        case apsw.IOError() if _is_full(path):  # as SQLite tells it of what it keeps beside the database
+            return StoreFullError(f"There is no space left beside the database {path} ({said}).")
         case apsw.NotADBError():
             return StoreCorruptError(
                 f"The file {path} is not an SQLite database, or its beginning was overwritten ({said})."
@@ -90,6 +94,15 @@ def forked_error(path: Path) -> StoreError:
         remedy="Open the store again in the child process.",
         code="store.forked",
     )
+
+
+def _is_full(path: Path) -> bool:
+    """Whether the volume has no room for what SQLite needs beside the database."""
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize < ROOM_BYTES_MIN
 
 
 def _locked(path: Path, said: str) -> StoreLockedError:

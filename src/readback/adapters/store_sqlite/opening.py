@@ -73,6 +73,10 @@ class Opening:
                 connection.pragma("max_page_count", self.pages_max)
         except apsw.Error as error:
             connection.close()
+            if isinstance(error, apsw.CantOpenError) and not may_write(self.path):
+                raise StoreReadOnlyError(
+                    f"The database {self.path} cannot be written where it is ({type(error).__name__}: {error})."
+                ) from error
             raise as_store_error(error, self.path) from error
         except StoreError:
             connection.close()
