@@ -251,27 +251,26 @@ def test_a_transaction_that_a_tool_leaves_open_for_nobody_is_dropped(loop_is_ove
 def test_a_call_that_found_no_thread_in_its_time_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told as not made, and that stays true: it is not begun behind our back when a thread becomes free."""
     monkeypatch.setattr(driver_async, "THREADS_MAX", 1)
-    end, blocked, desk = threading.Event(), threading.Event(), Desk()
+    slow, end, desk = Desk(), threading.Event(), Desk()
+    slow.during = lambda _ctx: end.wait(NEVER) and None
+    blocked = threading.Event()
+    slow.looking = lambda _ctx: None
 
-    @action(**{**TERMS, "name": "slow"})
-    async def slow(ctx: Context, order_id: str, carrier: str) -> object:
-        return {"status": "ok"}
-
-    @slow.read(source="orders", consistency="strong", independence="other_client")
-    def order(ctx: Context, order_id: str, carrier: str) -> Reading:  # needs a thread, and was given no place for it
+    def block(_ctx: Context) -> None:
         blocked.set()
         end.wait(NEVER)
-        return Reading.absent()
 
+    slow.during = block
+    first = ship_of(slow, name="slow", execute={"timeout": "60s"})
     # Without a state before, so that the tool is the first that asks for a thread.
-    late = ship_of(desk, name="late", kind="create", execute=SOON)
+    second = ship_of(desk, name="late", kind="create", execute=SOON)
 
     async def work(rb: AsyncReadback) -> Outcome:
-        running = asyncio.create_task(rb.run(slow(order_id="o-1", carrier="dhl"), operation="one", wait=0))
+        running = asyncio.create_task(rb.run(first(order_id="o-1", carrier="dhl"), operation="one"))
         await asyncio.get_running_loop().run_in_executor(None, blocked.wait, NEVER)
-        outcome = await rb.run(late(order_id="o-2", carrier="dhl"), operation="two")
+        outcome = await rb.run(second(order_id="o-2", carrier="dhl"), operation="two", wait=0)  # it has no patience
         end.set()
-        await running
+        assert (await running).verified
         return outcome
 
     outcome = once(work)

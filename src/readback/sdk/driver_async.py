@@ -102,12 +102,17 @@ class AsyncDriver:
 
     async def drive_in_turn(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
         """`drive` for an action whose tool is sync: begun when there is a thread for it, which is its own until it has
-        to wait. An attempt that is durable before there is one could come too late to be made.
+        to wait, or when patience ends. An attempt that is durable before there is one may come too late to be made.
         """
         if self._loop is not asyncio.get_running_loop():
             self._move()
         room = self._room
-        await room.acquire()
+        patience_s = None if give_up_us is None else (give_up_us - self._desk.runtime.now_us()) / US
+        try:
+            async with asyncio.timeout(patience_s):
+                await room.acquire()
+        except TimeoutError:
+            return await self.drive(work, give_up_us)
         place = contextlib.ExitStack()
         place.callback(room.release)
         with place:
