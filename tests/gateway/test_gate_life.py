@@ -9,9 +9,11 @@ import pytest
 from mcp import Client
 
 from readback import AsyncReadback
+from readback.domain.errors import StoreError
 from readback.domain.errors.files import ContractFileError
 from readback.mcp import Gateway, InProcess, verify_server
 from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, until_asleep, write_contracts
 from tests.gateway.servers.book import Book, server_of
 
@@ -86,6 +88,32 @@ def test_a_thousand_calls_in_flight_are_all_answered_and_none_is_made_twice(tmp_
         assert all(desk.book.rows(f"n{number}") == [number] for number in range(0, many, 97))
 
     at_a_desk(tmp_path, work)
+
+
+class _Gone(MemoryStore):
+    """One that takes nothing more by the time that leases are given back."""
+
+    closed = False
+
+    def release(self, owner: str) -> None:
+        raise StoreError("It takes nothing any more.")
+
+    def close(self) -> None:
+        self.closed = True
+        super().close()
+
+
+def test_a_gateway_that_cannot_give_its_leases_back_closes_its_ledger_all_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        write_contracts(tmp_path, {})
+        store = _Gone()
+        gateway = Gateway([InProcess(server_of(Book(tmp_path)))], store=store, tenant="acme", principal="agent:a")
+        with pytest.raises(StoreError):
+            async with gateway:
+                pass
+        assert store.closed
+
+    asyncio.run(main())
 
 
 # --- several servers, and one's own --------------------------------------------------------------------------------

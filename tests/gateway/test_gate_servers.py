@@ -266,6 +266,22 @@ def test_an_operation_of_a_tool_acts_once_whatever_contract_the_tool_has_meanwhi
 
 
 @pytest.mark.requirement("GATEWAY-operation")
+def test_an_operation_is_not_passed_on_once_more_where_its_contract_was_taken_away(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.enter("rent", operation="op-1")
+        write_contracts(desk.folder, _FOR_ANOTHER)
+        desk.runtime.advance(2)
+        await desk.tools()
+        assert (await desk.enter("rent", operation="op-1")).outcome["code"] == "input.payload-conflict"
+        assert desk.book.rows("rent") == [3]
+        await desk.call("enter", name="food", amount=3)  # of no operation
+        await desk.call("enter", "op-2", name="food", amount=3)
+        assert desk.book.rows("food") == [3, 3]
+
+    at_a_desk(tmp_path, work, ungoverned="pass")
+
+
+@pytest.mark.requirement("GATEWAY-operation")
 def test_what_no_contract_governed_under_an_operation_keeps_no_other_tool_from_it(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         await desk.call("total", "op-1", name="rent")

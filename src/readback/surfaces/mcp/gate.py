@@ -287,6 +287,11 @@ class Gate:
             said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
             return verdict.refused(ToolDeniedError(said))
         flight = Flight(call, server)
+        try:
+            if self._operations.had(flight.key) and (operation := _operation(call)):
+                self._operations.check_others(flight.key, "", operation)
+        except ReadbackError as error:
+            return verdict.refused(error)
         waited = await flight.enter()
         try:
             if waited:

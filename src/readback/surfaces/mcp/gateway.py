@@ -177,8 +177,10 @@ class Gateway:
         finally:
             await asyncio.gather(*(each.aclose() for each in (*self._upstreams, *self._reached)))
             if ledger is not None:
-                ledger.give_back()
-                await ledger.close()
+                try:
+                    ledger.give_back()
+                finally:
+                    await ledger.close()
 
     # --- serving ---
 

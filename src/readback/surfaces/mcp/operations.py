@@ -45,14 +45,22 @@ class Operations:
         if not named:
             return
         try:
-            for name in self._names.get(key, ()):
-                if name != contract:
-                    self._refuse(named, name, "")
+            self.check_others(key, contract, named)
             if operation and contract != UNGOVERNED:
                 self._refuse(operation, UNGOVERNED, f"tool/{key[0] or '-'}/{key[1] or '-'}")
         except ReadbackError:
             proposal.mark_run()  # it never will be
             raise
+
+    def had(self, key: ToolKey) -> bool:
+        """Whether the tool has had a contract."""
+        return key in self._names
+
+    def check_others(self, key: ToolKey, contract: str, operation: str) -> None:
+        """The same for contracts of the files alone. `contract`: whose operation it may be."""
+        for name in self._names.get(key, ()):
+            if name != contract:
+                self._refuse(operation, name, "")
 
     def _refuse(self, operation: str, contract: str, target: str) -> None:
         begun = self.ledger.begun(contract, operation)
