@@ -80,7 +80,7 @@ def ends(started: subprocess.Popen[str]) -> tuple[int, str, str]:
     return started.returncode, out, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_worker_stops_cleanly_at_a_signal(real: Desk, number: signal.Signals) -> None:
     real.spawn(*ship("lie"), "--wait", "0", code=3)
     worker = real.process("worker", *HERE)
@@ -163,9 +163,11 @@ def block_row(ctx: Context, n: int) -> Reading:
 """
 
 
-def test_ctrl_c_in_the_middle_of_a_call_is_recorded_and_answers_with_the_id(real: Desk) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_in_the_middle_of_a_call_is_recorded_and_answers_with_the_id(real: Desk, number: signal.Signals) -> None:
+    """And so is a terminal that is closed."""
     started = start_hanging(real, *ship("hang"), "--json")
-    started.send_signal(signal.SIGINT)
+    started.send_signal(number)
     code, out, err = ends(started)
     assert code in (3, 4), err
     assert "Interrupted" in err

@@ -149,13 +149,21 @@ def interrupted(
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Inside the block SIGTERM ends a wait as Ctrl-C does: what is in hand is made durable first."""
+    """Inside the block SIGTERM ends a wait as Ctrl-C does: what is in hand is made durable first. So does the SIGHUP of
+    a terminal that is closed, once and unless it is ignored (nohup).
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a shell that ends and its terminal send one each
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    heard = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heard.append(signal.SIGHUP)
+    before = [(number, signal.signal(number, interrupt)) for number in heard]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)

@@ -47,8 +47,15 @@ async def stay(worker: Worker, greeting: str, *, quiet: bool) -> Tally:
         _deaf(loop)  # a third one ends the process where it stands
         worker.cancel()
 
+    def hung_up() -> None:
+        """The terminal is closed, of which one may be told more than once: as the first of the others."""
+        if not worker.stopping:
+            signalled()
+
     for number in SIGNALS:
         loop.add_signal_handler(number, signalled)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
     note(greeting)
     try:
         return await worker.stay()
@@ -57,7 +64,7 @@ async def stay(worker: Worker, greeting: str, *, quiet: bool) -> Tally:
 
 
 def _deaf(loop: asyncio.AbstractEventLoop) -> None:
-    for number in SIGNALS:
+    for number in (*SIGNALS, signal.SIGHUP):
         loop.remove_signal_handler(number)
 
 

@@ -67,9 +67,9 @@ def worker(
     """Stay, and go on with whatever is due, also with what dead processes left behind. Several workers may run.
 
     Where it serves several tenants it takes their actions in turn, and keeps room for each: none waits behind another's
-    backlog. SIGINT or SIGTERM stops it: what is in hand is finished, leases are given back, and it ends with 0. A
-    second signal cancels the calls in hand; that they were cancelled is recorded, and their effects are read back by
-    whoever goes on.
+    backlog. SIGINT, SIGTERM or SIGHUP stops it: what is in hand is finished, leases are given back, and it ends with 0.
+    A second one of the first two cancels the calls in hand; that they were cancelled is recorded, and their effects are
+    read back by whoever goes on.
     With --json the answer is one object at the end.
     """
     from readback.commands.garbage import SERVING, undisturbed
