@@ -201,7 +201,7 @@ KEY_OF_NOBODY: Final = (
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
 )
 FREEZE_OF_NOBODY: Final = (
-    "SELECT tenant, subject FROM freeze AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
+    "SELECT tenant, subject FROM frozen AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant) LIMIT 20"
 )
 IN_FLIGHT_UP_TO: Final = (
