@@ -142,3 +142,27 @@ def test_what_held_already_has_to_stay_so_as_long_as_the_contract_says() -> None
     told = house.run(house.action(stable_for="6s", noop="allow"), "op-2")
     assert (told.discrepancy, told.verified) == (Discrepancy.NO_OP_SUCCESS, True)
     assert house.shop.looks[-1] - house.shop.calls[-1] >= 6
+
+
+@pytest.mark.requirement("TRUTH-verdict-7")
+@pytest.mark.parametrize("after", [None, {"status": "shipped", "stamp": "", "author": "human:eve"}])
+def test_what_a_reading_showed_to_be_ours_and_somebody_changed_since_is_not_free_to_be_repeated(after: Any) -> None:
+    house = House()
+    house.shop.rows.clear()
+
+    def tool(ctx: Context, args: Args) -> object:
+        house.shop.ship(ctx, args, status="queued")
+        raise ConnectionResetError("lost")
+
+    def look(ctx: Context, args: Args) -> Reading:
+        if house.shop.now() > 1 and after is None:
+            house.shop.rows.pop("o-1", None)
+        elif house.shop.now() > 1 and after is not None:
+            house.shop.rows["o-1"] |= after
+        return house.shop.show(args)
+
+    house.shop.tool, house.shop.eyes = tool, look
+    identity = {**MEDIUM["identity"], "stamp": "authoritative.stamp"}
+    told = house.run(house.action(**{**MEDIUM, "kind": "create", "identity": identity, "late_window": "8s"}))
+    assert (told.discrepancy, told.may_repeat) == (Discrepancy.STALE_STATE, False)
+    assert not told.verified

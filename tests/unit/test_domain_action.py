@@ -50,6 +50,7 @@ NEW: dict[str, Any] = {
     **fields(operation="", key_hash="", request_hash="", asked_hash="", stamp="", context={}, request_ref=""),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
+    **fields(sighted=False, seen=False),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
     **fields(
         compensation_id="", rollback_done=False, commit_open=False, cancelled=False, contested=False, hold="", code=""
@@ -539,6 +540,18 @@ def test_another_attempt_and_an_answer_close_what_a_commit_left_open() -> None:
         action = busy(S.VALIDATED)
         action.commit_open = True
         assert fold(action, event)["commit_open"] is False
+
+
+def test_what_a_reading_showed_to_be_ours_is_known_from_its_judgement_on() -> None:
+    action = busy(S.PENDING)
+    action.stamp = "rb-1"
+    action.apply(Event(K.READ, 100, (), {"role": "check", "stamp": "rb-2"}), "ff")
+    assert not action.sighted
+    action.apply(Event(K.READ, 100, (), {"role": "check", "stamp": "rb-1"}), "ff")
+    assert (action.sighted, action.seen) == (True, False)
+    due: dict[str, Json] = {"polls": 1, "late_polls": 0, "held_since": 0, "due": 200, "review": "", "incident": ""}
+    action.apply(Event(K.JUDGED, 100, (), due), "ff")
+    assert action.seen
 
 
 @pytest.mark.parametrize("kind", [K.PROPOSED, K.ATTEMPTED, K.READ, K.JUDGED, K.HELD], ids=lambda kind: kind.value)

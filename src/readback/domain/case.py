@@ -85,5 +85,7 @@ class Case:
     stable: bool = True
     dead: bool = False
     """The attempt can have no effect any more."""
+    seen: bool = False
+    """A reading of an earlier round bore our stamp."""
     look_due: bool = False
     """The contract can search for duplicates, and has to do so (again) before success is told."""

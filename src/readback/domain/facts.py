@@ -58,6 +58,10 @@ class Facts:
     observation_ref: str = ""
     reading: dict[str, Json] | None = None
     reading_ref: str = ""
+    sighted: bool = False
+    """A reading since the last judgement bears our stamp."""
+    seen: bool = False
+    """A reading of an earlier round bore our stamp: whatever is read now, ours was there."""
     lookup: str = ""
     polls: int = 0
     late_polls: int = 0

@@ -71,6 +71,7 @@ def _read(a: Facts, e: Event) -> None:
         a.looked_us = _int(e.data["started"])
         return
     a.reading, a.reading_ref = e.data, e.refs.get("reading", "")
+    a.sighted = a.sighted or (bool(a.stamp) and e.data.get("stamp") == a.stamp)
     a.verified_us = e.at_us
 
 
@@ -114,6 +115,7 @@ def _judged(a: Facts, e: Event) -> None:
     a.held_since_us = _int(d["held_since"])
     a.due_us = due if isinstance(due, int) else None
     a.review, a.decision = str(d["review"]), ""
+    a.seen = a.seen or a.sighted
     _beside(a, e)
     if a.claimed_us == 0 and (a.state is _SUCCESS or _verified_to_be_reversed(a.judgement)):
         a.claimed_us = e.at_us

@@ -340,7 +340,7 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         return replace(partial, parts_done=done, parts_open=undone)
     finding, discrepancy = _refuted_as(case, judged, whose)
     searchable = case.contract.has_find
-    gone = case.dead and not shown
+    gone = case.dead and not shown and not case.seen
     gone = gone and looked_elsewhere(case.observation, case.found, case.lookup, searchable=searchable)
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD
@@ -351,7 +351,7 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
     before = case.before
     if judged.presence is _ABSENT:
         set_by_key = case.contract.kind is Kind.SET and effect_known(case)
-        if set_by_key or found_here(case):  # it was there, and somebody took it away
+        if case.seen or set_by_key or found_here(case):  # it was there, and somebody took it away
             return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
             return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING
@@ -370,7 +370,7 @@ def _never_was_ours(case: Case, judged: Judged) -> bool:
     without us, or one of which a search found that it is not ours.
     """
     kind = case.contract.kind
-    if not kind.needs_ours or effect_known(case):
+    if not kind.needs_ours or case.seen or effect_known(case):
         return False
     if kind in (Kind.APPEND, Kind.ADJUST):
         return True

@@ -288,6 +288,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             window_closed=now_us >= timing.close_us,
             stable=stable,
             dead=dead,
+            seen=action.seen,
             look_due=look_due(run, timing),
         )
     )
