@@ -367,3 +367,16 @@ def test_a_report_of_many_forms_that_cites_all_it_says_passes() -> None:
         "Open\n----\n- o-18\n\n```\n# log\n```\n\n### Why\n> no stock\n"
     )
     assert checked(text, every=True).faults == ()
+
+
+@pytest.mark.requirement("REPORT-resolves")
+def test_a_report_without_a_fault_ends_with_zero_and_one_with_a_fault_names_its_line() -> None:
+    assert checked(f"- [x] one {CITED}").exit_code == 0
+    lines = "\n".join(f"{n} of many words" for n in range(200))
+    [fault] = checked(f"{lines}\n\n- [x] no\n").faults
+    assert fault.line == 202
+
+
+@pytest.mark.requirement("REPORT-hostile")
+def test_half_a_character_is_read_as_any_other() -> None:
+    assert checked(f"- [x] \ud800 {CITED}").passed
