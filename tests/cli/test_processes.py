@@ -46,10 +46,8 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
     monkeypatch.setenv("SHOP_FILE", str(tmp_path / "shop.json"))
     one = Desk(tmp_path, VirtualRuntime())
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # what it ignores, as under nohup, its children ignore too
     yield one
     one.end()
-    signal.signal(signal.SIGHUP, before)
 
 
 def newest(desk: Desk) -> str:

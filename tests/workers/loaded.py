@@ -135,6 +135,7 @@ def carry_out(order: Order, path: list[str]) -> None:
     os.environ.clear()
     os.environ.update(order.environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored in what is run under nohup, and in all that it starts
     sys.dont_write_bytecode = bool(order.environment.get("PYTHONDONTWRITEBYTECODE"))
     sys.stdin = sys.__stdin__ = _stream(0, "r", "strict")  # type: ignore[misc]
     sys.stdout = sys.__stdout__ = _stream(1, "w", "strict")  # type: ignore[misc]
