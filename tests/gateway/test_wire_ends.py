@@ -151,9 +151,7 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        _say(process, {"id": 1, "method": "initialize", "params": HELLO})
-        assert _answer(process)["id"] == 1
-        _say(process, {"method": "notifications/initialized"})
+        _greet(process)
         _say(process, {"id": 2, "method": "tools/call", "params": {"name": "silent"}})
         _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
         assert _answer(process)["id"] == 3
@@ -182,9 +180,7 @@ def test_a_call_that_is_under_way_when_the_gateway_is_told_to_end_is_answered(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        _say(process, {"id": 1, "method": "initialize", "params": HELLO})
-        assert _answer(process)["id"] == 1
-        _say(process, {"method": "notifications/initialized"})
+        _greet(process)
         if not first:
             _say(process, {"id": 2, "method": "tools/call", "params": {"name": "next"}})
             assert _answer(process)["id"] == 2
@@ -229,6 +225,12 @@ def _say(process: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     process.stdin.flush()
+
+
+def _greet(process: subprocess.Popen[bytes]) -> None:
+    _say(process, {"id": 1, "method": "initialize", "params": HELLO})
+    assert _answer(process)["id"] == 1
+    _say(process, {"method": "notifications/initialized"})
 
 
 def _answer(process: subprocess.Popen[bytes]) -> Any:
