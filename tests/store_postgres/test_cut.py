@@ -103,6 +103,8 @@ def test_a_commit_of_which_only_a_standby_could_tell_is_told_as_undetermined(
         raise StoreError("The server of the ledger is a standby.", code="store.standby")
 
     proxy.cut_after = COMMIT
+    monkeypatch.setattr(opening, "RECONNECT_TRIES_MAX", 2)
+    monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 1)
     monkeypatch.setattr(opening.Opening, "again", standby)
     with pytest.raises(StoreError, match=r"whether it was kept cannot be told .*standby") as caught:
         store.append([sample_creation("a1")])

@@ -219,6 +219,22 @@ def test_what_libpq_takes_reaches_it_as_it_was_written(url: str, taken: dict[str
     assert "p q" not in found.shown
 
 
+@pytest.mark.parametrize(
+    ("url", "which"),
+    [
+        ("postgresql://h:1,g:2/x", "primary"),
+        ("postgresql:///x?host=/a,/b&port=1,2", "primary"),
+        ("postgresql:///x?hostaddr=10.0.0.1,10.0.0.2&target_session_attrs=read-write", "read-write"),
+        ("postgresql://a:p,q@h/x", None),
+    ],
+)
+def test_of_several_hosts_the_primary_is_looked_for_where_a_ledger_is_written(url: str, which: str | None) -> None:
+    taken = conninfo_to_dict(address.address_of(url, primary=True).url)
+    assert taken.get("target_session_attrs") == which
+    read = conninfo_to_dict(address.address_of(url).url)
+    assert read.get("target_session_attrs") == (which if "target_session_attrs" in url else None)
+
+
 @pytest.mark.parametrize("password", ["s3c/ret", "s3c@ret", "12/s3c", "s3c ret", "%s3c"])
 def test_a_password_that_is_not_written_as_it_has_to_be_is_refused_and_not_shown(password: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -15,6 +15,7 @@ from readback.domain.errors import UsageError
 SCHEMA_DEFAULT: Final = "readback"
 OBJECTS_OVER_BYTES: Final = 262_144
 _OURS: Final = frozenset({"schema", "objects", "objects_over"})
+WHICH: Final = "target_session_attrs"
 SCHEMES: Final = ("postgresql", "postgres")
 OVER_DIGITS_MAX: Final = 12
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
@@ -33,8 +34,11 @@ class Address:
     objects_over: int = OBJECTS_OVER_BYTES
 
 
-def address_of(url: str) -> Address:
-    """Splits a URL into libpq's part and ours. Raises UsageError for what is no PostgreSQL address."""
+def address_of(url: str, *, primary: bool = False) -> Address:
+    """Splits a URL into libpq's part and ours. Raises UsageError for what is no PostgreSQL address.
+
+    `primary`: of several hosts only the one that is the primary will do, unless the URL says which others.
+    """
     scheme, found, rest = url.partition("://")
     if scheme not in SCHEMES or not found:
         raise UsageError(
@@ -59,8 +63,11 @@ def address_of(url: str) -> Address:
             f"The schema {schema!r} is no name for one.",
             remedy="Use small letters, digits and underscores, 48 at most, and begin with a letter.",
         )
-    theirs = "&".join(one for one in written if _named(one) not in _OURS)
     host = options.get("host", "")
+    kept = [one for one in written if _named(one) not in _OURS]
+    if primary and WHICH not in options and "," in where.partition("/")[0] + host + options.get("hostaddr", ""):
+        kept.append(f"{WHICH}=primary")
+    theirs = "&".join(kept)
     return Address(
         url=f"postgresql://{who}{at}{where}{'?' if theirs else ''}{theirs}",
         schema=schema,

@@ -23,6 +23,7 @@ OVERTAKEN: Final = "RB001"
 
 UNREACHABLE: Final = "store.unreachable"
 UNDETERMINED: Final = "store.undetermined"
+STANDBY: Final = "store.standby"
 
 _MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
@@ -99,6 +100,15 @@ def unreachable(shown: str, said: str) -> StoreError:
         f"The ledger at {shown} cannot be reached ({said}).",
         remedy="Check the address, the network and that the server runs; then run `readback resume`.",
         code=UNREACHABLE,
+    )
+
+
+def not_the_primary(shown: str) -> StoreError:
+    """What would be written is refused there, and what is read may be of before what was acknowledged."""
+    return StoreError(
+        f"The server of {shown} is a standby; a ledger is written on the primary.",
+        remedy="Give the primary's address, or those of all its servers: the primary among them is taken.",
+        code=STANDBY,
     )
 
 

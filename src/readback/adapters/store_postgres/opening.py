@@ -15,7 +15,7 @@ from psycopg import errors
 from psycopg.types.numeric import Int8BinaryDumper
 
 from readback.adapters.store_postgres.address import Address
-from readback.adapters.store_postgres.faults import UNREACHABLE, as_store_error
+from readback.adapters.store_postgres.faults import STANDBY, UNREACHABLE, as_store_error, not_the_primary
 from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts, TextsDumper
 from readback.adapters.store_postgres.rows import TextDumper
 from readback.adapters.store_postgres.schema import migrate, pending
@@ -34,7 +34,7 @@ TCP_SILENCE_MS: Final = 20_000
 """A peer that acknowledges nothing for so long counts as gone."""
 RECONNECT_TRIES_MAX: Final = 100
 RECONNECT_PAUSE_MS: Final = 100
-"""A server that starts again is waited for: ten seconds, and what each try itself takes."""
+"""A server that starts again is waited for, and a standby to take over: ten seconds, and what each try itself takes."""
 RECONNECT_SILENT_MAX: Final = 3
 """Of these, so many may end in no answer at all (`CONNECT_TIMEOUT_S` each)."""
 
@@ -71,7 +71,7 @@ def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
             return connect()
         except StoreError as error:
             silent += isinstance(error.__cause__, errors.ConnectionTimeout)
-            if error.code != UNREACHABLE or not left or silent == RECONNECT_SILENT_MAX:
+            if error.code not in (UNREACHABLE, STANDBY) or not left or silent == RECONNECT_SILENT_MAX:
                 raise
         pause.wait(RECONNECT_PAUSE_MS / 1000)
     raise AssertionError(said)  # the last try answers or raises
@@ -79,12 +79,12 @@ def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`history`: the cluster and its timeline; a standby that took over has another. `since`: another one after every
-    start, also after one that only a crashed session caused: then the numbers of transactions that were lost are given
-    to others.
+    """`cluster`: that which is copied; a standby that took over is of the same. `since`: another one on each server and
+    after every start, also after one that only a crashed session caused: then the numbers of transactions that were
+    lost are given to others.
     """
 
-    history: tuple[int, int]
+    cluster: int
     since: str
 
 
@@ -127,17 +127,27 @@ class Opening:
         return connection
 
     def origin(self, connection: Connection) -> Origin:
-        """Which history the server tells, and since when without a break."""
+        """Which cluster's history the server tells, and since when without a break."""
         found = connection.execute(
-            "SELECT system_identifier, timeline_id, pg_postmaster_start_time()::text || stats_reset::text"
-            " FROM pg_control_system(), pg_control_checkpoint(), pg_stat_bgwriter"
+            "SELECT system_identifier, pg_postmaster_start_time()::text || stats_reset::text"
+            " FROM pg_control_system(), pg_stat_bgwriter"
         ).fetchone()
-        cluster, timeline, since = cast("tuple[int, int, str]", found)
-        return Origin((cluster, timeline), since)
+        return Origin(*cast("tuple[int, str]", found))
 
     def reader(self) -> Connection:
-        """A connection that looks and changes nothing."""
-        return self._connect(READS)
+        """A connection that looks and changes nothing. Where the ledger is written too, the primary is what is looked
+        at: a standby may lack what was acknowledged, which would be taken for lost.
+        """
+        connection = self._connect(READS)
+        try:
+            found = None if self.read_only else connection.execute("SELECT pg_is_in_recovery()").fetchone()
+        except psycopg.Error as error:
+            connection.close()
+            raise as_store_error(error, self.shown) from error
+        if found and found[0]:
+            connection.close()
+            raise not_the_primary(self.shown)
+        return connection
 
     def first_reader(self) -> Connection:
         """The reader of a store that is opened read-only: with the checks that the writer would make."""
@@ -219,11 +229,7 @@ class Opening:
                 code="store.encoding",
             )
         if writes and standby:
-            raise StoreError(
-                f"The server of {self.shown} is a standby; a ledger is written on the primary.",
-                remedy="Give the primary's address, or several hosts with target_session_attrs=read-write.",
-                code="store.standby",
-            )
+            raise not_the_primary(self.shown)
         if writes and synchronous not in DURABLE:
             raise StoreError(
                 f"The session at {self.shown} commits with synchronous_commit = {synchronous}.",

@@ -53,7 +53,7 @@ def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DAT
     `clock`: by whose clock leases are judged; that of the callers is for tests under virtual time. Raises a
     `StoreError` (its type says which), and UsageError for what is no such URL.
     """
-    return PostgresStore(Opening(address_of(url), read_only), own_clock=clock == DATABASE)
+    return PostgresStore(Opening(address_of(url, primary=not read_only), read_only), own_clock=clock == DATABASE)
 
 
 class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):

@@ -156,7 +156,7 @@ class Writer:
         before = self._origin
         try:
             self._reconnect(str(error))
-            if self._origin.history != before.history:
+            if self._origin.cluster != before.cluster:
                 raise undetermined(self._shown, "another server answers there now") from error
             if self._status(transaction.xid) != "committed":
                 return False
@@ -203,7 +203,9 @@ class Writer:
         raise undetermined(self._shown, f"transaction {xid} has not ended")
 
     def _is_there(self, transaction: Transaction) -> bool:
-        """Whether its entry is, and of that transaction: after a start its number may be another's."""
+        """Whether its entry is, and of that transaction: after a start, and where a standby took over that lacked it,
+        its number may be another's.
+        """
         if transaction.proof is None:
             raise undetermined(self._shown, "the server started again")
         _, action_id, version, _, _, _, leaf = transaction.proof
