@@ -372,6 +372,21 @@ def test_where_there_is_nothing_to_tell_nothing_is_written_until_the_position_la
     assert cursor(store).after_seq == store.last_seq()
 
 
+def test_a_log_that_lost_its_end_under_a_living_program_is_told_on_from_where_it_ends_now(
+    store: LedgerStore, runtime: VirtualRuntime
+) -> None:
+    sink, standby = ListSink(), MemoryStore()
+    delivery = delivery_of(store, runtime, sink, events=["action.failed"])
+    run_some(store, runtime, "1", "2", "3")
+    assert delivery.look() is None
+    delivery_of(standby, runtime, sink)  # it has the position, and lacks what came behind it
+    run_some(standby, runtime, "4", how="lie")
+    assert 0 < standby.last_seq() < store.last_seq()
+    delivery.store = standby
+    drained(delivery)
+    assert sink.names == ["action.failed"]
+
+
 def test_a_stopped_delivery_counts_nothing_against_the_subscriber(store: LedgerStore, runtime: VirtualRuntime) -> None:
     run_some(store, runtime, "1")
     sink = ListSink()

@@ -115,6 +115,21 @@ def test_what_was_heard_of_gets_its_place_by_itself(store: MemoryStore) -> None:
 
 
 @pytest.mark.requirement("PLACE-later")
+def test_a_log_that_lost_its_end_is_told_of_where_it_ends_now(store: MemoryStore) -> None:
+    one, heard = sequencer_of(store)
+    for number in range(3):
+        store.append([sample_append(f"a{number}")])
+    one.hear()
+    assert heard.rang.wait(PATIENT_S)
+    heard.rang.clear()
+    del store._content.log[1:]  # a standby took over that lacked them
+    store.append([sample_append("b")])
+    one.hear()
+    assert heard.rang.wait(PATIENT_S)
+    assert one.close()
+    assert heard.ends == [3, 2]
+
+
 def test_closing_gives_places_first_and_leaves_no_thread(store: MemoryStore) -> None:
     one, heard = sequencer_of(store)
     for number in range(5):

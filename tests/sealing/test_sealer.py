@@ -158,6 +158,22 @@ def test_a_log_that_was_put_back_behind_what_was_signed_here_is_not_signed(log: 
     assert [head.size for head in log.store.checkpoints()] == [3]
 
 
+@pytest.mark.requirement("LEDGER-sealed", "L21")
+def test_a_log_that_ends_before_what_was_signed_here_is_told_of_before_it_has_grown_again(log: Log) -> None:
+    log.append(4)
+    one = sealer(log, 1)
+    one.hear(4)
+    assert one.flush()
+    log.cut(2)  # a standby took over that lacked them, and the head that covers them
+    log.store._sealed().heads.clear()
+    log.append(1, "another history")
+    one.hear(3)
+    one.close()
+    assert one.fault is not None
+    assert one.fault.code == "log.cut"
+    assert list(log.store.checkpoints()) == []
+
+
 def test_close_seals_an_entry_that_came_as_the_thread_ended(log: Log) -> None:
     log.append(4)
     one = sealer(log, 1)

@@ -158,6 +158,8 @@ class Delivery:
         self._seen, self._clear = cursor.after_seq, max(self._clear, cursor.after_seq)
         while True:
             last_seq = self.store.last_seq()
+            if last_seq < self._clear:
+                self._clear = cursor.after_seq  # the log lost its end, and others may stand there by now
             piece = self.store.pick(self._clear, TELLING, PIECE)
             for stored in piece:
                 skip = cursor.done if stored.seq == cursor.after_seq + 1 else 0

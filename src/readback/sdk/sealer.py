@@ -56,7 +56,11 @@ class Sealer:
         """Why nothing was sealed the last time; None where something was."""
 
     def hear(self, seq: int) -> None:
-        """An append is durable, and its last entry has this place. On the hot path: it counts, and no more."""
+        """An append is durable, and its last entry has this place. On the hot path: it counts, and no more.
+
+        A place before what is sealed is one that others passed on the way here, or of a log that lost its end: that is
+        looked at.
+        """
         self._seen = seq
         if self._thread is None or seq >= self._wanted:
             self._wake()
@@ -96,7 +100,7 @@ class Sealer:
             self._start_if_behind()
 
     def _start_if_behind(self) -> None:
-        if self._thread is not None or self._closed or self._seen <= self._sealed:
+        if self._thread is not None or self._closed or self._seen == self._sealed:
             return
         self._wanted = self._seen + self._cadence.entries
         self._thread = threading.Thread(target=self._work, name="readback-sealer", daemon=True)

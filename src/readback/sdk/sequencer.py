@@ -37,7 +37,7 @@ class Sequencer:
     """Gives places for one opened ledger while there are entries without."""
 
     def __init__(self, store: LedgerStore, placed: Placed, tell: Callable[[], None]) -> None:
-        """`placed` is called when the log has grown; `tell` when an entry that tells something has got its place."""
+        """`placed` is called when the log ends elsewhere; `tell` when what tells something has its place."""
         self._store, self._placed, self._tell = store, placed, tell
         self._bell = threading.Condition()
         self._heard = self._done = 0
@@ -128,10 +128,11 @@ class Sequencer:
         except StoreError as error:
             return self._failed(error)
         self.fault = None
-        grown, self._last_seq = last_seq > self._last_seq, last_seq
-        if grown:
+        # It ends earlier where a standby took over that lacked some: whoever seals is told of that, too.
+        moved, self._last_seq = last_seq != self._last_seq, last_seq
+        if moved:
             self._placed(last_seq)
-        if self._telling > self._told and (grown or not left):
+        if self._telling > self._told and (moved or not left):
             self._tell()
         if left:
             return PAUSE_FIRST_SECONDS if taken else min(2 * pause_s, PAUSE_MAX_SECONDS)
