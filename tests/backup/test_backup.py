@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,6 +137,53 @@ def test_a_backup_takes_nothing_elses_place_and_leaves_nothing_half_done(
 
 def _no_links(*_: object) -> None:
     raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.fixture
+def files_of() -> Iterator[Callable[[int], None]]:
+    """No file of this process may get larger than so many bytes from then on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.requirement("BACKUP-atomic")
+def test_where_there_are_no_links_no_half_copy_takes_the_name(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, files_of: Callable[[int], None]
+) -> None:
+    """Nothing more is written once the copy is whole: there may be no room for it twice."""
+    shelf.fill({"p": "words"})
+    whole, out, third = (shelf.folder / name for name in ("copy.db", "copy2.db", "copy3.db"))
+    bootstrap.backup(shelf.url, whole, silent)
+
+    def from_now_on(*_: object) -> None:
+        files_of(whole.stat().st_size // 2)
+        _no_links()
+
+    monkeypatch.setattr(os, "link", from_now_on)
+    bootstrap.backup(shelf.url, out, silent)
+    assert out.read_bytes() == whole.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    files_of(resource.RLIM_INFINITY)
+    monkeypatch.setattr(os, "link", _no_links)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(BackupError, match="No space left"):
+        bootstrap.backup(shelf.url, third, silent)
+    assert sorted(each.name for each in shelf.folder.iterdir() if "copy" in each.name) == ["copy.db", "copy2.db"]
+
+
+@pytest.mark.requirement("BACKUP-atomic")
+def test_a_copy_that_its_file_system_does_not_take_says_why(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, files_of: Callable[[int], None]
+) -> None:
+    shelf.fill({"p": "words"})
+    monkeypatch.setattr(copying, "PAGES_AT_ONCE", 1)
+    with pytest.raises(BackupError, match="SQLITE_IOERR_WRITE") as failed:
+        bootstrap.backup(shelf.url, shelf.folder / "copy.db", lambda done, total: files_of(8_192))
+    assert (failed.value.code, "not an error" in failed.value.message) == ("backup.failed", False)
 
 
 @pytest.mark.requirement("BACKUP-atomic")

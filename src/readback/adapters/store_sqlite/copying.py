@@ -7,7 +7,6 @@ anything. It checks nothing of what a ledger says: lifecycle.keeping.restore doe
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +41,7 @@ def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progres
             try:
                 _copy_pages(reader, part, progress)
             except apsw.Error as error:
-                why = "there is no space left" if isinstance(error, apsw.FullError) else f"{error}"
+                why = "there is no space left" if isinstance(error, apsw.FullError) else _why(error)
                 raise _failed(BackupError, "backup.failed", f"The backup {out} cannot be written ({why}).") from error
             if is_overtaken(reader):
                 raise overtaken_error(source)
@@ -141,8 +140,7 @@ def _publish(part: Path, out: Path, kind: Kind) -> None:
         except FileExistsError:
             raise
         except OSError:  # a file system without links
-            shutil.copyfile(part, _fresh(out))
-            _sync(out, os.O_RDWR)
+            _take_name(part, out)
         _sync(out.parent, os.O_RDONLY)
     except FileExistsError as error:
         raise kind(f"{out} is there already.", code=f"{kind.code}.exists") from error
@@ -150,9 +148,23 @@ def _publish(part: Path, out: Path, kind: Kind) -> None:
         raise _failed(kind, f"{kind.code}.failed", f"{out} cannot be written ({error.strerror}).") from error
 
 
-def _fresh(out: Path) -> Path:
+def _take_name(part: Path, out: Path) -> None:
+    """The name is taken by an empty file, which the whole one replaces: a copy that a full disk ends would be half."""
     os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return out
+    try:
+        os.replace(part, out)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(out)
+        raise
+
+
+def _why(error: apsw.Error) -> str:
+    """A copy's own errors have no words but SQLite's for success: a file over its file system's limit is one."""
+    said = str(error)
+    if said != "not an error":
+        return said
+    return str(apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", 0), type(error).__name__))
 
 
 def _sync(path: Path, flags: int) -> None:
