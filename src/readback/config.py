@@ -7,8 +7,10 @@ its SHA-256; else it is left alone, and `ignored_file` names it.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -170,7 +172,7 @@ def secret_at(reference: str) -> bytes:
         said = os.environ.get(name)
         found = said.encode() if said is not None else None
     elif kind == "file" and name:
-        found = _text(Path(name).expanduser())
+        found = _text(Path(name).expanduser(), pipes=True)
     else:
         raise SettingsError(
             "A secret is named by reference, and never written into the settings.",
@@ -194,11 +196,10 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     pins = _pins(mine)
     found = _checked(user, mine)
     here = Path.cwd() / LOCAL_FILE
-    content = _text(here)
-    if content is None:
-        return replace(Settings(), **found), pins  # type: ignore[arg-type]
-    if pins.get(str(here)) != sha256_hex(content):
-        return replace(Settings(), **found, ignored_file=str(here)), pins  # type: ignore[arg-type]
+    content = _text(here) if str(here) in pins else None  # what cannot count is not opened: it may be anything
+    if content is None or pins[str(here)] != sha256_hex(content):
+        ignored = str(here) if os.path.exists(here) else ""
+        return replace(Settings(), **found, ignored_file=ignored), pins  # type: ignore[arg-type]
     local = _checked(here, _table(here, content))
     table = str(local.get("recovery_table", ""))
     if table and table not in pins:
@@ -218,10 +219,13 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     return replace(Settings(), **found | local), pins  # type: ignore[arg-type]
 
 
-def _text(path: Path) -> bytes | None:
+def _text(path: Path, *, pipes: bool = False) -> bytes | None:
+    """`pipes`: one may be read, and waited for. Settings in a pipe would keep every command waiting."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(FILE_MAX_BYTES + 1)
+        with open(path, "rb", opener=None if pipes else _unwaiting) as file:
+            if not pipes and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "It is a pipe, for which nobody waits")
+            content = file.read(FILE_MAX_BYTES + 1) or b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -231,6 +235,10 @@ def _text(path: Path) -> bytes | None:
     if len(content) > FILE_MAX_BYTES:
         raise SettingsError(f"The settings file {path} is over {FILE_MAX_BYTES} bytes.", remedy="Make it smaller.")
     return content
+
+
+def _unwaiting(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def _table(path: Path, content: bytes | None) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,34 @@ def test_a_file_in_the_working_folder_does_not_count_by_itself(own: Path) -> Non
     Path("readback.toml").write_text('url = "sqlite:///stolen.db"\ncontracts = ["evil"]\n', encoding="utf-8")
     found = settings()
     assert found == Settings(ignored_file=str(Path.cwd() / "readback.toml"))
+
+
+def _large(path: str) -> None:
+    Path(path).write_bytes(b"#" * 1_000_000)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, _large], ids=["pipe", "folder", "large"])
+def test_what_does_not_count_is_not_opened_whatever_it_is(own: Path, make: Callable[[str], object]) -> None:
+    """An agent may write in the working folder: a pipe there kept every command waiting for ever."""
+    own.write_text('tenant = "mine"\n', encoding="utf-8")
+    local = str(Path.cwd() / "readback.toml")
+    make(local)
+    found = settings()
+    assert (found.tenant, found.ignored_file) == ("mine", local)
+
+
+def test_settings_in_a_pipe_are_refused_and_not_waited_for(own: Path) -> None:
+    os.mkfifo(own)
+    with pytest.raises(SettingsError, match="It is a pipe"):
+        settings()
+    own.unlink()
+    local = Path.cwd() / "readback.toml"
+    local.touch()
+    pin(own, local)
+    local.unlink()
+    os.mkfifo(local)
+    with pytest.raises(SettingsError, match="It is a pipe"):
+        settings()
 
 
 def test_a_pinned_file_counts_until_it_is_changed(own: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,9 @@ def test_what_is_no_hook_is_refused_before_anything_is_sent(desk: Desk, tmp_path
         parse_hook_file(b"event: delegation.post\n", "h")
     with pytest.raises(DelegationHookError, match="cannot be read"):
         desk.delegation(hooks=[tmp_path / "absent.md"])
+    os.mkfifo(tmp_path / "pipe.md")
+    with pytest.raises(DelegationHookError, match="does not begin with a head"):
+        desk.delegation(hooks=[tmp_path / "pipe.md"])  # nobody waits for somebody to write into it
     with pytest.raises(UsageError, match="is no hook"):
         desk.delegation(hooks=[5])
     with pytest.raises(UsageError, match="no event"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,8 @@ def test_a_file_that_is_not_there_or_too_large_is_no_table(tmp_path: Path) -> No
         read_table(str(tmp_path))
     with pytest.raises(SettingsError, match="cannot be read"):
         read_table("a\0b")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_table(str(tmp_path / "pipe")) == b""  # and nobody waits for somebody to write into it
     (tmp_path / "large.yaml").write_bytes(b"#" * (TABLE_MAX_BYTES + 1))
     with pytest.raises(SettingsError, match=f"over {TABLE_MAX_BYTES} bytes"):
         read_table(str(tmp_path / "large.yaml"))

@@ -6,6 +6,7 @@ lines; an unknown key or event is one, since such a hook would never be asked. I
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,8 @@ def read_hook_file(path: str | Path) -> HookFile:
     """The hook of this file. Raises DelegationHookError with every fault."""
     file = Path(path)
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as opened:
+            os.set_blocking(opened.fileno(), True)  # a pipe is read to its end, but nobody waits for one to be written
             content = opened.read(FILE_MAX_BYTES + 1)
     except OSError as error:
         raise DelegationHookError(f"The hook file {str(path)!r} cannot be read: {error.strerror}.") from error

@@ -7,6 +7,7 @@ its form here, its totality and the floor by `domain.recovery.check`. It execute
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from os import PathLike, fspath
@@ -71,7 +72,8 @@ def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
 def read_table(path: str) -> bytes:
     """The bytes of a table's file. Raises SettingsError where there is none, or it is too large to be one."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:
+            os.set_blocking(file.fileno(), True)  # a pipe is read to its end, but nobody waits for one to be written
             content = file.read(TABLE_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
