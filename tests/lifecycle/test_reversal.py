@@ -392,3 +392,22 @@ def test_what_waits_for_a_reversal_that_stays_unknown_goes_to_a_person_and_waits
     house.work(4_000)
     assert len(house.events(told.id)) == entries
     sound(house)
+
+
+@pytest.mark.requirement("TRUTH-time-cancel", "TRUTH-verdict-7")
+def test_what_another_actor_made_so_is_not_reversed_when_the_action_is_cancelled(house: House) -> None:
+    """It is as it was wanted, and it is not ours: the contract's reversal would take his change back."""
+
+    def tool(ctx: Context, args: Any) -> object:
+        house.shop.ship(ctx, args, stamp="another", author="human:eve")
+        return (202, {"status": "accepted"})
+
+    house.shop.tool = tool
+    agreed = {**STAMPED["identity"], "actor": "authoritative.author"}
+    pending = house.run(house.action(compensate={}, identity=agreed, polls=["3s"]), wait_s=1)
+    assert pending.state is State.PENDING
+    told = house.cancel(pending.id)
+    assert house.shop.undone == []
+    assert (told.verified, told.attribution.value) == (True, "other_actor")
+    assert house.shop.rows["o-1"]["author"] == "human:eve"
+    sound(house)

@@ -13,7 +13,7 @@ from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.packet import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
-from readback.domain.reading import Reading
+from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
 from readback.lifecycle import attend
 from readback.lifecycle.people import review
@@ -102,7 +102,7 @@ def test_a_reading_that_shows_an_effect_bars_the_word_that_it_was_not_done(house
 # --- late evidence ------------------------------------------------------------------------------------------------
 
 
-def late(house: House, *, lands: bool) -> tuple[str, Any]:
+def late(house: House, *, lands: bool, stamp: str | None = None, **options: Any) -> tuple[str, Any]:
     """A call whose connection broke; its effect lands an hour later, or never. Unknown, until somebody says."""
     house.shop.rows.clear()
     arrived: dict[str, Any] = {}
@@ -114,12 +114,12 @@ def late(house: House, *, lands: bool) -> tuple[str, Any]:
 
     def eyes(ctx: Context, args: Any) -> Reading:
         if lands and arrived and house.shop.now() > 3600:
-            house.shop.ship(arrived["ctx"], arrived["args"])
+            house.shop.ship(arrived["ctx"], arrived["args"], **({} if stamp is None else {"stamp": stamp}))
             arrived.clear()
         return house.shop.show(args)
 
     house.shop.tool, house.shop.eyes = tool, eyes
-    made = house.action(late_window="7200s", **MAKE)
+    made = house.action(**{"late_window": "7200s", **MAKE, **options})
     told = house.run(made)
     assert (told.state, bool(told.review)) == (State.UNKNOWN, True)
     return told.id, made
@@ -139,6 +139,29 @@ def test_an_effect_that_lands_after_it_was_attested_that_nothing_was_done_contes
     assert (again.id, again.replayed) == (action_id, True), "the key is taken again"
     ended = resolve(house, action_id, "attest_done")
     assert (ended.contested, ended.resolution) == (False, Resolution.ATTESTED_DONE)
+
+
+@pytest.mark.requirement("TRUTH-hold-resolution", "L06")
+@pytest.mark.parametrize(
+    ("kind", "options"), [("set", {"stable_for": "5s"}), ("create", {"find": True})], ids=["stays so", "no search"]
+)
+def test_an_effect_that_lands_contests_the_word_also_where_success_would_ask_for_more(
+    house: House, kind: str, options: dict[str, Any]
+) -> None:
+    """Whether it stays so, and is the only one, is asked before success is told; here it is asked whether it landed."""
+
+    def broken(ctx: Context, args: Any) -> object:
+        raise ConnectionError("down")
+
+    shop = house.shop
+    shop.search, shop.record = broken, lambda ctx, args: Lookup.landed() if shop.rows else Lookup.unknown_key()
+    action_id, made = late(house, lands=True, stamp="", kind=kind, lookup=True, **options)
+    assert resolve(house, action_id, "attest_not_done").may_repeat
+    house.work(7300)
+    told = house.get(action_id)
+    assert (told.contested, told.review, told.may_repeat) == (True, "contested", False)
+    again = house.run(made)
+    assert (again.id, again.replayed, len(shop.calls)) == (action_id, True, 1)
 
 
 @pytest.mark.requirement("TRUTH-hold-contested", "L06")

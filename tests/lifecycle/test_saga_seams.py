@@ -12,6 +12,7 @@ from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.lifecycle import attend
 from readback.lifecycle.people import claims, countersign
@@ -21,7 +22,7 @@ from readback.testing.driver_virtual import Parked
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH
 from tests.lifecycle.test_saga_review import resolve
-from tests.lifecycle.trip import TENANT, Trip
+from tests.lifecycle.trip import AFTER, TENANT, Trip
 
 
 @pytest.fixture
@@ -198,3 +199,45 @@ def test_what_is_approved_after_its_saga_was_abandoned_is_not_executed(trip: Tri
     assert "charge" not in trip.world.calls
     told = step(trip, saga_id, "charge")
     assert (told.state, told.attempts) == (State.FAILED, 0)
+
+
+@pytest.mark.requirement("WATCH-drift", "SAGA-words")
+def test_a_saga_of_which_a_step_drifted_is_told_as_done_no_more(trip: Trip) -> None:
+    trip.load("hotel", watch={"after": "1h", "every": "1h", "for": "1d"})
+    told = trip.run()
+    assert (told.verified, told.standing) == (True, True)
+    trip.world.rows["hotel", "t-1"]["price"] = 1
+    trip.work()
+    now = trip.get(told.id)
+    assert (now.standing, now.contested, now.exit_code) == (False, True, 3)
+    assert now.steps["hotel"].word is StepWord.REVIEW
+    assert "completed successfully" not in now.message
+    assert "A later reading contradicts" in now.message
+    assert "go on with the next" not in now.for_model()
+    assert step(trip, told.id, "hotel").review == "drift"
+
+
+@pytest.mark.requirement("WATCH-late", "SAGA-words")
+def test_a_saga_that_ended_is_contested_where_an_effect_of_a_failed_step_lands_after_it(trip: Trip) -> None:
+    """The step failed since another actor changed the target first; what was sent may land all the same."""
+    world = trip.world
+    trip.load("first", kind="set")
+    trip.load("second", undo={}, **AFTER)
+    rows = world.rows
+    rows["first", "t-1"] = {"id": "t-1", "tenant": TENANT, "price": 1, "stamp": "rb-theirs", "ref": "theirs"}
+    world.faults["first"] = "vanished"
+    world.late.append((3.0, lambda: rows["first", "t-1"].update(price=7)))
+    made = [
+        trip.contracts["first"](trip="t-1", price=100).as_step("first"),
+        trip.contracts["second"](trip="t-1", price=5).as_step("second", after=("first",), pivot=True),
+    ]
+    told = trip.run(made)
+    assert (told.state, told.contested, told.steps["first"].word) == (State.FAILED, False, StepWord.FAILED)
+    first = step(trip, told.id, "first")
+    assert (first.state, first.row) == (State.FAILED, "REC-11")
+    rows["first", "t-1"].update(price=100, stamp=first.stamp)
+    trip.work()
+    now = trip.get(told.id)
+    assert (now.contested, now.may_repeat, now.steps["first"].word) == (True, False, StepWord.NOT_REVERSED)
+    assert "A later reading contradicts" in now.message
+    assert "failed; no verified" not in now.message

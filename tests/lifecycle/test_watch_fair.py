@@ -191,7 +191,7 @@ def test_the_record_under_the_key_answers_as_long_as_it_is_watched(house: House)
 # --- what failed, and may still land -------------------------------------------------------------------------------
 
 
-def _lost_to_another(house: House, late_window: str = "2h") -> Outcome:
+def _lost_to_another(house: House, late_window: str = "2h", **options: Any) -> Outcome:
     """The call hangs, and somebody else changes the target: the plan is stale. It failed, and may land."""
 
     def tool(ctx: Context, args: Args) -> object:
@@ -199,7 +199,7 @@ def _lost_to_another(house: House, late_window: str = "2h") -> Outcome:
         raise Hangs
 
     house.shop.tool = tool
-    return house.run(house.action(late_window=late_window, **STAMPED))
+    return house.run(house.action(late_window=late_window, **STAMPED, **options))
 
 
 @pytest.mark.requirement("WATCH-late", "TRUTH-late-polling")
@@ -219,11 +219,17 @@ def test_what_failed_is_looked_at_through_its_late_window(house: House) -> None:
 
 
 @pytest.mark.requirement("WATCH-late", "TRUTH-late-landing")
-def test_a_late_landing_contests_the_failure_that_was_told(house: House) -> None:
-    told = _lost_to_another(house)
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("options", [{}, {"stable_for": "5s"}], ids=["at once", "what has to stay so"])
+def test_a_late_landing_contests_the_failure_that_was_told(
+    house: House, options: dict[str, Any], stamped: bool
+) -> None:
+    """Whether it stays so is asked before success is told; here it is asked whether it landed."""
+    told = _lost_to_another(house, **options)
     assert not told.contested
     row = house.shop.rows["o-1"]
-    house.shop.rows["o-1"] = {**row, "status": "shipped", "version": 3, "stamp": house.shop.stamps[-1]}
+    stamp = house.shop.stamps[-1] if stamped else ""
+    house.shop.rows["o-1"] = {**row, "status": "shipped", "version": 3, "stamp": stamp}
     on(house, 1)
     now = house.get(told.id)
     assert (now.state, now.contested, now.review, now.may_repeat) == (State.FAILED, True, "contested", False)

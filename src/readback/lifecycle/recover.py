@@ -25,7 +25,7 @@ from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Revers
 from readback.domain.review import Ending, in_queue
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
-from readback.domain.verdict import Verdict, Why
+from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.watch import begun_data
 from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
@@ -116,7 +116,7 @@ def _as_required(judged: Judged) -> bool:
 def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
     contract, finding = run.contract, result.finding
     cancelled = run.action.cancelled and contract.has_compensation
-    if result.verdict is _VERIFIED and cancelled and result.effect_shown:
+    if result.verdict is _VERIFIED and cancelled and result.effect_shown and not _anothers(result):
         return _COMPENSATION_REQUIRED
     if result.verdict is _REFUTED:
         return Finding.AUTHORITY_MISMATCH if _claimed_otherwise(run, result) else finding
@@ -129,6 +129,11 @@ def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) ->
     if _still_out(run) and late_open(run.action, timing, as_of_us) and not _stamp_seen(run):
         return Finding.PENDING_TIMEOUT
     return Finding.VERIFICATION_TIMEOUT
+
+
+def _anothers(result: Reconciliation) -> bool:
+    """It is as it was wanted, and another actor has made it so: that is not ours to take back."""
+    return result.attribution is Attribution.OTHER_ACTOR
 
 
 def _claimed_otherwise(run: Run, result: Reconciliation) -> bool:

@@ -17,6 +17,7 @@ from readback.domain.attribution import has_changed
 from readback.domain.case import Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.events import EventKind
+from readback.domain.idempotency import Resolution
 from readback.domain.observation import ObservationStatus
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth
@@ -24,6 +25,7 @@ from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.reconcile import reconcile
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency
+from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.evaluate import as_json, identify_reading, judge_reading
 from readback.lifecycle.handed import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
@@ -41,6 +43,8 @@ _PRESENT: Final = Presence.PRESENT
 _RETURNED: Final = Ending.RETURNED
 _RAISED: Final = Ending.RAISED
 _VERIFIED: Final = Verdict.VERIFIED
+_FAILED: Final = State.FAILED
+_ATTESTED_NOT_DONE: Final = Resolution.ATTESTED_NOT_DONE
 _VIOLATED: Final = Truth.VIOLATED
 _STILL_OUT: Final = frozenset(
     {
@@ -273,7 +277,9 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
     """The case as it stands, reconciled."""
     contract, action = run.contract, run.action
     assert run.observation is not None
-    held, stable = action.held_since_us, contract.stable_for_us == 0
+    # Of what was told as not done it is asked whether it landed, and not whether it stays so and single.
+    told = action.state is _FAILED or action.attested is _ATTESTED_NOT_DONE
+    held, stable = action.held_since_us, told or contract.stable_for_us == 0
     if held > 0 and not stable:
         stable = run.read_from(now_us) >= held + contract.stable_for_us
     return reconcile(
@@ -289,7 +295,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             stable=stable,
             dead=dead,
             seen=action.seen,
-            look_due=look_due(run, timing),
+            look_due=not told and look_due(run, timing),
         )
     )
 

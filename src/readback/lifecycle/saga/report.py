@@ -60,7 +60,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
         hold=saga.hold,
         review=saga.review,
         incident=saga.incident,
-        contested=any(_contested(s.outcome) or _contested(s.compensation) for s in steps.values()),
+        contested=any(_contested(saga, s) for s in steps.values()),
         attempts=1 if begun else 0,
         due_us=saga.due_us,
         trace=str(saga.context.get("trace", "")),
@@ -74,9 +74,18 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
     )
 
 
-def _contested(outcome: Outcome | None) -> bool:
-    """Something that was told as done, or as reversed, is contradicted by now."""
-    return outcome is not None and outcome.verified and outcome.contested
+def _contested(saga: Saga, step: StepOutcome) -> bool:
+    """What was told is contradicted by now: that it was done (a drift included), or that it was reversed. Of a saga that
+    has ended without an effect: one of this step has landed since.
+    """
+    own, undo = step.outcome, step.compensation
+    if undo is not None and undo.contested and undo.state is State.RECONCILED_SUCCESS:
+        return True
+    if own is None or not own.contested or step.word is StepWord.REVERSED:
+        return False
+    if saga.state in (State.FAILED, State.COMPENSATED):
+        return step.word is StepWord.NOT_REVERSED
+    return own.state is State.RECONCILED_SUCCESS
 
 
 def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
