@@ -20,7 +20,9 @@ from readback.ledger.fault import (
     LogUnplacedError,
 )
 from readback.lifecycle.evidence import shards
+from readback.lifecycle.evidence.attest import key_of
 from readback.lifecycle.evidence.shards import NEW, CheckpointLog, Shard, parse_shard_proof
+from readback.lifecycle.keeping.rotate import following, state
 from tests.sealing.given import Log, Signer, authority
 
 HEAD = Signer("example.com/heads", b"\x09" * 32)
@@ -186,3 +188,23 @@ def test_two_shards_of_one_name_or_of_the_logs_own_are_refused(logs: list[Named]
     with pytest.raises(LogOriginError, match="Two logs have the name"):
         taken(NEW, [Named(HEAD.name, 2)])
     assert shards.add(NEW, [Shard(Log().store, logs[0].authority)], HEAD).notes == (), "what was never sealed"
+
+
+@pytest.mark.requirement("SHARD-heads", "LEDGER-key-rotated", "L21")
+def test_no_other_history_of_a_shard_than_was_stated_as_its_key_was_rotated_is_taken_or_shown() -> None:
+    log, forged = Named("example.com/a", 5), Named("example.com/a", 0)
+    present = Signer(log.signer.name, b"\x08" * 32)
+    stated = state(log.store, log.signer, present, 1, log.authority)
+    trusted = following(key_of(present), bootstrap.verify_signature, stated)
+    forged.append(5, "forged")
+    forged.seal()  # by the old key, which somebody still has
+    with pytest.raises(LogForkError):
+        shards.add(NEW, [Shard(forged.store, trusted)], HEAD)
+    for each in (log, forged):
+        known = shards.add(NEW, [each.shard], HEAD)  # whoever takes it knows of no rotation
+        proof = parse_shard_proof(shards.prove(known, each.entries[2], each.shard, BY).to_bytes())
+        if each is log:
+            assert proof.check(trusted, BY)[0].size == 5
+        else:
+            with pytest.raises(LogForkError):
+                proof.check(trusted, BY)

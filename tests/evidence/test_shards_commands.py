@@ -33,9 +33,17 @@ class Place:
         with Readback.open(self.url(name), tenant="acme", principal="me", runtime=runtime(), seal=seal) as rb:
             return rb.run(stamp_note(text=text), operation=text).id
 
-    def take(self, *names: str) -> Result:
+    def take(self, *names: str, more: tuple[str, ...] = ()) -> Result:
         given = [part for name in names for part in ("--shard", self.url(name), "--key", self.keys[name])]
-        return run("take", str(self.folder / "heads"), *given, "--key-file", str(self.folder / "heads.key"), "--json")
+        key_file = str(self.folder / "heads.key")
+        return run("take", str(self.folder / "heads"), *given, *more, "--key-file", key_file, "--json")
+
+    def rotate(self, name: str) -> None:
+        given = ["--key-file", str(self.folder / f"{name}.key"), "--url", self.url(name), "--json"]
+        rotated = CliRunner().invoke(main, ["ledger", "keys", "rotate", *given], catch_exceptions=False)
+        said = parse_json(rotated.stdout.encode())
+        assert isinstance(said, dict)
+        self.keys[name] = str(said["key"])
 
 
 def run(*given: str) -> Result:
@@ -109,6 +117,43 @@ def test_a_ledger_that_was_put_back_is_found_when_its_next_head_is_taken(place: 
     assert "log.rewritten" in forked.output or "log.fork" in forked.output
     place.act("a", "2")
     assert counted(place.take("a")) == (1, 3)
+
+
+@pytest.mark.requirement("SHARD-heads", "LEDGER-key-rotated")
+def test_what_a_shards_former_key_signed_is_taken_proved_and_checked_by_the_key_that_followed(place: Place) -> None:
+    first, former = place.act("a", "1"), place.keys["a"]
+    place.act("b", "1")
+    assert counted(place.take("a", "b")) == (2, 2)
+    place.rotate("a")
+    followed = ("--rotations", str(place.folder / "a.key.rotations"))
+    assert place.take("a", "b").exit_code == 1, "nothing says which key followed which"
+    assert counted(place.take("a", "b", more=followed)) == (0, 2)
+    second = place.act("a", "2")
+    assert counted(place.take("a", "b", more=followed)) == (1, 3)
+    heads = ("--heads-key", place.keys["heads"])
+    ledger = ("--url", place.url("a"), "--tenant", "acme", "--out", "kept")
+    for action_id in (first, second):
+        for key in (former, place.keys["a"]):
+            proved = run("prove", "heads", action_id, *ledger, "--key", key, *followed, *heads)
+            assert proved.exit_code == 0, proved.output
+            checked = run("verify-proof", "kept", "--key", key, *followed, *heads, "--json")
+            assert checked.exit_code == 0, checked.output
+            assert '"unchecked": []' in checked.stdout
+
+
+@pytest.mark.requirement("SHARD-heads", "LEDGER-key-rotated")
+def test_keys_and_rotations_that_cannot_all_be_meant_are_refused(place: Place) -> None:
+    place.act("a", "1")
+    former = place.keys["a"]
+    place.rotate("a")
+    two = place.take("a", more=("--key", former))
+    assert two.exit_code == 2
+    assert "Two keys are given for the log example.com/a" in two.output
+    place.act("b", "1")
+    other = place.take("b", more=("--rotations", str(place.folder / "a.key.rotations")))
+    assert other.exit_code == 2
+    assert "No --key is that of the log example.com/a" in other.output
+    assert not (place.folder / "heads").exists()
 
 
 @pytest.mark.requirement("SHARD-heads")

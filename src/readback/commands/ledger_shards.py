@@ -12,25 +12,36 @@ import click
 from readback import bootstrap
 from readback.canon import Json, parse_json
 from readback.commands import options
+from readback.commands.ledger_keys import rotations_at
 from readback.commands.ledger_log import OUT
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, UsageError
 from readback.ledger.checkpoint import parse_checkpoint
 from readback.ledger.note import VerifierKey, parse_key, parse_note
+from readback.ledger.rotation import parse_rotations
 from readback.ledger.tiles import CHECKPOINT
 from readback.lifecycle.evidence import shards as evidence
 from readback.lifecycle.evidence.attest import key_of
 from readback.lifecycle.evidence.shards import NEW, SHARD_PROOF_MAX_BYTES, Shard, parse_shard_proof
+from readback.lifecycle.keeping.rotate import following
 from readback.lifecycle.sealing.authority import Authority
 from readback.ports.store import LedgerStore, StoredEvent
 
 KEYS: Final = click.option(
     "--key", "keys", metavar="VKEY", multiple=True, required=True, help="A shard's verifier key; once for each."
 )
+FOLLOWED: Final = click.option(
+    "--rotations",
+    "followed",
+    metavar="FILE",
+    multiple=True,
+    help="Which keys of a shard followed which, so that heads of each count; once for each shard that has such a file.",
+)
 HEADS_KEY: Final = click.option(
     "--heads-key", metavar="VKEY", required=True, help="The verifier key of the log of checkpoints."
 )
+_KEYS_REMEDY: Final = "Pass what its `readback ledger keys show` printed."
 
 
 @click.group("shards")
@@ -42,9 +53,12 @@ def shards() -> None:
 @click.argument("folder", metavar="FOLDER")
 @click.option("--shard", "urls", metavar="URL", multiple=True, required=True, help="A ledger; may be repeated.")
 @KEYS
+@FOLLOWED
 @click.option("--key-file", metavar="FILE", required=True, help="The file of the log of checkpoints' own key.")
 @options.as_json
-def take(folder: str, urls: tuple[str, ...], keys: tuple[str, ...], key_file: str, as_json: bool) -> int:
+def take(
+    folder: str, urls: tuple[str, ...], keys: tuple[str, ...], followed: tuple[str, ...], key_file: str, as_json: bool
+) -> int:
     """Take the last checkpoint of each ledger into the log of checkpoints in FOLDER, and sign its head.
 
     \b
@@ -57,7 +71,7 @@ def take(folder: str, urls: tuple[str, ...], keys: tuple[str, ...], key_file: st
 
     Exit code 0: taken, or nothing is new; 1: a ledger does not go on, or a signature is not its log's.
     """
-    signing, known = bootstrap.log_key(Path(key_file)), _by_name(keys)
+    signing, known = bootstrap.log_key(Path(key_file)), _by_name(keys, followed)
     authority, place = Authority(key_of(signing), bootstrap.verify_signature), Path(folder)
     there = (place / CHECKPOINT).is_file()
     tiles = bootstrap.tiles(place) if there else bootstrap.new_tiles(place)
@@ -85,6 +99,7 @@ def take(folder: str, urls: tuple[str, ...], keys: tuple[str, ...], key_file: st
 @click.argument("action_id", metavar="ID")
 @options.ledger
 @KEYS
+@FOLLOWED
 @HEADS_KEY
 @OUT
 def prove(
@@ -94,6 +109,7 @@ def prove(
     tenant: str | None,
     url: str | None,
     keys: tuple[str, ...],
+    followed: tuple[str, ...],
     heads_key: str,
     out: str | None,
 ) -> int:
@@ -107,7 +123,7 @@ def prove(
     known = evidence.read(bootstrap.tiles(Path(folder)), by)
     with _reading(settings.url) as store:
         entry = _last_entry(store, action_id, settings.tenant)
-        data = evidence.prove(known, entry, _shard(store, _by_name(keys)), by).to_bytes()
+        data = evidence.prove(known, entry, _shard(store, _by_name(keys, followed)), by).to_bytes()
     if out is None:
         print(data.decode(), end="")
     else:
@@ -119,9 +135,10 @@ def prove(
 @shards.command("verify-proof", short_help="Check such a proof, without any ledger.")
 @click.argument("place", metavar="FILE")
 @KEYS
+@FOLLOWED
 @HEADS_KEY
 @options.as_json
-def verify_proof(place: str, keys: tuple[str, ...], heads_key: str, as_json: bool) -> int:
+def verify_proof(place: str, keys: tuple[str, ...], followed: tuple[str, ...], heads_key: str, as_json: bool) -> int:
     """Check a proof that `readback ledger shards prove` made. Neither a ledger nor the log of checkpoints is needed.
 
     Exit code 0: the entry is under the head that the key signed; 1: that is not shown; 2: FILE is no such proof.
@@ -131,14 +148,19 @@ def verify_proof(place: str, keys: tuple[str, ...], heads_key: str, as_json: boo
         raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger shards prove` wrote.")
     proof = parse_shard_proof(data)
     origin = parse_checkpoint(parse_note(proof.entry.checkpoint).text).origin
-    covering, head = proof.check(_of(origin, _by_name(keys)), _authority(parse_key(heads_key)))
+    shard = _of(origin, _by_name(keys, followed))
+    covering, head = proof.check(shard, _authority(parse_key(heads_key)))
+    doubt = shard.doubt(covering)
     said: dict[str, Json] = {"origin": covering.origin, "size": covering.size, "seq": proof.entry.index + 1}
     if as_json:
         over: dict[str, Json] = {"origin": head.origin, "size": head.size, "checkpoint": proof.checkpoint.index + 1}
-        print_json({"ok": True, **said, "heads": over, "entry": parse_json(proof.entry.entry)})
+        unchecked: list[Json] = [doubt] if doubt else []
+        print_json({"ok": True, **said, "heads": over, "unchecked": unchecked, "entry": parse_json(proof.entry.entry)})
         return 0
     print(f"Entry {said['seq']} of {covering.size} that {safe(covering.origin)} signed;")
     print(f"its checkpoint is number {proof.checkpoint.index + 1} of {head.size} that {safe(head.origin)} signed.")
+    if doubt:
+        note(f"{doubt}.")
     return 0
 
 
@@ -151,28 +173,43 @@ def _reading(url: str) -> Iterator[LedgerStore]:
         store.close()
 
 
-def _by_name(keys: tuple[str, ...]) -> dict[str, VerifierKey]:
-    return {key.name: key for key in map(parse_key, keys)}
+def _by_name(keys: tuple[str, ...], followed: tuple[str, ...]) -> dict[str, Authority]:
+    """Whose heads count, for each log by its name. Raises UsageError for what cannot all be meant."""
+    given = [parse_key(each) for each in keys]
+    stated: dict[str, bytes] = {}
+    for place in followed:
+        data = rotations_at(place, None) or b""
+        for each in parse_rotations(data, bootstrap.verify_signature)[:1]:
+            stated[each.head.origin] = data
+    names = [key.name for key in given]
+    twice = next((name for name in names if names.count(name) > 1), "")
+    if twice:
+        raise UsageError(
+            f"Two keys are given for the log {safe(twice)}.",
+            remedy="Pass one of them, and --rotations FILE with what lies beside its key file.",
+        )
+    other = next((name for name in stated if name not in names), "")
+    if other:
+        raise UsageError(f"No --key is that of the log {safe(other)}, whose rotations are given.", remedy=_KEYS_REMEDY)
+    return {key.name: following(key, bootstrap.verify_signature, stated.get(key.name)) for key in given}
 
 
 def _authority(key: VerifierKey) -> Authority:
     return Authority(key, bootstrap.verify_signature)
 
 
-def _of(origin: str, keys: dict[str, VerifierKey]) -> Authority:
-    if origin not in keys:
-        raise UsageError(
-            f"No --key is that of the log {safe(origin)}.", remedy="Pass what its `readback ledger keys show` printed."
-        )
-    return _authority(keys[origin])
+def _of(origin: str, known: dict[str, Authority]) -> Authority:
+    if origin not in known:
+        raise UsageError(f"No --key is that of the log {safe(origin)}.", remedy=_KEYS_REMEDY)
+    return known[origin]
 
 
-def _shard(store: LedgerStore, keys: dict[str, VerifierKey]) -> Shard:
+def _shard(store: LedgerStore, known: dict[str, Authority]) -> Shard:
     """A ledger with the key of its own name. One that was never sealed has no name yet, and no checkpoint to take."""
     head = store.checkpoint()
     if head is None:
-        return Shard(store, _authority(next(iter(keys.values()))))
-    return Shard(store, _of(parse_checkpoint(parse_note(head.note).text).origin, keys))
+        return Shard(store, next(iter(known.values())))
+    return Shard(store, _of(parse_checkpoint(parse_note(head.note).text).origin, known))
 
 
 def _last_entry(store: LedgerStore, action_id: str, tenant: str) -> StoredEvent:

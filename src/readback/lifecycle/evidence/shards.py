@@ -21,7 +21,7 @@ from readback.ledger.proof import inclusion_proof
 from readback.ledger.tiles import BUNDLE_MAX_BYTES, CHECKPOINT, TileWriter, bundle_path, bundles_of, parse_bundle
 from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
 from readback.ledger.tree import GrowingTree, path_nodes
-from readback.lifecycle.evidence.attest import index_of, key_of
+from readback.lifecycle.evidence.attest import covering, index_of, key_of
 from readback.lifecycle.evidence.sealed import prove_at
 from readback.lifecycle.sealing.authority import Authority
 from readback.lifecycle.sealing.seal import goes_on_from, opened
@@ -96,8 +96,8 @@ def add(known: CheckpointLog, shards: Sequence[Shard], signer: LogSigner) -> Che
             )
         names.add(now.origin)
         before = known.last(now.origin)
-        if before is not None:
-            goes_on_from([before], now, shard.log.tile)
+        stated = [each for each in shard.authority.stated if each.size <= now.size]
+        goes_on_from([before, *stated] if before is not None else stated, now, shard.log.tile)
         if before != now:
             notes.append(head.note)
     if len(notes) == len(known.notes) and known.signed is not None:
@@ -137,10 +137,10 @@ class ShardProof:
 
     def check(self, shard: Authority, log: Authority) -> tuple[Checkpoint, Checkpoint]:
         """The shard's checkpoint and the head over it. Raises LogError where either is not shown."""
-        covering = self.entry.check(shard.keys, shard.check)
+        found = covering(self.entry, shard)
         if self.checkpoint.entry != self.entry.checkpoint:
             raise LogProofError("What stands in the log of checkpoints is another checkpoint than the entry's.")
-        return covering, self.checkpoint.check(log.keys, log.check)
+        return found, self.checkpoint.check(log.keys, log.check)
 
 
 def prove(known: CheckpointLog, entry: StoredEvent, shard: Shard, authority: Authority) -> ShardProof:
@@ -148,15 +148,15 @@ def prove(known: CheckpointLog, entry: StoredEvent, shard: Shard, authority: Aut
     if known.signed is None:
         raise LogProofError("The log of checkpoints has no head.")
     index, origin = index_of(entry), shard.authority.key.name
-    at, covering = next(((at, each) for at, each in known.of(origin) if each.size > index), (0, None))
-    if covering is None:
+    at, taken = next(((at, each) for at, each in known.of(origin) if each.size > index), (0, None))
+    if taken is None:
         raise LogProofError(f"No checkpoint of {origin} that covers entry {entry.seq} was taken yet.")
     note = known.notes[at]
     inner = prove_at(
         shard.log, entry, shard.authority, open_checkpoint(note, shard.authority.keys, shard.authority.check)
     )
     if inner is None:
-        raise StoreCorruptError(f"The log {origin} is not sealed as far as its checkpoint of {covering.size} entries.")
+        raise StoreCorruptError(f"The log {origin} is not sealed as far as its checkpoint of {taken.size} entries.")
     tree = GrowingTree(path_nodes(at))
     for each in known.notes:
         tree.append(leaf_hash(each))
