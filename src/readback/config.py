@@ -195,7 +195,10 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     mine = _table(user, _text(user))
     pins = _pins(mine)
     found = _checked(user, mine)
-    here = Path.cwd() / LOCAL_FILE
+    try:
+        here = Path.cwd() / LOCAL_FILE
+    except FileNotFoundError:  # the folder was deleted under this process
+        return replace(Settings(), **found), pins  # type: ignore[arg-type]
     content = _text(here) if str(here) in pins else None  # what cannot count is not opened: it may be anything
     if content is None or pins[str(here)] != sha256_hex(content):
         ignored = str(here) if os.path.exists(here) else ""

@@ -467,3 +467,16 @@ def test_bytes_that_are_no_text_are_bad_input(desk: Desk) -> None:
 def test_a_name_that_is_too_long_is_bad_input(desk: Desk) -> None:
     for args in (("init",), ("contracts", "draft", "--url", "http://127.0.0.1:9", "--out")):
         assert "unexpectedly" not in desk(*args, "x" * 300).err
+
+
+def test_a_working_folder_that_was_deleted_is_said_to_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.ship("a", code=0)
+    gone = desk.folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert "that folder was deleted" in desk("list", "--url", "sqlite:///readback.db", code=6).err
+    checked = desk("contracts", "check", "contracts.yaml", "--json", code=2)
+    assert checked.json["error"]["message"] == "The working folder was deleted."
+    desk("list", "--url", f"sqlite:///{desk.ledger}", code=0)
+    monkeypatch.chdir(desk.folder)

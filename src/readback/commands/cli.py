@@ -171,10 +171,21 @@ def _unheard(error: OSError) -> int:
     return UNHEARD
 
 
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
+
+
 def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
     from readback.canon.fault import ReadbackError
     from readback.commands import failures
+    from readback.domain.errors import UsageError
 
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        error = UsageError("The working folder was deleted.", remedy="Change to a folder that is there.")
     if isinstance(error, UnicodeEncodeError) and any("\udc80" <= each <= "\udcff" for each in "".join(arguments)):
         error = click.UsageError("What was given holds bytes that are no text in UTF-8.")
     if isinstance(error, click.ClickException):

@@ -142,6 +142,10 @@ def is_async(function: Callable[..., object]) -> bool:
 
 def argument_schema(function: Callable[..., object], problems: Problems) -> ArgumentSchema:
     """The schema of a function's parameters less the context. Faults go into `problems`."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        problems.add(
+            "execute", ContractFieldError("A generator does nothing when it is called: return, and do not yield.")
+        )
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind not in _POSITIONAL:
         problems.add("arguments", ContractFieldError("The function takes no context as its first parameter."))
@@ -153,6 +157,9 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
         if parameter.kind not in _NAMED:
             reason = f"{str(parameter)!r} has no name that a proposal could give; name each argument."
             problems.add(key, ContractFieldError(reason))
+            continue
+        if hints.get(parameter.name) is Context:
+            problems.add(key, ContractFieldError(_CONTEXT_SECOND))
             continue
         rest = () if parameter.default is parameter.empty else (parameter.default,)
         try:
@@ -171,6 +178,10 @@ def accepts(function: Callable[..., object], names: tuple[str, ...]) -> str:
     return ""
 
 
+_YIELDS = "A generator does nothing when it is called: return, and do not yield."
+_CONTEXT_SECOND = (
+    "The context is the first parameter. A method has its object there: decorate a static method, or the bound one."
+)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 

@@ -17,6 +17,7 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
+    Never,
     ParamSpec,
     Required,
     TypeAlias,
@@ -141,6 +142,7 @@ class ActionDefinition(Generic[P]):
     """
 
     def __init__(self, function: Callable[Concatenate[Context, P], object], options: Mapping[str, object]) -> None:
+        _refuse_any_but_functions(function)
         self.unverified = function
         """The bare function: calling it acts, and nothing is recorded or verified."""
         self.options = dict(options)
@@ -409,13 +411,29 @@ def _hand(what: str, function: Callable[..., object] | None, schema: ArgumentSch
     return hand(function)
 
 
+def _refuse_any_but_functions(given: object) -> None:
+    again = isinstance(given, ActionDefinition)
+    if callable(given) and not again:
+        return
+    what = "an action already" if again else f"a {type(given).__name__}"
+    raise ContractFieldError(
+        f"An action is made of a function whose first parameter is the context; this is {what}.",
+        remedy="Decorate the function itself, once: a plain one, a static method or a bound method.",
+    )
+
+
 def action(
+    *misplaced: Never,
     **options: Unpack[ActionOptions],
 ) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]:
     """Decorator: the function, sync or async, becomes an action with a contract of these keys.
 
     Its first parameter is the Context; the rest are the action's arguments. What it returns is evidence, not truth.
     """
+    if misplaced:
+        raise ContractFieldError(
+            "The keys of a contract are given by name.", remedy="Write @action(kind=..., side_effect=..., ...)."
+        )
 
     def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
         return ActionDefinition(function, options)

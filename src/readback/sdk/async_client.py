@@ -28,7 +28,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, grounding, reviewing, submitting
+from readback.sdk import approving, claiming, erasing, grounding, handed, reviewing, submitting
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.claiming import Upon
@@ -50,7 +50,7 @@ class AsyncReadback:
     """An opened ledger, and the only way to act, on one event loop. Use it as an async context manager."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._session = handed.opened(session)
         self._driver = AsyncDriver(session.store, session.runtime, session.courier)
         self._worker: Worker | None = None
 

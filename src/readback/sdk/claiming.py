@@ -26,6 +26,7 @@ from readback.lifecycle.claims.report import claim_of, claims_of
 from readback.lifecycle.people.claims import ClaimOrder, unsigned
 from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter
+from readback.sdk.handed import named
 from readback.sdk.reviewing import check_words, signed_word
 from readback.sdk.session import Session
 
@@ -59,7 +60,7 @@ def named_claim(session: Session, text: str) -> tuple[str, ClaimKind]:
 
     Raises ClaimError for what is no id, NotFoundError for what is not there, UsageError for a saga.
     """
-    name, kind = parse_claim_id(text)
+    name, kind = parse_claim_id(named("a claim", text))
     action_id = session.action_id(name)
     if session.is_saga(action_id):
         raise UsageError(
@@ -80,7 +81,7 @@ def claim(session: Session, text: str) -> Claim:
 def claims(session: Session, of: str = "", *, limit: int = 50) -> tuple[Claim, ...]:
     """The claims of one action; else, newest first, those of every action of which something was said."""
     session.check_open()
-    if of:
+    if named("an action", of):
         return claims_of(session.store.events(named_claim(session, of)[0]))
     if not 0 < limit <= PAGE_MAX:
         raise UsageError(f"limit={limit} is no number of actions from 1 to {PAGE_MAX}.")

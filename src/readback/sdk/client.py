@@ -27,7 +27,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, grounding, reviewing, submitting
+from readback.sdk import approving, claiming, erasing, grounding, handed, reviewing, submitting
 from readback.sdk.approving import ApprovalRequest, TokenLike
 from readback.sdk.believing import choose
 from readback.sdk.claiming import Upon
@@ -49,7 +49,7 @@ class Readback:
     """An opened ledger, and the only way to act. Use it as a context manager."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._session = handed.opened(session)
         self._driver = SyncDriver(session.store, session.runtime, session.courier)
         self._worker: Worker | None = None
 

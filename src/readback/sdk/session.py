@@ -44,6 +44,7 @@ from readback.lifecycle.steps import Answer, Step
 from readback.ports.known import Known
 from readback.ports.runtime import Runtime
 from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
+from readback.sdk import handed
 from readback.sdk.aloud import say_aloud
 from readback.sdk.approving import approvals_of
 from readback.sdk.courier import Courier
@@ -135,6 +136,7 @@ class Session:
         seal: SealLike = None,
         tells: bool = True,
     ) -> Session:
+        url = handed.address(url)
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         check_id("tenant", settings.tenant, UnknownTenantError)
         check_id("principal", settings.principal, UnknownPrincipalError)
@@ -142,7 +144,7 @@ class Session:
         for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
             check_id(name, value, UsageError, may_be_empty=True)
         held = settings.scopes if scopes is None else scopes_of(scopes)
-        spending = {key: json_value(value) for key, value in (budget or {}).items()}
+        spending = handed.spending(budget)
         scope = Scope(
             settings.tenant,
             settings.principal,
@@ -156,9 +158,10 @@ class Session:
             parent_span,
             held,
         )
-        plans = [definition.plan for definition in actions]
-        people = approvals_of(settings.approvers if approvers is None else approvers, break_glass)
-        engine = Engine(table_in_force(recovery_table, settings), people, limits=in_force(settings.limits, limits))
+        plans = handed.plans_of(actions)
+        people = approvals_of(settings.approvers if approvers is None else handed.people(approvers), break_glass)
+        own = in_force(settings.limits, handed.at_most(limits))
+        engine = Engine(table_in_force(recovery_table, settings), people, limits=own)
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         sealing = terms_of(settings, seal)
@@ -227,7 +230,7 @@ class Session:
         from readback.sdk.step import SagaStep
 
         self.check_open()
-        given = list(steps)
+        given = handed.listed(steps)
         if not all(isinstance(step, SagaStep) for step in given):
             raise ProposalError("saga takes steps.", remedy="Make one of each proposal with `.as_step(name)`.")
         check_id("name", name, ProposalError)
@@ -326,6 +329,7 @@ class Session:
     def action_id(self, id_or_stamp: str) -> str:
         """The id of an action of this tenant, by its id or its stamp."""
         self.check_open()
+        handed.named("an action", id_or_stamp)
         stored = self.store.projection(id_or_stamp)
         if stored is not None and stored.projection.tenant == self.scope.tenant:
             return id_or_stamp
@@ -363,7 +367,7 @@ class Session:
     def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
         """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
         seen: set[str] = set()
-        left = limit
+        left = handed.count("limit", limit)
 
         def known(store: LedgerStore, now_us: int, limit: int) -> list[str]:
             return store.due(now_us, limit, self.scope.tenant, self.known(now_us))
@@ -388,7 +392,10 @@ class Session:
     ) -> list[StoredProjection]:
         """Actions of this tenant, newest first."""
         self.check_open()
-        return self.store.page(ActionFilter(self.scope.tenant, state, contract, run, before_id, limit))
+        wanted = ActionFilter(
+            self.scope.tenant, handed.state_named(state), contract, run, before_id, handed.count("limit", limit)
+        )
+        return self.store.page(wanted)
 
     def raise_alarm(self, error: UnknownOutcomeError) -> None:
         """The worst case: an effect may have landed and its record has not. Said wherever it can be said."""
@@ -449,7 +456,7 @@ def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty:
     ):
         return  # as most are
     if not isinstance(value, str):
-        raise fault(f"The {name} is text, and not {type(value).__name__}.")
+        raise fault(f"The {name} is text, and not {type(value).__name__}.", remedy=f"Pass {name}='...'.")
     if not value.strip() and not may_be_empty:
         shell = f" (--{name} in a shell)" if name in ("operation", "who", *FROM_ENVIRONMENT) else ""
         also = f", or set READBACK_{name.upper()}" if name in FROM_ENVIRONMENT else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from readback.config import Settings
+from readback.domain.errors import UsageError
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 
 TableLike = str | PathLike[str] | RecoveryTable
@@ -17,7 +18,13 @@ TableLike = str | PathLike[str] | RecoveryTable
 
 def path_of(given: TableLike | None) -> str | None:
     """The path, where it is one; the settings know what is pinned of it."""
-    return None if given is None or isinstance(given, RecoveryTable) else fspath(given)
+    if given is None or isinstance(given, RecoveryTable):
+        return None
+    try:
+        return str(fspath(given))
+    except TypeError as error:
+        said = f"A recovery table is a file or a RecoveryTable, and not {type(given).__name__}."
+        raise UsageError(said, remedy="Pass the path of its YAML file, or what `load_table` gave.") from error
 
 
 def table_in_force(given: TableLike | None, settings: Settings) -> RecoveryTable:

@@ -69,14 +69,25 @@ def open_sqlite_store(
 def path_of(url: Path | str) -> Path:
     """The file a `sqlite:///relative.db` or `sqlite:////absolute.db` URL names; a path is itself."""
     if isinstance(url, Path) or not url.startswith("sqlite:"):
-        return Path(url).absolute()
+        return _absolute(Path(url))
     host, slash, name = url.removeprefix(URL_PREFIX).partition("/")
     if not url.startswith(URL_PREFIX) or host or not slash or not name or name == ":memory:" or "\0" in unquote(name):
         raise UsageError(
             f"The address {url!r} names no database file.",
             remedy="Write sqlite:///relative/path.db or sqlite:////absolute/path.db.",
         )
-    return Path(unquote(name)).absolute()
+    return _absolute(Path(unquote(name)))
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except FileNotFoundError as error:
+        raise StoreError(
+            f"The ledger {path} is named from the working folder, and that folder was deleted.",
+            remedy="Change to a folder that is there, or write sqlite:////absolute/path.db.",
+            code="store.no-folder",
+        ) from error
 
 
 class SqliteStore(SealedQueries, Outgoing, Queries):

@@ -1,0 +1,110 @@
+"""What a program hands over beside its proposals, held to its kind as it opens a client or names an action.
+
+Called by sessions and by what looks claims up. A wrong kind is told as such, with what belongs there, before anything
+is opened or asked of a store; a type checker says the same earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from readback.canon import Json, json_value
+from readback.domain.approval.binding import Approver
+from readback.domain.errors import SettingsError, UsageError
+from readback.domain.limits import TenantLimits
+from readback.domain.state import State
+from readback.lifecycle.plan import Plan
+from readback.sdk.proposal import Definition
+
+T = TypeVar("T")
+STATES: Final = frozenset(each.value for each in State)
+
+
+def address(url: object) -> str | None:
+    """The ledger's address, where one is given. Raises UsageError."""
+    if url is None or isinstance(url, str):
+        return url
+    remedy = "Write sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database."
+    raise UsageError(f"The ledger's address is text, and not {type(url).__name__}.", remedy=remedy)
+
+
+def named(what: str, name: object) -> str:
+    """An id that somebody names. Raises UsageError."""
+    if isinstance(name, str):
+        return name
+    said = f"The id of {what} is text, and not {type(name).__name__}."
+    raise UsageError(said, remedy="Pass the id alone, such as outcome.id or claim.id.")
+
+
+def spending(budget: object) -> dict[str, Json]:
+    """What `require` sees as `scope.budget`. Raises UsageError, UnsupportedValueError."""
+    if not isinstance(budget, Mapping | None):
+        raise UsageError(f"The budget is a mapping, and not {type(budget).__name__}.", remedy="Pass names and values.")
+    return {str(key): json_value(value) for key, value in (budget or {}).items()}
+
+
+def plans_of(actions: Iterable[Definition]) -> list[Plan]:
+    """The plans of actions that are declared beforehand. Raises UsageError, ContractError."""
+    remedy = "Pass actions=[...] of decorated functions, or contract_files(...).values()."
+    return [each.plan for each in _all(actions, "actions", _has_plan, UsageError, remedy)]
+
+
+def people(approvers: Iterable[Approver]) -> tuple[Approver, ...]:
+    """Those who may approve. Raises SettingsError."""
+    return _all(approvers, "approvers", _may_approve, SettingsError, "Pass approvers=[Approver(...)].")
+
+
+def at_most(limits: object) -> TenantLimits | None:
+    """What a program's own tenant may take. Raises SettingsError."""
+    if limits is None or isinstance(limits, TenantLimits):
+        return limits
+    raise SettingsError(f"limits is no {type(limits).__name__}.", remedy="Pass limits=TenantLimits(...).")
+
+
+def listed(steps: object) -> list[Any]:
+    """A saga's steps; whoever is given them looks at each."""
+    return list(steps) if isinstance(steps, Iterable) else [steps]
+
+
+def opened(session: T) -> T:
+    """What a client is made of. Raises UsageError where somebody makes one of an address."""
+    if hasattr(session, "store"):
+        return session
+    raise UsageError(
+        "A client is opened, and not made.", remedy="Write Readback.open(...), or AsyncReadback.open(...)."
+    )
+
+
+def state_named(state: str) -> str:
+    """A state that there is, or none. Raises UsageError: no action is ever in another one."""
+    if state and state not in STATES:
+        raise UsageError(f"There is no state {state!r}.", remedy=f"There are: {', '.join(sorted(STATES))}.")
+    return state
+
+
+def count(name: str, number: object) -> int:
+    """How many at most. Raises UsageError."""
+    if isinstance(number, int) and not isinstance(number, bool):
+        return number
+    raise UsageError(f"{name}={number!r} is no number.", remedy=f"Pass {name} as a whole number.")
+
+
+def _has_plan(each: object) -> bool:
+    return hasattr(type(each), "plan")  # not of itself: that would compile its contract
+
+
+def _may_approve(each: object) -> bool:
+    return isinstance(each, Approver)
+
+
+def _all(
+    given: Iterable[T], name: str, fits: Callable[[object], bool], fault: type[UsageError | SettingsError], remedy: str
+) -> tuple[T, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise fault(f"{name} is a list, and not {type(given).__name__}.", remedy=remedy)
+    found = tuple(given)
+    for each in found:
+        if not fits(each):
+            raise fault(f"{name} holds what does not belong there: {type(each).__name__}.", remedy=remedy)
+    return found

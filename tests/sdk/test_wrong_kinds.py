@@ -1,0 +1,168 @@
+"""Whoever hands over the wrong kind of thing is told so: a typed error, with a code and what belongs there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readback import AsyncReadback, Context, Readback
+from readback.domain.errors import ContractFieldError, ReadbackError, StoreError
+from readback.sdk.action import ActionDefinition, action
+from readback.testing.store_memory import MemoryStore
+from tests.sdk.given import TERMS, Desk, opened, opened_async, ship_of
+
+OPENINGS: dict[str, tuple[str, Any]] = {
+    "a path": ("url", Path("ledger.db")),
+    "bytes": ("url", b"sqlite:///ledger.db"),
+    "a number": ("budget", 3),
+    "a text": ("budget", "euros"),
+    "one action": ("actions", 3),
+    "a function": ("actions", [print]),
+    "names of actions": ("actions", {"ship": object()}),
+    "a name": ("approvers", ["alice"]),
+    "one name": ("approvers", "alice"),
+    "a mapping": ("limits", {"in_flight": 1}),
+    "a table's rows": ("recovery_table", {}),
+}
+
+
+@pytest.mark.parametrize("wrong", OPENINGS.values(), ids=OPENINGS)
+def test_a_client_that_is_opened_with_the_wrong_kind_says_what_belongs_there(wrong: tuple[str, Any]) -> None:
+    name, value = wrong
+    with pytest.raises(ReadbackError) as refused:
+        opened(MemoryStore(), **{name: value})
+    assert refused.value.code in ("input.usage", "settings")
+    assert refused.value.exit_code in (2, 5)
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize("kind", [Readback, AsyncReadback])
+def test_a_client_is_opened_and_not_made_of_an_address(kind: Any) -> None:
+    with pytest.raises(ReadbackError, match="opened, and not made") as refused:
+        kind("sqlite:///ledger.db")
+    assert refused.value.code == "input.usage"
+
+
+NAMING: dict[str, Callable[[Any, Any], object]] = {
+    "get": lambda rb, it: rb.get(it),
+    "get_saga": lambda rb, it: rb.get_saga(it),
+    "wait": lambda rb, it: rb.wait(it, wait=0),
+    "cancel": lambda rb, it: rb.cancel(it),
+    "signal": lambda rb, it: rb.signal(it),
+    "approval": lambda rb, it: rb.approval(it),
+    "review": lambda rb, it: rb.review(it),
+    "claim": lambda rb, it: rb.claim(it),
+    "claims": lambda rb, it: rb.claims(it),
+    "is_claim_standing": lambda rb, it: rb.is_claim_standing(it),
+    "resume": lambda rb, it: rb.resume(it),
+    "list": lambda rb, it: rb.list(limit=it),
+}
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_an_outcome_in_the_place_of_its_id_is_told_apart(name: str) -> None:
+    ship = ship_of(Desk())
+    with opened(MemoryStore()) as rb:
+        outcome = rb.run(ship(order_id="o-1", carrier="dhl"), operation="one")
+        for wrong in (outcome, [outcome.id], 3.5):
+            with pytest.raises(ReadbackError) as refused:
+                NAMING[name](rb, wrong)
+            assert (refused.value.code, refused.value.exit_code) == ("input.usage", 2)
+            assert refused.value.remedy
+
+
+def test_the_async_client_says_the_same() -> None:
+    async def go(rb: Any, wrong: object) -> None:
+        await rb.get(wrong)
+
+    async def all_of_them() -> None:
+        async with opened_async() as rb:
+            for wrong in (b"x", ["x"], object()):
+                with pytest.raises(ReadbackError, match="The id of an action is text"):
+                    await go(rb, wrong)
+
+    asyncio.run(all_of_them())
+
+
+def test_a_state_that_there_is_not_is_no_empty_list() -> None:
+    with opened(MemoryStore()) as rb:
+        assert rb.list(state="unknown") == []
+        with pytest.raises(ReadbackError, match="There is no state 'unknwon'") as refused:
+            rb.list(state="unknwon")
+    assert "reconciled_success" in str(refused.value.remedy)
+
+
+def test_a_saga_of_nothing_that_has_steps_is_refused() -> None:
+    wrong: Any = None
+    with opened(MemoryStore()) as rb, pytest.raises(ReadbackError, match="saga takes steps"):
+        rb.saga(wrong, name="s", operation="s")
+
+
+# --- what an action is made of ---
+
+
+def ship(ctx: Context, order_id: str, carrier: str) -> object:
+    return None
+
+
+def yielding(ctx: Context, order_id: str, carrier: str) -> Iterator[object]:
+    yield None
+
+
+BARE: Any = ship
+
+
+class Shop:
+    def ship(self, ctx: Context, order_id: str, carrier: str) -> object:
+        return None
+
+
+def test_the_keys_of_a_contract_are_given_by_name() -> None:
+    bare: Any = action
+    for wrong in (ship, "set"):
+        with pytest.raises(ContractFieldError, match="by name") as refused:
+            bare(wrong)
+        assert "@action(" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, "ship", classmethod(BARE), "again"], ids=["none", "text", "classmethod", "again"]
+)
+def test_an_action_is_made_of_a_function(wrong: Any) -> None:
+    given: Any = ActionDefinition(ship, TERMS) if wrong == "again" else wrong
+    with pytest.raises(ContractFieldError, match="An action is made of a function") as refused:
+        action(**TERMS)(given)
+    assert refused.value.code == "contract.field"
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [(yielding, "A generator does nothing when it is called"), (Shop.ship, "The context is the first parameter")],
+    ids=["generator", "method"],
+)
+def test_a_function_that_could_never_act_is_refused_when_it_is_loaded(function: Any, said: str) -> None:
+    with pytest.raises(ContractFieldError) as refused:
+        action(**TERMS)(function)(order_id="o-1", carrier="dhl")
+    problems: Any = refused.value.details["problems"]
+    assert any(said in str(each) for each in problems)
+    assert "recursion" not in str(refused.value)
+
+
+# --- a working folder that is gone ---
+
+
+def test_a_ledger_with_a_whole_address_is_opened_where_the_working_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    Readback.open(f"sqlite:///{tmp_path / 'ledger.db'}", tenant="acme", principal="agent:ops").close()
+    with pytest.raises(StoreError, match="that folder was deleted") as refused:
+        Readback.open("sqlite:///ledger.db", tenant="acme", principal="agent:ops")
+    assert refused.value.code == "store.no-folder"
