@@ -152,7 +152,9 @@ def test_of_many_faults_some_are_shown_and_all_are_counted(at_hand: Made, desk: 
 def test_a_folder_that_is_used_or_not_there_is_refused(at_hand: Made, desk: Desk) -> None:
     Path("used").mkdir()
     Path("used/file").touch()
-    assert "not empty" in desk("ledger", "export", "--tiles", "used", code=2).err
+    refused = desk("ledger", "export", "--tiles", "used", code=2).err
+    assert "not empty" in refused
+    assert "what was broken off has no checkpoint, and can be removed" in refused
     assert "cannot be used" in desk("ledger", "export", "--tiles", "early", code=2).err
     assert "no folder" in desk("ledger", "verify-export", "nowhere", "--key", at_hand.key, code=2).err
     assert desk("ledger", "export", "--tiles", "fresh", "--bundle", "a", code=2).out == ""

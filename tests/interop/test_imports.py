@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readback.citations.limits import RUN_FILE_MAX_BYTES
 from readback.commands.cli import main
 from readback.commands.import_files import KINDS
 from readback.domain.decision.seals import sealed
@@ -20,6 +21,7 @@ from readback.domain.verdict import Verdict, Why
 from readback.interop.claim_lines import import_claims
 from readback.interop.decision_files import import_drift, import_envelope, import_episode
 from readback.interop.delegation_files import EVENTS, import_hook, import_tool
+from tests.citations.forging import honest
 from tests.decisions.given import ABSENT, CORPUS, schema
 
 DEEPSIGMA = CORPUS / "deepsigma"
@@ -92,6 +94,24 @@ def test_a_run_of_a_reasoning_agent_is_checked_and_its_own_report_is_evidence(ru
     got, found = asked("trace", CORPUS / "traces" / "variants" / run)
     assert (got, found["sound"]) == (code, code == 0)
     assert (found["statements"][0]["said"], found["statements"][0]["verdict"]) == ("passed", "not_checked")
+
+
+@pytest.mark.requirement("DT-import")
+@pytest.mark.parametrize("make", ["link", "folder", "large"])
+def test_a_report_of_a_run_that_cannot_be_read_is_not_told_as_none(make: str, tmp_path: Path) -> None:
+    report = honest().write(tmp_path / "run") / "verify.json"
+    assert asked("trace", report.parent)[1]["statements"][0]["said"] == "passed"
+    report.unlink()
+    assert asked("trace", report.parent)[1]["statements"][0]["said"] == "no report"
+    if make == "link":
+        report.symlink_to(tmp_path / "elsewhere")
+    elif make == "folder":
+        report.mkdir()
+    else:
+        report.write_bytes(b" " * (RUN_FILE_MAX_BYTES + 1))
+    code, found = asked("trace", report.parent)
+    assert (code, found["error"]["code"]) == (2, "import.file")
+    assert "verify.json" in found["error"]["message"]
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

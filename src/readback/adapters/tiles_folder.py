@@ -21,6 +21,9 @@ FULL: Final = frozenset({28, 122})
 """ENOSPC and EDQUOT."""
 
 
+_EMPTY: Final = "Name one that is empty, or not there; what was broken off has no checkpoint, and can be removed."
+
+
 class TilesFolder:
     """Keeps `ports.export.Tiles`."""
 
@@ -49,7 +52,7 @@ def new_folder(folder: Path) -> TilesFolder:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError(f"The folder {folder} is not empty.", remedy="Name one that is empty, or not there.")
+            raise UsageError(f"The folder {folder} is not empty.", remedy=_EMPTY)
     except OSError as error:
         raise UsageError(f"The folder {folder} cannot be used: {error.strerror}.", remedy="Name another.") from error
     return TilesFolder(folder)

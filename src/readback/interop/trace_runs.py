@@ -10,6 +10,7 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.citations import DEFAULT_POLICY, ArtifactError, TraceError, verify_trace
+from readback.citations.artifacts import ArtifactTrouble
 from readback.citations.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 from readback.citations.strict_json import strict_json
 from readback.contracts.decisions.document import Finding
@@ -46,8 +47,10 @@ def import_trace(folder: Path) -> Imported:
 def _own_report(run: RunFolder) -> dict[str, Json] | None:
     try:
         content = run.read(REPORT, RUN_FILE_MAX_BYTES)
-    except ArtifactError:
-        return None
+    except ArtifactError as error:
+        if error.trouble is ArtifactTrouble.MISSING:
+            return None
+        raise  # it is there, whatever it says
     found = strict_json(content, REPORT, bytes_max=RUN_FILE_MAX_BYTES)
     if not isinstance(found, dict) or not all(isinstance(found.get(key), list) for key in _KEYS):
         refuse_any([Finding("", "It has no lists of checks and failures.")], "report of a run", REPORT)
