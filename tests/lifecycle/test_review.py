@@ -311,6 +311,18 @@ def test_where_no_reading_shows_an_effect_there_is_nothing_to_reverse(house: Hou
     assert refused(house, told.id, "compensate") == "review.not-offered"
 
 
+@pytest.mark.requirement("DISC-wrong-target-modified", "L19")
+def test_what_acted_on_something_else_is_not_reversed_where_it_was_meant_to_act(house: House) -> None:
+    """Its compensation would take away what stands there, and the effect elsewhere would be told as reversed."""
+    told = house.run(wrong_target(house, compensate={}, **STAMPED))
+    assert (told.state, told.discrepancy) == (State.REVIEW_REQUIRED, "wrong_target_modified")
+    there = dict(house.shop.rows)
+    assert "compensate" not in open_to(house, told.id)
+    assert refused(house, told.id, "compensate") == "review.not-offered"
+    assert (house.shop.undone, house.shop.rows) == ([], there)
+    assert resolve(house, told.id, "abandon").state is State.ABANDONED
+
+
 def test_an_ordered_reversal_that_fails_comes_back_to_the_queue(house: House) -> None:
     told = house.run(wrong_and_held(house, compensate={"late_window": "0s"}))
     house.shop.undo = lambda ctx, args: {"status": "ok"}

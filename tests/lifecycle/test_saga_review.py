@@ -8,6 +8,7 @@ import pytest
 
 from readback.domain.errors import ReviewError
 from readback.domain.saga.outcome import SagaOutcome
+from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.ports.store import Freeze
 from readback.sdk import reviewing
@@ -146,4 +147,25 @@ def test_a_pivot_that_is_verified_before_an_ordered_reversal_begins_is_gone_on_f
     trip.work()
     assert trip.get(saga_id).verified
     assert trip.world.undone == []
+    trip.check()
+
+
+@pytest.mark.requirement("SAGA-words", "TRUTH-hold-resolution")
+@pytest.mark.parametrize("decision", ["attest_not_done", "attest_done"])
+def test_a_reversal_that_stays_unknown_by_a_persons_word_is_not_told_as_going_on(trip: Trip, decision: str) -> None:
+    trip.load("flight", undo={"late_window": "1d"})
+    trip.world.faults["charge"] = "refused"
+    trip.world.undo_faults["flight"] = "lies"
+    saga_id = trip.run().id
+    trip.work(400)
+    flight = trip.get(saga_id).steps["flight"]
+    assert flight.compensation is not None
+    assert (flight.word, flight.compensation.state) == (StepWord.REVERSING, State.UNKNOWN)
+    resolve(trip, flight.compensation.id, decision)
+    trip.work(10 * 86_400)
+    now = trip.get(saga_id)
+    assert (now.state, now.review) == (State.REVIEW_REQUIRED, "compensation_failed")
+    assert now.steps["flight"].word is StepWord.NOT_REVERSED
+    assert flight.outcome is not None
+    assert trip.outcome(flight.outcome.id).state is State.REVIEW_REQUIRED
     trip.check()

@@ -136,7 +136,8 @@ class Standing:
 
     `effect_shown`: a reading shows an effect of ours. `reversible`: its contract has a compensation. `readable`: it has
     readers. `blind`: its arguments are known as redacted only. `loaded`: its contract is here, the one it began with
-    (None: nobody looked). `forward`: it is a saga, or a step behind its pivot.
+    (None: nobody looked). `forward`: it is a saga, or a step behind its pivot. `misplaced`: what it did is not what, or
+    not where, was meant to be acted on.
     """
 
     state: State
@@ -148,6 +149,7 @@ class Standing:
     readable: bool = True
     blind: bool = False
     forward: bool = False
+    misplaced: bool = False
     resolution: Resolution = Resolution.NONE
     loaded: bool | None = None
     workflow: bool = False
@@ -204,6 +206,9 @@ ENDED: Final = "It has ended; there is nothing left to go on with."
 NOT_WAITING: Final = "Nothing about it waits for a person (any more)."
 NOT_ADMITTED: Final = "Nobody who knows its contract has looked at it; ask for the operation again."
 NOT_EXECUTED: Final = "It was never executed."
+MISPLACED: Final = (
+    "It acted on something else than was meant, and its compensation acts on that: put it right by an action of its own."
+)
 OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
 
@@ -294,6 +299,8 @@ def _barred_compensation(standing: Standing) -> str:
         return "Its contract has no compensation."
     if not standing.effect_shown:
         return "No reading shows an effect of it: there is nothing to reverse."
+    if standing.misplaced:
+        return MISPLACED
     return "Its arguments are recorded as redacted only." if standing.blind else ""
 
 

@@ -13,6 +13,7 @@ from readback.domain.action import Action
 from readback.domain.claim import holds
 from readback.domain.outcome import Outcome
 from readback.domain.saga.fold import StepRecord
+from readback.domain.saga.moves import over
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.report import outcome_of
@@ -47,12 +48,16 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, An
 
 
 def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Step, Answer, Outcome]:
-    """Contested where the reversal is, or was taken back: its effect may be there again."""
-    if outcome.state is not State.COMPENSATED or not undo_id:
+    """Contested where the reversal is, or was taken back: its effect may be there again. A person's, where nothing
+    comes of the reversal any more.
+    """
+    if outcome.state not in (State.COMPENSATED, State.COMPENSATING) or not undo_id:
         return outcome
     folded = yield LoadAction(undo_id)
     assert isinstance(folded, Folded)
     undo = folded.action
+    if outcome.state is State.COMPENSATING:
+        return replace(outcome, state=State.REVIEW_REQUIRED) if undo is not None and over(undo) else outcome
     stands = undo is not None and not undo.contested and (not undo.claims or holds(undo.claims))
     return outcome if stands else replace(outcome, contested=True)
 

@@ -190,6 +190,11 @@ def has_effect(action: Action) -> bool:
     )
 
 
+def over(reversal: Action) -> bool:
+    """Nothing more comes of it by itself: it has ended, or stays unknown and is looked at no more."""
+    return reversal.state in TERMINAL or (reversal.state is State.UNKNOWN and reversal.due_us is None)
+
+
 def backoff_us(tries: int) -> int:
     """How long after a step's `tries`th try the next one may begin."""
     return min(FORWARD_FIRST_US << min(max(tries - 1, 0), 20), FORWARD_MAX_US)
@@ -334,7 +339,7 @@ class _View:
         undo = self.children.get(record.undo_id)
         if undo is None:
             return Moves(self.news, self.undone, reversing=name)
-        if undo.state in TERMINAL or (undo.state is State.UNKNOWN and undo.due_us is None):
+        if over(undo):
             return failed
         return self._waiting([undo], quiet=undo.state is State.UNKNOWN)
 

@@ -16,6 +16,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.approval.binding import is_principal
 from readback.domain.claim import Word
+from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
@@ -219,6 +220,7 @@ def standing_of(
         hold=action.hold,
         executed=action.attempts > 0,
         effect_shown=action.judgement.effect_shown,
+        misplaced=action.judgement.discrepancy == Discrepancy.WRONG_TARGET_MODIFIED,
         reversible=bool(contract.get("compensate")),
         readable=bool(contract.get("readers")),
         blind=requested is None or any(True for _ in marks(requested, "requested")),

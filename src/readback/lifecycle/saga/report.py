@@ -12,10 +12,10 @@ from readback.domain.action import Action
 from readback.domain.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.saga.fold import Heading, Saga, StepTerms
-from readback.domain.saga.moves import Standing, has_effect, standing_of
+from readback.domain.saga.moves import Standing, has_effect, over, standing_of
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome
 from readback.domain.saga.reporting import StepWord
-from readback.domain.state import TERMINAL, State
+from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
 from readback.lifecycle.report import outcome_of
 from readback.lifecycle.saga_run import load_family, verdict_of
@@ -75,8 +75,8 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, An
 
 
 def _contested(saga: Saga, step: StepOutcome) -> bool:
-    """What was told is contradicted by now: that it was done (a drift included), or that it was reversed. Of a saga that
-    has ended without an effect: one of this step has landed since.
+    """What was told is contradicted by now: that it was done (a drift included), or that it was reversed. Of a saga
+    that has ended without an effect: one of this step has landed since.
     """
     own, undo = step.outcome, step.compensation
     if undo is not None and undo.contested and undo.state is State.RECONCILED_SUCCESS:
@@ -154,7 +154,7 @@ def _of_effect(saga: Saga, name: str, family: Family, stands: Standing) -> StepW
     if undo is not None:
         if undo.state is State.RECONCILED_SUCCESS and not undo.contested:
             return StepWord.REVERSED
-        return StepWord.NOT_REVERSED if undo.state in TERMINAL else StepWord.REVERSING
+        return StepWord.NOT_REVERSED if over(undo) else StepWord.REVERSING
     if stands is Standing.EFFECT:
         return StepWord.NOT_REVERSED
     back = saga.heading is Heading.BACKWARD and not has_effect(family[record.action_id])
