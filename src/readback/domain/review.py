@@ -207,7 +207,8 @@ NOT_WAITING: Final = "Nothing about it waits for a person (any more)."
 NOT_ADMITTED: Final = "Nobody who knows its contract has looked at it; ask for the operation again."
 NOT_EXECUTED: Final = "It was never executed."
 MISPLACED: Final = (
-    "It acted on something else than was meant, and its compensation acts on that: put it right by an action of its own."
+    "It acted on something else than was meant, and its compensation acts on what was meant: put it right by an action "
+    "of its own."
 )
 OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
