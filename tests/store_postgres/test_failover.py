@@ -63,6 +63,20 @@ def test_what_a_standby_shows_meanwhile_is_not_read_for_the_ledger_that_is_writt
         assert store.append([sample_append("a1", 2)]) == [Appended(version=3, seq=0)]
 
 
+def test_who_only_looks_is_shown_the_primary_where_there_is_one_and_else_a_standby(pair: PostgresPair) -> None:
+    standby_first = _both(pair).replace(f"{PRIMARY},{STANDBY}", f"{STANDBY},{PRIMARY}")
+    with open_postgres_store(standby_first) as store:
+        store.append([sample_creation("a1")])
+        pair.catch_up()
+        pair.fall_behind()
+        store.append([sample_append("a1", 1)])
+    with open_postgres_store(standby_first, read_only=True) as looking:
+        assert [event.version for event in looking.events("a1")] == [1, 2]
+    pair.kill()
+    with open_postgres_store(standby_first, read_only=True) as looking:
+        assert [event.version for event in looking.events("a1")] == [1]
+
+
 @pytest.mark.requirement("PGSTORE-restart")
 def test_a_standby_among_the_hosts_is_waited_for_until_it_takes_over(
     pair: PostgresPair, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import cast
 
@@ -145,6 +146,17 @@ def test_an_old_server_is_refused(ledger_url: str, monkeypatch: pytest.MonkeyPat
     with pytest.raises(StoreError, match="99 or later is needed") as caught:
         open_postgres_store(ledger_url)
     assert caught.value.code == "store.server-too-old"
+
+
+def test_an_administrators_limits_of_time_do_not_end_our_transactions(ledger_url: str) -> None:
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout")
+    limits = "%20".join(f"-c%20{name}%3D777ms" for name in names)
+    with open_postgres_store(f"{ledger_url}&options={limits}") as store:
+        for connection in (store._opening.again(), store._opening.reader()):
+            with closing(connection):
+                found = [connection.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in names]
+            assert ("777ms",) not in found
+        assert store.append([sample_creation("a1")]) == [Appended(1, 0)]
 
 
 def test_a_session_that_does_not_commit_to_the_disk_is_refused(ledger_url: str) -> None:

@@ -24,6 +24,7 @@ from readback.domain.errors import StoreError, StoreVersionError, UsageError
 
 SERVER_VERSION_MIN: Final = 140_000
 """PostgreSQL 14: what comes before it is no longer mended."""
+SERVER_VERSION_17: Final = 170_000
 CONNECT_TIMEOUT_S: Final = 10
 APPLICATION: Final = "readback"
 LOCK_TIMEOUT_MS: Final = 30_000
@@ -57,6 +58,8 @@ _SESSION: Final = {
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
 }
 
+_SINCE_17: Final = {"transaction_timeout": "0"}
+"""What a server of before would not know. Each statement, and each pause between two, has a limit of its own."""
 WRITES: Final = {"synchronous_commit": "on", "default_transaction_read_only": "off"}
 DURABLE: Final = frozenset({"on", "remote_apply"})
 """What `synchronous_commit` may be."""
@@ -94,6 +97,8 @@ class Opening:
 
     address: Address
     read_only: bool
+    rather: str = ""
+    """Another URL, which is tried before the address's own."""
 
     @property
     def shown(self) -> str:
@@ -175,18 +180,8 @@ class Opening:
         return connection
 
     def _connect(self, said: Mapping[str, str]) -> Connection:
-        settings = {**_SESSION, "search_path": f'"{self.address.schema}"', **said}
         try:
-            connection = psycopg.connect(
-                self.address.url,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                fallback_application_name=APPLICATION,
-                tcp_user_timeout=TCP_SILENCE_MS,
-                keepalives_idle=10,
-                keepalives_interval=5,
-                keepalives_count=3,
-            )
+            connection = self._connected()
         except psycopg.ProgrammingError:
             raise UsageError(
                 f"The address {self.shown} is none that libpq understands.",
@@ -195,6 +190,9 @@ class Opening:
         except psycopg.Error as error:
             raise as_store_error(error, self.shown) from error
         try:
+            settings = {**_SESSION, "search_path": f'"{self.address.schema}"', **said}
+            if connection.info.server_version >= SERVER_VERSION_17:
+                settings |= _SINCE_17
             names = list(settings)
             calls = ", ".join(["set_config(%s, %s, false)"] * len(names))
             connection.execute(f"SELECT {calls}", [part for name in names for part in (name, settings[name])])
@@ -206,6 +204,26 @@ class Opening:
             connection.close()
             raise as_store_error(error, self.shown) from error
         return connection
+
+    def _connected(self) -> Connection:
+        if self.rather and self.rather != self.address.url:
+            try:
+                return self._connected_to(self.rather)
+            except psycopg.OperationalError:
+                pass  # no primary is there; what else there is may be looked at
+        return self._connected_to(self.address.url)
+
+    def _connected_to(self, url: str) -> Connection:
+        return psycopg.connect(
+            url,
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            fallback_application_name=APPLICATION,
+            tcp_user_timeout=TCP_SILENCE_MS,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+        )
 
     def _refuse_unfit(self, connection: Connection, *, writes: bool = True) -> None:
         """What a ledger cannot be kept on."""

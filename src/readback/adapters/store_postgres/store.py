@@ -53,7 +53,9 @@ def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DAT
     `clock`: by whose clock leases are judged; that of the callers is for tests under virtual time. Raises a
     `StoreError` (its type says which), and UsageError for what is no such URL.
     """
-    return PostgresStore(Opening(address_of(url, primary=not read_only), read_only), own_clock=clock == DATABASE)
+    primary = address_of(url, primary=True)
+    opening = Opening(address_of(url), True, primary.url) if read_only else Opening(primary, False)
+    return PostgresStore(opening, own_clock=clock == DATABASE)
 
 
 class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
