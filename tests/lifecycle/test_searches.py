@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
-from tests.lifecycle.house import TENANT, House
+from tests.lifecycle.house import STAMPED, TENANT, House
 
 Args = Any
 Look = Callable[[Context, Args], Reading]
@@ -80,3 +82,30 @@ def test_what_is_ours_and_was_not_ready_yet_is_searched_for_again() -> None:
 def _seen(reading: Reading) -> dict[str, Any]:
     assert isinstance(reading.value, dict)
     return reading.value
+
+
+@pytest.mark.parametrize("answer", ["lost", "error"])
+def test_a_missing_target_is_no_failure_where_nobody_could_search(answer: str) -> None:
+    """It was removed, ours landed on another one, and the search that would show it gives no answer."""
+    house = House()
+
+    def tool(ctx: Context, args: Args) -> object:
+        house.shop.rows.pop("o-1")
+        house.shop.ship(ctx, {**args, "item": "o-9"})
+        if answer == "lost":
+            raise ConnectionResetError("the line went dead")
+        return (500, {"error": "internal"})
+
+    def broken(ctx: Context, args: Args) -> object:
+        raise ConnectionError("down")
+
+    house.shop.tool, house.shop.search = tool, broken
+    told = house.run(house.action(find=True, late_window="5s", **STAMPED))
+    house.work(86_400)
+    told = house.get(told.id)
+    assert (told.state, told.row, told.may_repeat) == (State.REVIEW_REQUIRED, "RB-no-op-elsewhere", False)
+    assert told.discrepancy is Discrepancy.TARGET_MISSING
+    clean = House()
+    clean.shop.rows.clear()
+    clean.shop.tool = lambda ctx, args: (404, {"error": "no such item"})
+    assert clean.run(clean.action(find=True, late_window="5s", **STAMPED)).may_repeat

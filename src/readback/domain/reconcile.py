@@ -340,10 +340,12 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         return replace(partial, parts_done=done, parts_open=undone)
     finding, discrepancy = _refuted_as(case, judged, whose)
     searchable = case.contract.has_find
-    gone = case.dead and not shown and not case.seen
-    gone = gone and looked_elsewhere(case.observation, case.found, case.lookup, searchable=searchable)
+    looked = looked_elsewhere(case.observation, case.found, case.lookup, searchable=searchable)
+    gone = case.dead and not shown and not case.seen and looked
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD
+    elif finding is Finding.TARGET_MISSING and searchable and not looked:
+        finding = Finding.NO_OP_FAILURE  # nothing of it is here, and what the contract's search would show nobody knows
     return refuted(finding, discrepancy, whose, shown)
 
 
