@@ -14,11 +14,13 @@ import pytest
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
 from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageError
+from readback.domain.observation import Observation
 from readback.domain.reading import Presence
 from readback.domain.side_effect import Consistency
 from readback.recipes import RowAction, Table, verified_row
 from readback.recipes.rows import written_as_asked
 from readback.sdk.systems import SqlExecutor, SqlSource
+from tests.fleet.database import crash
 from tests.recipes.conftest import Desk
 
 PRICES = Table("price", "sku", ("amount", "note"), version="version", tenant="tenant")
@@ -34,6 +36,7 @@ class Losing(psycopg.Connection[Any]):
     """A connection whose commit goes wrong in the way that was ordered."""
 
     how = ""
+    crash: ClassVar[Callable[[], None]]
     left_open: ClassVar[list[psycopg.Connection[Any]]] = []
 
     def commit(self) -> None:
@@ -50,6 +53,9 @@ class Losing(psycopg.Connection[Any]):
             case "hangs":
                 self.left_open.append(self)
                 raise psycopg.OperationalError("timeout expired")
+            case "crashes":
+                Losing.crash()
+                super().commit()
             case _:
                 super().commit()
 
@@ -300,9 +306,32 @@ def test_only_the_primary_of_that_timeline_says_what_became_of_a_transaction(off
         office.replica.settled(xid)
     with pytest.raises(ReaderFailedError):
         office.primary.settled("00000001:99999999")  # from the future
+    timeline, number, since = xid.split(":")
+    for other in (f"{timeline}:{number}", f"{timeline}:{number}:1.1", f"{xid}1"):
+        assert office.primary.settled(other).status == "unknown_key", since
     nothing = office.shop.execute_recorded(context(), "update price set amount = 1 where false")
     assert isinstance(nothing, dict)
     assert nothing["xid"] is None
+
+
+@pytest.mark.requirement("RECIPE-row")
+def test_a_number_that_a_crashed_server_gave_to_another_transaction_says_nothing_of_ours() -> None:
+    with PostgresPair(standby=False, settings="fsync = on\nwal_writer_delay = '10s'") as pair:
+        pair.run("create table price (sku text)")
+        shop = SqlExecutor("shop", lambda: Losing.connect(pair.address()))
+        primary = SqlSource("shop", pair.primary)
+        Losing.how, Losing.crash = "crashes", lambda: crash(pair)
+        told = shop.execute_recorded(context(), "insert into price values ('ours')")
+        assert isinstance(told, Observation)
+        assert isinstance(told.body, dict)
+        xid, given = str(told.body["xid"]), ""
+        while given != xid.split(":")[1]:
+            with closing(pair.connect()) as other:
+                other.execute("insert into price values ('theirs')")
+                (given,) = other.execute("select pg_current_xact_id()::text").fetchone() or ("",)
+                other.commit()
+        assert pair.run("select count(*) from price where sku = 'ours'") == (0,)
+        assert primary.settled(xid).status == "unknown_key"
 
 
 def test_a_statement_that_fails_is_rolled_back_and_said(office: Office, fresh: Fresh, desk: Desk) -> None:

@@ -25,8 +25,14 @@ ROWS_MAX: Final = 100
 _IDLE: Final = 0
 """What PostgreSQL's client library calls a connection without a transaction."""
 
-_XID: Final = "select pg_current_xact_id_if_assigned()::text"
-"""The transaction's own number, which outlives a lost reply; none where nothing was written."""
+_XID: Final = (
+    "select pg_current_xact_id_if_assigned()::text || ':'"
+    " || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint || '.'"
+    " || coalesce((extract(epoch from stats_reset) * 1000000)::bigint, 0) from pg_stat_bgwriter"
+)
+"""The transaction's own number, which outlives a lost reply, and since when the server has run: one that crashed gives
+the numbers of what was lost to others. None where nothing was written.
+"""
 _TOKEN: Final = (
     "select substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ':' || pg_current_wal_insert_lsn()::text"
 )
@@ -81,7 +87,8 @@ class SqlExecutor:
     def execute_recorded(self, ctx: Context, sql: str, params: Parameters = ()) -> dict[str, Json] | Observation:
         """`execute` on PostgreSQL, with what a source needs for settling it: `xid` and `commit_token`.
 
-        `xid` is the transaction's number, with the timeline that it is of: `SqlSource.settled` asks what became of it.
+        `xid` is the transaction's number, with the timeline and the start of the server that it is of:
+        `SqlSource.settled` asks what became of it.
         `commit_token` says how far a replica has to be. Where the reply to the commit is lost, the observation says so
         and bears the `xid`: the effect is open. Raises ToolError where the statement failed, and was rolled back.
         """

@@ -53,8 +53,11 @@ _HONOURED: Final = (
 _SETTLED: Final = (
     "select case when pg_is_in_recovery() then 'standby'"
     " when substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) <> %s then 'other timeline'"
-    " else pg_xact_status(%s::text::xid8) end"
+    " else pg_xact_status(%s::text::xid8) end as said,"
+    " (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint || '.'"
+    " || coalesce((extract(epoch from stats_reset) * 1000000)::bigint, 0) as since from pg_stat_bgwriter"
 )
+"""What crashed and starts again has another start, also where only a session crashed: see the executor's `xid`."""
 
 
 @dataclass(slots=True)
@@ -173,16 +176,18 @@ class SqlSource:
     def settled(self, xid: str) -> Lookup:
         """What became of a transaction of PostgreSQL, by the number that the executor was told before its commit.
 
-        Committed and aborted are final. It has to be the primary that is asked: a standby, or one that was promoted
-        since, does not know, and neither does one that has forgotten. Raises ReaderFailedError where it cannot say.
+        Aborted is final, and so is committed where the server has run since: one that crashed gives the numbers of what
+        was lost to others. It has to be the primary that is asked: a standby, or one that was promoted since, does not
+        know, and neither does one that has forgotten. Raises ReaderFailedError where it cannot say.
         """
-        timeline, _, number = xid.partition(":")
+        timeline, _, rest = xid.partition(":")
+        number, _, since = rest.partition(":")
         looked = self._rows(_SETTLED, (timeline, number), 1)
         if looked.instead is not None:
             raise ReaderFailedError(f"Source {self.name!r} cannot say what became of it: {looked.instead.detail}")
-        (said,) = looked.rows[0].values()
+        said, runs_since = looked.rows[0].values()
         if said == "committed":
-            return Lookup.landed({"xid": xid})
+            return Lookup.landed({"xid": xid}) if since == runs_since else Lookup.unknown_key()
         if said == "aborted":
             return Lookup.failed(f"transaction {number} was aborted")
         if said == "standby":
