@@ -184,6 +184,7 @@ def test_another_payload_under_the_same_operation_is_refused(place: Place) -> No
         ({"order_id": 7, "carrier": "dhl"}, {}, ArgumentError.code),
         ({"order_id": "o-1"}, {}, ArgumentError.code),
         ({**ARGUMENTS, "colour": "red"}, {}, ArgumentError.code),
+        ({**ARGUMENTS, "order_id": "two\nlines"}, {}, ArgumentError.code),
         (ARGUMENTS, {"principals": ["agent:someone-else"]}, UnknownPrincipalError.code),
         (ARGUMENTS, {"scopes": ["orders:write"]}, MissingScopeError.code),
         (ARGUMENTS, {"redact": ["requested.carrier"]}, SubmissionError.code),

@@ -8,7 +8,7 @@ import pytest
 
 from readback.contracts.durations import DURATION_MAX_US, microseconds
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS, TEMPLATE_MAX_CHARS, compile_template
-from readback.domain.errors import ContractFieldError, TemplateError
+from readback.domain.errors import ArgumentError, ContractFieldError, TemplateError
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,8 @@ def test_a_template_that_is_malformed_or_names_what_is_not_there_is_refused_at_l
 @pytest.mark.requirement("INPUT-over-long-value")
 def test_a_value_that_does_not_belong_into_a_text_is_refused_when_it_is_rendered(value: object, reason: str) -> None:
     template = compile_template("order/{requested.id}")
-    with pytest.raises(TemplateError, match=reason):
+    with pytest.raises(ArgumentError, match=reason) as refused:
         template({"requested": {"id": value}})  # type: ignore[dict-item]
-    with pytest.raises(TemplateError, match="no value"):
+    assert refused.value.details["problems"][0]["argument"] == "id"  # type: ignore[index]
+    with pytest.raises(ArgumentError, match="no value"):
         template({"requested": {}})

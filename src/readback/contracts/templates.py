@@ -14,7 +14,7 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import TemplateError
+from readback.domain.errors import ArgumentError, TemplateError
 
 TEMPLATE_MAX_CHARS: Final = 1_024
 RENDERED_MAX_CHARS: Final = 1_024
@@ -38,15 +38,19 @@ class Template:
         return tuple(part for part in self.parts if isinstance(part, tuple))
 
     def __call__(self, variables: Mapping[str, Json]) -> str:
-        """The text. Raises TemplateError."""
+        """The text. Raises ArgumentError: the form was checked at load, and the values came with the request."""
         text = "".join([part if isinstance(part, str) else _value(part, variables) for part in self.parts])
         if len(text) > RENDERED_MAX_CHARS:
-            raise TemplateError(f"{self.source!r:.80} renders to {len(text)} characters, over {RENDERED_MAX_CHARS}.")
+            raise self._unfit(f"renders to {len(text)} characters, over {RENDERED_MAX_CHARS}.")
         if not text.isascii() and (size := len(text.encode(errors="replace"))) > RENDERED_MAX_BYTES:
-            raise TemplateError(f"{self.source!r:.80} renders to {size} bytes, over {RENDERED_MAX_BYTES}.")
+            raise self._unfit(f"renders to {size} bytes, over {RENDERED_MAX_BYTES}.")
         if not text.isprintable() and _has_controls(text):
-            raise TemplateError(f"{self.source!r:.80} renders to text with control characters.")
+            raise self._unfit("renders to text with control characters.")
         return text
+
+    def _unfit(self, reason: str) -> ArgumentError:
+        named = next((path[1] for path in self.paths if path[0] in ("requested", "intended")), "")
+        return _unfit(named, f"{self.source!r:.80} {reason}")
 
 
 def compile_template(source: str, *, arguments: Collection[str] | None = None) -> Template:
@@ -110,13 +114,18 @@ def _value(path: tuple[str, ...], variables: Mapping[str, Json]) -> str:
     if here is None:
         if path[0] == "observed":
             return ""
-        raise TemplateError(f"{{{'.'.join(path)}}} has no value here.")
+        raise _unfit(path[1], f"{{{'.'.join(path)}}} has no value here.")
     if isinstance(here, bool):
         return "true" if here else "false"
     if isinstance(here, int):
         return str(here)
     kind = "a fraction" if isinstance(here, float) else "an object" if isinstance(here, dict) else "a list"
-    raise TemplateError(f"{{{'.'.join(path)}}} is {kind}; a template takes text, whole numbers, true and false.")
+    raise _unfit(path[1], f"{{{'.'.join(path)}}} is {kind}; a template takes text, whole numbers, true and false.")
+
+
+def _unfit(argument: str, reason: str) -> ArgumentError:
+    said = f"The arguments do not fit. {reason}"
+    return ArgumentError(said, details={"problems": [{"argument": argument, "reason": reason}]})
 
 
 def _has_controls(text: str) -> bool:

@@ -163,7 +163,7 @@ class ActionDefinition(Generic[P]):
 
     # --- proposing ---
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Proposal:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Proposal:
         """Proposes. Raises ArgumentError, OversizeError; ContractError where the contract cannot be loaded."""
         loaded = self._loaded or self._load()
         arguments, requested = loaded[1].bind(args, kwargs)
