@@ -48,7 +48,7 @@ def test_a_look_for_which_there_is_no_further_connection_waits_for_one_of_ours(
             raise
 
     monkeypatch.setattr(readers, "_connect", connected)
-    lent, found = readers._borrow(again=False), list[object]()
+    lent, found = readers._borrow(), list[object]()
     looking = threading.Thread(target=lambda: found.append(store.projection("a1")))
     looking.start()
     assert refused.wait(30)
@@ -61,7 +61,7 @@ def test_a_server_that_takes_no_more_connections_is_told_as_that(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "RETURN_WAITED_S", 0.01)
-    lent = store._readers._borrow(again=False)
+    lent = store._readers._borrow()
     with pytest.raises(StoreError, match="takes no more connections") as caught:
         store.projection("a1")
     assert caught.value.code == "store.unreachable", "it goes away by itself"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from readback.adapters.store_postgres import open_postgres_store, opening
+from readback.adapters.store_postgres.faults import unreachable
 from readback.commands.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.domain.errors import StoreError
 from readback.ports.store import Appended, VersionConflict
@@ -61,6 +62,24 @@ def test_what_a_standby_shows_meanwhile_is_not_read_for_the_ledger_that_is_writt
         assert [event.version for event in store.events("a1")] == [1, 2]
         assert store.projection("a2") is not None
         assert store.append([sample_append("a1", 2)]) == [Appended(version=3, seq=0)]
+
+
+@pytest.mark.requirement("PGSTORE-restart")
+def test_each_look_waits_for_a_server_that_starts_again_and_not_the_first_alone(ledger_url: str) -> None:
+    with open_postgres_store(ledger_url) as store:
+        store.append([sample_creation("a1")])
+        readers, connect, tries = store._readers, store._readers._connect, [0]
+        readers._drop_idle()
+
+        def starting() -> opening.Connection:
+            tries[0] += 1
+            if tries[0] <= 2:
+                raise unreachable("there", "the database system is starting up")
+            return connect()
+
+        readers._connect = starting
+        assert [event.version for event in store.events("a1")] == [1]
+        assert tries == [3]
 
 
 def test_who_only_looks_is_shown_the_primary_where_there_is_one_and_else_a_standby(pair: PostgresPair) -> None:

@@ -66,7 +66,7 @@ def store(ledger_url: str) -> Iterator[PostgresStore]:
 
 
 def _plan(store: PostgresStore, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[str]:
-    connection = store._readers._borrow(again=False)
+    connection = store._readers._borrow()
     try:
         return [str(row[0]) for row in connection.execute(b"EXPLAIN " + sql.encode(), values).fetchall()]
     finally:

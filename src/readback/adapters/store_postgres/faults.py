@@ -47,6 +47,12 @@ def was_cut(error: BaseException) -> bool:
     )
 
 
+def was_crowded(error: StoreError) -> bool:
+    """Whether a server took no further connection: who has some may wait for one of them."""
+    cause = error.__cause__
+    return isinstance(cause, errors.TooManyConnections) or any(each in str(cause) for each in _CROWDED)
+
+
 def is_bad_value(error: BaseException) -> bool:
     """What one append's values may cause, and what therefore must not fail the others of its group."""
     return isinstance(error, (*_BAD_VALUES, errors.ProgramLimitExceeded, errors.StatementTooComplex))

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import psycopg
 
 from readback.adapters.store_postgres import packing, ready, rows, schema
-from readback.adapters.store_postgres.faults import was_cut
+from readback.adapters.store_postgres.faults import was_crowded, was_cut
 from readback.adapters.store_postgres.objects import Objects
 from readback.adapters.store_postgres.opening import Connection, waited_for
 from readback.adapters.store_postgres.pipelining import together
@@ -72,7 +72,7 @@ class Readers:
         """The answer of one connection. Asked again where it was cut."""
         for left in reversed(range(TRIES_MAX)):
             with self._free:
-                connection = self._borrow(again=left < TRIES_MAX - 1)
+                connection = self._borrow()
                 try:
                     return ask(connection)
                 except psycopg.Error as error:
@@ -126,21 +126,30 @@ class Readers:
         for connection in idle:
             connection.close()
 
-    def _borrow(self, *, again: bool) -> Connection:
+    def _borrow(self) -> Connection:
         with self._lock:
             if self._refusal is not None:
                 raise self._refusal()
             connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            try:
-                connection = waited_for(self._connect, self._shown) if again else self._connect()
-            except StoreError:
-                connection = self._one_of_ours()
-                if connection is None:
-                    raise
+        connection = connection or self._new()
         with self._lock:
             self._lent.add(connection)
         return connection
+
+    def _new(self) -> Connection:
+        """A connection more. A server that starts again is waited for; and one of ours, where it takes no more."""
+        try:
+            try:
+                return self._connect()
+            except StoreError as error:
+                if was_crowded(error):
+                    raise
+                return waited_for(self._connect, self._shown)
+        except StoreError:
+            connection = self._one_of_ours()
+            if connection is None:
+                raise
+            return connection
 
     def _one_of_ours(self) -> Connection | None:
         """The next that is given back, where as many as the server lets us have are at work; None where none is, or
