@@ -361,3 +361,40 @@ def test_any_plain_arguments_come_back_from_the_record(text: str, count: int, pr
     stored = parse_json(payload_bytes(bound.requested))
     assert isinstance(stored, dict)
     assert schema.revive(stored) == bound.arguments
+
+
+RATES = {"eur": 1}
+
+
+@dataclass
+class Price:
+    currency: str
+
+    def __post_init__(self) -> None:
+        RATES[self.currency]  # an author's own check, which says so by what it raises
+
+
+class Touchy(BaseModel):
+    code: int
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("It is compared with nothing.")
+
+
+def test_a_value_that_a_types_own_code_does_not_know_is_refused_and_said_without_its_words() -> None:
+    """A model names such values: KeyError ended its loop, and kept what was submitted so from ever ending."""
+
+    def pay(ctx: Context, price: Price) -> object:
+        return None
+
+    def touch(ctx: Context, it: Touchy) -> object:
+        return None
+
+    schema = schema_of(pay)
+    assert problems_of(schema, price={"currency": "secret"}) == {"price": "Its type's own code raised KeyError."}
+    assert problems_of(schema_of(touch), it={"code": 1}) == {"it": "Its type's own code raised RuntimeError."}
+    bound = schema.bind((), {"price": {"currency": "eur"}})
+    assert schema.revive(bound.requested) == {"price": Price("eur")}
+    with pytest.raises(ArgumentError, match="raised KeyError") as refused:
+        schema.revive({"price": {"currency": "secret"}})
+    assert "secret" not in str(refused.value)

@@ -11,9 +11,9 @@ pydantic is imported only for annotations that need it.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from readback.canon import (
     BYTES_KEY,
@@ -31,6 +31,8 @@ from readback.domain.saga.fold import Reference
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
+
+T = TypeVar("T")
 
 PROBLEMS_MAX: Final = 50
 _PAYLOAD_UNCHECKED_MAX_CHARS: Final = 65_536
@@ -190,7 +192,7 @@ def _take(parameter: Parameter, value: object) -> object:
     if parameter.adapter is not None:
         _unrounded(parameter, value, written)
     revived = _revive(parameter, written)
-    if parameter.adapter is not None and revived != valid:
+    if parameter.adapter is not None and _by_its_type(parameter, lambda: revived != valid):
         reason = "It does not come back unchanged from its JSON form; give the parameter a simpler type."
         raise _UnfitError([_problem(parameter.name, reason)])
     return revived
@@ -206,10 +208,26 @@ def _revive(parameter: Parameter, written: Json) -> object:
         from_json = _span(from_json)
     from pydantic import ValidationError
 
+    adapter = parameter.adapter
     try:
-        return parameter.adapter.validate_python(from_json)
+        return _by_its_type(parameter, lambda: adapter.validate_python(from_json))
     except ValidationError as error:
         raise _UnfitError(_pydantic_problems(parameter.name, error)) from error
+
+
+def _by_its_type(parameter: Parameter, look: Callable[[], T]) -> T:
+    """What a type's own code says of a value. Raises ValidationError, or _UnfitError for whatever else it raises: a
+    value that the code does not know is no fault of who began the action, and must not keep one from ending.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return look()
+    except ValidationError:
+        raise
+    except Exception as error:
+        reason = f"Its type's own code raised {type(error).__name__}."  # and no words, which may hold the value
+        raise _UnfitError([_problem(parameter.name, reason)]) from error
 
 
 def _plain(parameter: Parameter, value: object) -> object:
@@ -252,15 +270,16 @@ def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -
     from pydantic import ValidationError
 
     try:
-        return adapter.validate_python(value, strict=True)
+        return _by_its_type(parameter, lambda: adapter.validate_python(value, strict=True))
     except ValidationError as as_python:
         plain = value is None or type(value) in (str, int, float, bool, dict, list)
         if not plain:
             raise _UnfitError(_pydantic_problems(parameter.name, as_python)) from as_python
         if parameter.annotation is timedelta and isinstance(value, str):
             return _revive(parameter, value)
+    as_bytes = payload_bytes(json_value(value))
     try:
-        return adapter.validate_json(payload_bytes(json_value(value)), strict=True)
+        return _by_its_type(parameter, lambda: adapter.validate_json(as_bytes, strict=True))
     except ValidationError as as_json:
         raise _UnfitError(_pydantic_problems(parameter.name, as_json)) from as_json
 
