@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
+from readback.domain.events import EventKind
 from readback.domain.reading import Presence, Reading
 from readback.domain.state import State
-from tests.lifecycle.house import STAMPED, House
+from readback.testing.driver_virtual import Hangs, Vanishes
+from tests.lifecycle.house import STAMPED, House, S
 
 EPHEMERAL: dict[str, Any] = {"side_effect": "ephemeral_write", **STAMPED}
 
@@ -158,3 +161,37 @@ def test_a_rollback_by_hand_that_leaves_something_elsewhere_goes_to_a_person(hou
     house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, status="lost")
     told = house.run(house.action(rollback=True, find=True, **STAMPED))
     assert (told.state, told.review) == (State.REVIEW_REQUIRED, "rollback")
+
+
+@pytest.mark.requirement("TRUTH-late-dead", "STRATEGY-rollback")
+def test_a_commit_that_hangs_is_a_part_of_the_call_after_a_crash_too() -> None:
+    """Nothing of it is dead before its late window is over, counted from when the commit was given up."""
+    ended = []
+    for step in (None, *range(4, 14)):
+        house = House()
+        shop = house.shop
+        made = staging(house)
+        stage = shop.tool
+        assert stage is not None
+        shop.tool = lambda ctx, args, stage=stage: _hanging(stage(ctx, args))
+        house.driver.vanish_at = step
+        with suppress(Vanishes):
+            house.run(house.action(late_window="20s", **STAMPED))
+        house.die()
+        house.work(86_400)
+        told = house.get(house.only())
+        settled = [e for e in house.events(told.id) if e.kind is EventKind.STAGED_SETTLED]
+        if not settled:
+            continue  # it died before the commit was on record
+        assert (told.state, len(made)) == (State.REVIEW_REQUIRED, 1)
+        ended.append(house.folded(told.id).reconciled_us - settled[0].at_us)
+    assert len(ended) > 4
+    assert min(ended) >= 20 * S
+
+
+def _hanging(staged: Any) -> Any:
+    def commit() -> None:
+        raise Hangs
+
+    staged.commit = commit
+    return staged

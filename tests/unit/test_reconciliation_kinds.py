@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -221,6 +222,19 @@ def test_what_we_made_and_another_changed_is_stale_and_not_an_effect_to_reverse(
     assert result(gone(), of=create, found=(EFFECT,)).finding is Finding.STALE_STATE
     # What several write to bears another's mark by nature.
     assert result(theirs, of=contract(Kind.ADJUST)).discrepancy is Discrepancy.NO_OP_FAILURE
+
+
+@pytest.mark.requirement("DISC-stale-state")
+def test_a_sum_that_another_changed_last_does_not_deny_that_ours_is_in_it() -> None:
+    adjust, theirs = contract(Kind.ADJUST), judged(VIOLATED, version=3, stamp="another")
+    failed: dict[str, Any] = {"observation": observed(ObservationStatus.ERROR), "dead": True}
+    seen = result(theirs, of=adjust, before=BEFORE, **failed)
+    assert (seen.finding, seen.discrepancy) == (Finding.STALE_STATE, Discrepancy.STALE_STATE)
+    for known in ({"found": ()}, {"lookup": DEAD}):
+        denied = result(theirs, of=adjust, before=BEFORE, **{**failed, **known})
+        assert denied.finding is Finding.REFUTED_DEAD
+    unchanged = result(judged(VIOLATED, version=1, stamp="another"), of=adjust, before=BEFORE, **failed)
+    assert unchanged.finding is Finding.REFUTED_DEAD
 
 
 @pytest.mark.requirement("TRUTH-kind-delete-absent", "DISC-target-missing")

@@ -189,6 +189,7 @@ def _cancelled(a: Facts, e: Event) -> None:
 def _staged_settled(a: Facts, e: Event) -> None:
     a.rollback_done = e.data["how"] == "abandoned"
     a.commit_open = e.data["how"] in ("commit_open", "abandon_failed")
+    a.ended_us = max(a.ended_us, _int(e.data.get("ended", 0)))  # what was left open is a part of the call
 
 
 def _compensation(a: Facts, e: Event) -> None:

@@ -369,11 +369,14 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
 
 def _never_was_ours(case: Case, judged: Judged) -> bool:
     """An object of another's that ours has not been before: a thing that several write to, one that is as wanted
-    without us, or one of which a search found that it is not ours.
+    without us, or one of which a search found that it is not ours. A sum that is another one than before, and was
+    changed last by another, does not show whether ours is in it: a search or the key's record may.
     """
     kind = case.contract.kind
     if not kind.needs_ours or case.seen or effect_known(case):
         return False
+    if kind is Kind.ADJUST and case.before is not None and case.before.taken.ran:
+        return case.found is not None or (case.lookup is not None and case.lookup.status == "failed")
     if kind in (Kind.APPEND, Kind.ADJUST):
         return True
     return case.found is not None or conjoin(e.truth for e in judged.ensure) is _HOLDS

@@ -83,8 +83,8 @@ def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
     refused = not against and isinstance(called.error, NotDispatchedError)
     if refused:
         how, against = "abandoned", f"The commit was refused: {_error(called)}"
-    run.record(EventKind.STAGED_SETTLED, called.finished_us, (), {"how": how, "error": _error(called)})
-    run.action.ended_us = max(run.action.ended_us, called.finished_us)
+    settled: dict[str, Json] = {"how": how, "error": _error(called), "ended": called.finished_us}
+    run.record(EventKind.STAGED_SETTLED, called.finished_us, (), settled)
     if how != "abandoned":
         return None
     return (yield from _unchanged(run, inside, against, refused))
