@@ -250,6 +250,22 @@ def test_a_ledger_of_claims_is_read_line_by_line() -> None:
 
 
 @pytest.mark.requirement("DT-import", "L12")
+def test_a_person_is_told_where_each_fault_is(tmp_path: Path) -> None:
+    """Of JSON no line is known, but the key is: `ledger.jsonl:None:None` stood before every one of them."""
+    ledger, sealed_one = tmp_path / "ledger.jsonl", tmp_path / "episode.json"
+    ledger.write_bytes(lines(FOUND, {**FOUND, "attempt": 0}) + b"{")
+    sealed_one.write_text(json.dumps(episode(actor={"type": 7})), encoding="utf-8")
+    (tmp_path / "hook.md").write_text("---\nevent: error\nwhen: [1]\n---\n", encoding="utf-8")
+    for kind, file, places in (
+        ("claims", ledger, ["ledger.jsonl: line 2.attempt: ", "ledger.jsonl: line 3: "]),
+        ("episode", sealed_one, ["episode.json: actor.type: "]),
+        ("hook", tmp_path / "hook.md", ["hook.md:3:1: when: "]),
+    ):
+        told = CliRunner().invoke(main, ["import", kind, str(file)]).stderr
+        assert "None" not in told
+        assert [place for place in places if place not in told] == [], told
+
+
 def test_every_bad_line_is_named_and_none_of_the_others_is_used() -> None:
     bad = [
         {**RETRACTED, "event_type": "claim.retract"},

@@ -83,8 +83,10 @@ def _problem(problem: object) -> str:
         return safe(problem)
     where = ".".join(str(problem[key]) for key in ("contract", "argument", "name", "key") if problem.get(key))
     if problem.get("file"):  # a fault of a file: where to look
-        place = f"{problem['file']}:{problem.get('line')}:{problem.get('column')}"
-        where = f"{place}: {problem['path']}" if problem.get("path") else place
+        lines = problem.get("line") is not None  # of JSON, and of what no line is to blame for, the key alone is known
+        place = f"{problem['file']}:{problem['line']}:{problem.get('column')}" if lines else problem["file"]
+        path = problem.get("path") or problem.get("key")
+        where = f"{place}: {path}" if path else str(place)
     reason = problem.get("reason") or problem.get("message") or problem.get("problem") or ""
     return safe(f"{where}: {reason}" if where else reason or problem)
 
