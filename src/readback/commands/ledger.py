@@ -16,6 +16,7 @@ from readback.commands.ledger_anchors import anchors, compared
 from readback.commands.ledger_backup import backup, restore
 from readback.commands.ledger_erase import erase
 from readback.commands.ledger_export import export, verify_export
+from readback.commands.ledger_hold import hold
 from readback.commands.ledger_keys import log_keys, trusted, verifier
 from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
 from readback.commands.ledger_records import evidence, schema
@@ -160,6 +161,7 @@ _COMMANDS = (
     erase,
     evidence,
     export,
+    hold,
     log_keys,
     prove,
     restore,
