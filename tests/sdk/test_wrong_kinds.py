@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Context, Readback
-from readback.domain.errors import ContractFieldError, ReadbackError, StoreError
+from readback.domain.errors import ContractFieldError, ReadbackError, StoreError, UsageError
 from readback.sdk.action import ActionDefinition, action
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TERMS, Desk, opened, opened_async, ship_of
@@ -150,6 +150,38 @@ def test_a_function_that_could_never_act_is_refused_when_it_is_loaded(function: 
     problems: Any = refused.value.details["problems"]
     assert any(said in str(each) for each in problems)
     assert "recursion" not in str(refused.value)
+
+
+def read_of(made: ActionDefinition[Any], function: Any) -> Any:
+    return made.read(source="shop", consistency="strong", independence="other_client")(function)
+
+
+@pytest.mark.parametrize("hand", ["read", "find", "lookup", "rollback", "compensate", "twin"])
+@pytest.mark.parametrize("wrong", [None, "ship", 3])
+def test_a_hand_that_is_no_function_is_refused_where_it_is_given(hand: str, wrong: Any) -> None:
+    made: Any = action(**TERMS)(ship)
+    with pytest.raises(UsageError, match=f"`{hand}` takes a"):
+        read_of(made, wrong) if hand == "read" else getattr(made, hand)(wrong)
+
+
+def test_a_compensation_without_its_keys_is_refused() -> None:
+    """`@ship.compensate` above a function: it has no kind, and says nothing of what has to be true after it."""
+    made: Any = action(**TERMS)(ship)
+    with pytest.raises(UsageError, match="takes an action") as refused:
+        made.compensate(ship)
+    assert "compensate(kind=" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("hand", ["read", "find", "lookup", "rollback"])
+def test_a_hand_that_yields_is_refused_when_it_is_loaded(hand: str) -> None:
+    """It would never look, and each action of it would go to a person."""
+    made: Any = action(**TERMS)(ship)
+    read_of(made, yielding if hand == "read" else ship)
+    if hand != "read":
+        getattr(made, hand)(yielding)
+    with pytest.raises(ContractFieldError) as refused:
+        made(order_id="o-1", carrier="dhl")
+    assert "A generator does nothing when it is called" in str(refused.value)
 
 
 # --- a working folder that is gone ---

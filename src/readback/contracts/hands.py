@@ -171,11 +171,17 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
 
 def accepts(function: Callable[..., object], names: tuple[str, ...]) -> str:
     """Why a function cannot be called with a context and these arguments by name; empty where it can."""
+    if _yields(function):
+        return _YIELDS
     try:
         inspect.signature(function).bind(None, **dict.fromkeys(names))
     except TypeError as error:
         return f"It does not take the context and the action's arguments ({', '.join(names)}): {error}."
     return ""
+
+
+def _yields(function: Callable[..., object]) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 _YIELDS = "A generator does nothing when it is called: return, and do not yield."

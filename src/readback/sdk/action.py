@@ -247,6 +247,7 @@ class ActionDefinition(Generic[P]):
         def add(
             function: Callable[Concatenate[Context, P], ReadResult],
         ) -> Callable[Concatenate[Context, P], ReadResult]:
+            self._once("read", None, function)
             made = reader_of(
                 function,
                 source=source,
@@ -267,7 +268,7 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[Concatenate[Context, P], FindResult]:
         """Decorator: every effect that bears the context's stamp, wherever it landed, as a list of readings."""
         with self._collecting():
-            self._once("find", self._find)
+            self._once("find", self._find, function)
             self._find = function
         return function
 
@@ -276,7 +277,7 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[Concatenate[Context, P], LookupResult]:
         """Decorator: what became of the attempt with the context's idempotency key, as a Lookup."""
         with self._collecting():
-            self._once("lookup", self._lookup)
+            self._once("lookup", self._lookup, function)
             self._lookup = function
         return function
 
@@ -285,7 +286,7 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[Concatenate[Context, P], Result]:
         """Decorator: puts a local boundary back. Called at most once an attempt, and verified by reading."""
         with self._collecting():
-            self._once("rollback", self._rollback)
+            self._once("rollback", self._rollback, function)
             self._rollback = function
         return function
 
@@ -328,16 +329,23 @@ class ActionDefinition(Generic[P]):
             raise UsageError("`twin` takes one action, or the arguments that make this one safe.")
         if self._twin is not None:
             raise UsageError(f"The action {self.name!r} has a twin already.")
+        if action:
+            _refuse_any_but_actions("twin", action[0], "Name an action, or fix arguments by their names.")
         self._twin = Twin(action[0] if action else None, fixed)
 
     def _compensates(self, action: ActionDefinition[P]) -> None:
+        _refuse_any_but_actions(
+            "compensate", action, "Name an action, or write @name.compensate(kind=..., ensure=...)."
+        )
         if action is self:
             raise UsageError(f"The action {self.name!r} cannot compensate itself.")
         with self._collecting():
-            self._once("compensate", self._compensation)
+            self._once("compensate", self._compensation, action)
             self._compensation = action
 
-    def _once(self, what: str, present: object) -> None:
+    def _once(self, what: str, present: object, function: object) -> None:
+        if not callable(function):
+            raise UsageError(f"`{what}` takes a function, and not a {type(function).__name__}.")
         if present is not None:
             raise UsageError(f"The action {self.name!r} has a {what} already.")
 
@@ -409,6 +417,11 @@ def _hand(what: str, function: Callable[..., object] | None, schema: ArgumentSch
     if why:
         problems.add(what, ContractFieldError(why))
     return hand(function)
+
+
+def _refuse_any_but_actions(what: str, given: object, remedy: str) -> None:
+    if not isinstance(given, ActionDefinition):
+        raise UsageError(f"`{what}` takes an action, and not a {type(given).__name__}.", remedy=remedy)
 
 
 def _refuse_any_but_functions(given: object) -> None:
