@@ -25,6 +25,7 @@ PAGES = {
     "ledger-verify-proof": ("ledger", "verify-proof"),
     "ledger-export": ("ledger", "export"),
     "ledger-verify-export": ("ledger", "verify-export"),
+    "ledger-hold": ("ledger", "hold"),
     "ledger-shards": ("ledger", "shards"),
     "ledger-shards-take": ("ledger", "shards", "take"),
     "ledger-shards-prove": ("ledger", "shards", "prove"),
