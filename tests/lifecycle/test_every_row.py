@@ -90,6 +90,31 @@ def test_a_second_effect_is_no_replay_unless_each_is_as_required_and_one_alone_w
     assert not told.verified
 
 
+@pytest.mark.requirement("REC-13")
+@pytest.mark.parametrize("down_s", [0, 2], ids=["from the first look", "after it"])
+def test_a_second_effect_is_a_replay_also_where_what_it_leaves_has_to_stay_so(down_s: int) -> None:
+    stage = Stage()
+    house, shop = stage.house, stage.shop
+    shop.rows.clear()
+
+    def search(ctx: Context, args: object) -> list[Reading]:
+        if shop.now() < down_s:
+            raise ConnectionError("down")
+        return [Reading.of(shop.rows["o-1"], stamp=ctx.stamp)] * 2
+
+    shop.search = search
+    told = house.run(house.action(kind="create", find=True, noop="equivalent", stable_for="5s"))
+    assert (told.state, told.row, told.discrepancy) == (State.RECONCILED_SUCCESS, "REC-13", None)
+    assert shop.looks[-1] == 5
+    spoilt = Stage()
+    spoilt.shop.rows.clear()
+    spoilt.shop.search = lambda ctx, args: [Reading.of(spoilt.shop.rows["o-1"], stamp=ctx.stamp)] * 2
+    held = spoilt.house.run(spoilt.house.action(kind="create", find=True, noop="equivalent", stable_for="5s"), wait_s=3)
+    assert not held.verified
+    spoilt.shop.rows["o-1"]["status"] = "lost"
+    assert spoilt.house.wait(held.id).state is State.REVIEW_REQUIRED
+
+
 def test_a_strong_reading_is_forced_at_once(  # REC-02
 ) -> None:
     stage = Stage()

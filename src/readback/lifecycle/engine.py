@@ -311,7 +311,7 @@ class Engine:
     def _judge(self, run: Run, when: Timing, as_of_us: int) -> Reconciliation:
         started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
-        holding = result.why is _SETTLING or result.verdict is _VERIFIED
+        holding = result.why is _SETTLING or result.verdict is _VERIFIED or recover.equals_one(run, result)
         if run.contract.stable_for_us and holding and run.action.held_since_us == 0:
             run.action.held_since_us = started
         elif not holding:

@@ -75,6 +75,9 @@ class Decision:
 def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, as_of_us: int) -> Decision:
     """Looks the row up. An open verdict of readings that began past the deadline is found to have timed out."""
     dead = is_dead(run, timing, run.read_from(as_of_us))
+    alone = _as_if_alone(run, timing, as_of_us, dead) if equals_one(run, result) else None
+    if alone is not None and alone.why is Why.SETTLING:  # one alone would have to prove that it stays so
+        result = alone
     late = not dead and late_open(run.action, timing, as_of_us)
     finding = _finding(run, timing, result, as_of_us)
     if run.doubt is not None and run.doubt.severity > finding.severity:
@@ -84,7 +87,8 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
         result = replace(result, finding=finding, effect_shown=seen)
     if finding is _COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
-    alone = _as_if_alone(run, timing, result, as_of_us, dead)
+    if alone is not None and alone.verdict is not _VERIFIED:
+        alone = None
     struck = _struck(run, result)
     repeated = _repeated(run, result, struck)
     situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None, repeated=repeated)
@@ -94,19 +98,20 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us, struck)
 
 
-def _as_if_alone(run: Run, timing: Timing, result: Reconciliation, as_of_us: int, dead: bool) -> Reconciliation | None:
-    """What would be found had it been executed once; None unless that is a success, the contract calls a second effect
-    equivalent, and each of them is as required.
-    """
-    found = run.found or ()
+def equals_one(run: Run, result: Reconciliation) -> bool:
+    """There are several effects, the contract calls that equivalent to one, and each of them is as required."""
     if result.finding is not _DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
-        return None
-    if not all(each.in_scope is Truth.HOLDS and _as_required(each) for each in found):
-        return None
+        return False
+    return all(each.in_scope is Truth.HOLDS and _as_required(each) for each in run.found or ())
+
+
+def _as_if_alone(run: Run, timing: Timing, as_of_us: int, dead: bool) -> Reconciliation:
+    """What would be found had it been executed once."""
+    found = run.found or ()
     run.found = found[:1]
     alone = judge(run, timing, as_of_us, dead=dead)
     run.found = found
-    return alone if alone.verdict is _VERIFIED else None
+    return alone
 
 
 def _as_required(judged: Judged) -> bool:
