@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,17 @@ def test_an_attestation_makes_no_fact() -> None:
         (Planning.DO_NOT_REPEAT, "A person attested that it was done; that is no verification.")
     ]
     assert "A person attested that it was done; that is not a verification." in belief.for_model()
+
+
+def test_what_is_told_can_be_copied_and_sent_to_another_process() -> None:
+    """Checkpoints of agents' frameworks copy or pickle the state that they keep."""
+    ship = ship_of(Desk())
+    with opened(MemoryStore(), run="r-1") as rb:
+        outcome = rb.run(ship(order_id="o-1", carrier="dhl"), operation="one")
+        for told in (outcome, rb.belief(), rb.claims(outcome.id)):
+            assert copy.deepcopy(told) == told
+            assert pickle.loads(pickle.dumps(told)) == told  # noqa: S301 -- our own bytes
+        belief = pickle.loads(pickle.dumps(rb.belief()))  # noqa: S301 -- our own bytes
+        assert belief.for_model() == rb.belief().for_model()
+        with pytest.raises(TypeError):
+            belief.entries["x"] = belief.verified[0]

@@ -158,3 +158,5 @@ def test_an_error_survives_a_process_boundary(kind: type[ReadbackError]) -> None
     error = kind("what", remedy="do this", details={"k": [1]})
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own bytes
     assert (type(again), str(again), again.details) == (kind, str(error), dict(error.details))
+    plain = pickle.loads(pickle.dumps(kind("what")))  # noqa: S301 -- a pool's worker lost each that has no details
+    assert (type(plain), plain.code, plain.message) == (kind, kind("what").code, "what")

@@ -8,11 +8,9 @@ above.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 NOT_JSON: Final = "The text is not JSON: "
-_NO_DETAILS: Mapping[str, object] = MappingProxyType({})
 
 
 class ReadbackError(Exception):
@@ -33,7 +31,7 @@ class ReadbackError(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = remedy or self.remedy_default
-        self.details: Mapping[str, object] = _NO_DETAILS if not details else dict(details)
+        self.details: Mapping[str, object] = dict(details or {})
         if code is not None:
             self.code = code
 

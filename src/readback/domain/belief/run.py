@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -113,6 +113,10 @@ class Belief:
             "A belief is neither true nor false.", remedy="Look at belief.verified and at belief.unresolved."
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied, and sent to other processes: frameworks of agents do so with all that they keep."""
+        return _again, (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older)
+
     def _items(self, standing: Standing) -> tuple[Item, ...]:
         return tuple(each for each in self._listed() if isinstance(each, Item) and each.standing is standing)
 
@@ -169,6 +173,17 @@ def entry_of(outcome: Outcome) -> Entry:
         return Fact.of(outcome)
     standing = Standing.NOT_DONE if chosen.rule in _CLOSED else Standing.UNRESOLVED
     return Item.of(outcome, standing, chosen.rule, chosen.why)
+
+
+def _again(
+    run: str,
+    tenant: str,
+    entries: dict[str, Entry],
+    groups: tuple[Group, ...],
+    frozen: tuple[FrozenSubject, ...],
+    older: int,
+) -> Belief:
+    return Belief(run, tenant, MappingProxyType(entries), groups, frozen, older)
 
 
 def _ordered(entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
