@@ -36,7 +36,7 @@ def _stop_following(pair: PostgresPair) -> None:
 
 
 def _take_over(pair: PostgresPair) -> None:
-    pair.kill()
+    pair.end()
     pair.run("SELECT pg_promote()", STANDBY)
     pair.run("CHECKPOINT", STANDBY)
 
@@ -91,7 +91,7 @@ def test_who_only_looks_is_shown_the_primary_where_there_is_one_and_else_a_stand
         store.append([sample_append("a1", 1)])
     with open_postgres_store(standby_first, read_only=True) as looking:
         assert [event.version for event in looking.events("a1")] == [1, 2]
-    pair.kill()
+    pair.end()
     with open_postgres_store(standby_first, read_only=True) as looking:
         assert [event.version for event in looking.events("a1")] == [1]
 
@@ -103,7 +103,7 @@ def test_a_standby_among_the_hosts_is_waited_for_until_it_takes_over(
     with open_postgres_store(_both(pair, "&target_session_attrs=any")) as store:
         store.append([sample_creation("a1")])
         pair.catch_up()
-        pair.kill()
+        pair.end()
         tries: list[str] = []
         again = opening.Opening.again
 

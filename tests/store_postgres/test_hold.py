@@ -52,7 +52,7 @@ def test_an_attempt_that_a_standby_lacks_which_took_over_is_not_made_again() -> 
             pair.run("SELECT pg_reload_conf()", STANDBY)
             pair._until("SELECT count(*) = 0 FROM pg_stat_wal_receiver")
             assert [each.state for each in rb.resume()] == [State.RECONCILED_SUCCESS]
-        pair.kill()
+        pair.end()
         pair.run("SELECT pg_promote()", STANDBY)
         url = url_of(pair, "ledger").replace(f"port={PRIMARY}", f"port={STANDBY}")
         held = _held(url)
