@@ -121,3 +121,10 @@ if __name__ == "__main__":
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for name, args in PAGES.items():
         (GOLDEN / f"{name}.txt").write_text(page(args), encoding="utf-8")
+
+
+def test_the_package_is_the_command_where_its_script_is_not_on_the_path() -> None:
+    done = subprocess.run([sys.executable, "-m", "readback", "lst"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Did you mean 'list'?" in done.stderr
+    assert done.stderr.startswith("Usage: readback ")
