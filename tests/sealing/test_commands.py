@@ -37,6 +37,15 @@ def test_every_process_seals_and_hands_over_and_what_stands_there_is_listed(anch
     assert Path("anchor").exists()
 
 
+@pytest.mark.requirement("LEDGER-anchored")
+def test_an_anchor_that_cannot_be_written_is_told_with_what_to_do(anchored: Made, desk: Desk) -> None:
+    Path("anchor").mkdir()
+    told = desk("ledger", "anchors", "--offer", code=1)
+    assert "Error: file://" in told.err
+    assert "Next: " in told.err.partition("Error: ")[2]
+    assert "anchor." in told.out
+
+
 @pytest.mark.requirement("LEDGER-anchored", "L21")
 @pytest.mark.parametrize("shows", ["nothing", "an earlier one"])
 def test_an_anchor_that_shows_less_than_it_took_is_a_fault(

@@ -67,6 +67,7 @@ def _offered(store: LedgerStore, urls: Iterable[str], secret: str, key_file: str
             size = next((each.size for each in store.anchors() if each.name == anchor.name), 0)
             store.mark(AnchorMark(anchor.name, size, at_us, error.code))
             note(f"Error: {safe(anchor.name)}: {error.code}: {safe(error.message)}")
+            note(f"Next: {safe(error.remedy)}")
     return refused
 
 
