@@ -9,7 +9,7 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Reading
+from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
 from tests.lifecycle.house import STAMPED, TENANT, House
@@ -109,3 +109,25 @@ def test_a_missing_target_is_no_failure_where_nobody_could_search(answer: str) -
     clean.shop.rows.clear()
     clean.shop.tool = lambda ctx, args: (404, {"error": "no such item"})
     assert clean.run(clean.action(find=True, late_window="5s", **STAMPED)).may_repeat
+
+
+@pytest.mark.parametrize("shown_by", ["search", "record", "strong reading"])
+def test_what_only_a_later_look_of_each_round_shows_to_hold_has_held_since_it_did(shown_by: str) -> None:
+    """The first reading of a round leaves it open each time; that it held in the rounds before is not forgotten."""
+    house = House()
+    shop = house.shop
+    shop.rows.clear()
+    options: dict[str, Any] = {"kind": "create", "stable_for": "5s", "find": shown_by == "search"}
+    if shown_by == "strong reading":
+        options |= {"readers": (("replica", "other_client", "copy"), ("strong", "other_client", "orders")), **STAMPED}
+        shop.eyes = lambda ctx, args: shop.show(args) if ctx.strong else Reading.absent()
+    else:
+        shop.record = lambda ctx, args: Lookup.landed() if shop.rows else Lookup.unknown_key()
+        options["lookup"] = shown_by == "record"
+        shop.eyes = lambda ctx, args: Reading.of({**_others(), "author": "agent:ops"}) if shop.rows else shop.show(args)
+    pending = house.run(house.action(**options), wait_s=0)
+    house.work(60)
+    told = house.get(pending.id)
+    assert (told.state, told.attribution) == (State.RECONCILED_SUCCESS, Attribution.OURS)
+    assert shop.looks[-1] == 5
+    assert len(shop.calls) == 1

@@ -279,11 +279,12 @@ class Engine:
         when = self._timing(run)
         if run.observation is not None and not run.observation.dispatched:
             return (yield from self._never_dispatched(run, when, as_of_us))
+        held = run.action.held_since_us
         result = yield from self._round(run, when, as_of_us)
         decision = self._decide(run, when, result, as_of_us)
         if decision.row.action is _FORCE_STRONG_READ:
             yield from verify.take_strongest(run)
-            decision = self._decide(run, when, self._judge(run, when, as_of_us), as_of_us)
+            decision = self._decide(run, when, self._judge(run, when, as_of_us, held), as_of_us)
         return (yield from self._act(run, when, decision, run.now_us))
 
     def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Step, Answer, Reconciliation]:
@@ -291,15 +292,16 @@ class Engine:
         closing = as_of_us >= when.close_us or run.action.decision == _VERIFY_AGAIN
         if run.contract.readers:
             yield from verify.take_checks(run, closing=closing)
-        result = self._judge(run, when, as_of_us)
+        held = run.action.held_since_us
+        result = self._judge(run, when, as_of_us, held)
         if verify.wants_lookup(run, result):
             yield from verify.look_up(run)
-            result = self._judge(run, when, as_of_us)
+            result = self._judge(run, when, as_of_us, held)
         settling = result.why is _SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
         doubtful = result.verdict is not _VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
         if run.contract.has_find and (settling or doubtful):  # one of an earlier round says nothing of what came since
             yield from verify.search(run)
-            result = self._judge(run, when, as_of_us)
+            result = self._judge(run, when, as_of_us, held)
         return result
 
     def _search_now(self, run: Run, when: Timing, as_of_us: int) -> bool:
@@ -308,7 +310,9 @@ class Engine:
         run.found = None
         return True
 
-    def _judge(self, run: Run, when: Timing, as_of_us: int) -> Reconciliation:
+    def _judge(self, run: Run, when: Timing, as_of_us: int, held_us: int) -> Reconciliation:
+        """`held_us`: since when it held before this round; what one reading leaves open the next may show to hold."""
+        run.action.held_since_us = held_us
         started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
         holding = result.why is _SETTLING or result.verdict is _VERIFIED or recover.equals_one(run, result)
