@@ -119,8 +119,10 @@ def test_l29_what_is_not_decided_in_time_holds_the_tool_back_before_the_agent_gi
     """An agent that gives up on a hook lets the tool run: an argument over which a pattern never ends is enough."""
     assert HOOKS[PRE][2] > GIVE_UP_SECONDS
     path = agent.folder / ".claude" / "readback.yaml"
-    slow = path.read_text(encoding="utf-8").replace(r"^\s*git\s+commit\b", r"^(\s*\w+)+ commit$")
-    path.write_text(slow, encoding="utf-8")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    [at] = [number for number, line in enumerate(lines) if line.lstrip().startswith(r"^\s*git\s+commit")]
+    lines[at] = lines[at].partition("^")[0] + r"^(\s*\w+)+ commit$"
+    path.write_text("\n".join(lines), encoding="utf-8")
     call: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": f"{'a' * 60}!"}}
     told = started(agent, "PreToolUse", program=SOON, **call)
     assert (told.code, told.out) == (2, "")
