@@ -142,10 +142,8 @@ def is_async(function: Callable[..., object]) -> bool:
 
 def argument_schema(function: Callable[..., object], problems: Problems) -> ArgumentSchema:
     """The schema of a function's parameters less the context. Faults go into `problems`."""
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        problems.add(
-            "execute", ContractFieldError("A generator does nothing when it is called: return, and do not yield.")
-        )
+    if _yields(function):
+        problems.add("execute", ContractFieldError(_YIELDS))
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind not in _POSITIONAL:
         problems.add("arguments", ContractFieldError("The function takes no context as its first parameter."))

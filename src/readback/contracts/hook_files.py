@@ -6,7 +6,6 @@ lines; an unknown key or event is one, since such a hook would never be asked. I
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.contracts.content import content_of
 from readback.contracts.decisions.document import read_text
 from readback.contracts.decisions.shapes import Fault, Fields, Text
 from readback.contracts.problems import did_you_mean
@@ -53,9 +53,7 @@ def read_hook_file(path: str | Path) -> HookFile:
     """The hook of this file. Raises DelegationHookError with every fault."""
     file = Path(path)
     try:
-        with open(file, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as opened:
-            os.set_blocking(opened.fileno(), True)  # a pipe is read to its end, but nobody waits for one to be written
-            content = opened.read(FILE_MAX_BYTES + 1)
+        content = content_of(file, FILE_MAX_BYTES, pipes=True)
     except OSError as error:
         raise DelegationHookError(f"The hook file {str(path)!r} cannot be read: {error.strerror}.") from error
     if len(content) > FILE_MAX_BYTES:

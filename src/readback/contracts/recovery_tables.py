@@ -7,7 +7,6 @@ its form here, its totality and the floor by `domain.recovery.check`. It execute
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from os import PathLike, fspath
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.content import content_of
 from readback.contracts.problems import did_you_mean
 from readback.contracts.yaml_nodes import YamlFault, composed, pairs
 from readback.domain.errors import SettingsError
@@ -72,9 +72,7 @@ def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
 def read_table(path: str) -> bytes:
     """The bytes of a table's file. Raises SettingsError where there is none, or it is too large to be one."""
     try:
-        with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:
-            os.set_blocking(file.fileno(), True)  # a pipe is read to its end, but nobody waits for one to be written
-            content = file.read(TABLE_MAX_BYTES + 1)
+        content = content_of(path, TABLE_MAX_BYTES, pipes=True)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise SettingsError(

@@ -15,9 +15,10 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.content import content_of
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
-from readback.contracts.files.document import FAULTS_TOLD_MAX, Fault, Written, content_of, read_document
+from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
 from readback.contracts.files.marks import tell_undecided
 from readback.contracts.files.servers import ServerReader
 from readback.contracts.files.spec import Findings, joined
@@ -111,7 +112,7 @@ def read_draft(path: str, pin: str = "") -> Draft:
     if is_pack(path):
         return drafted(path, pack_content(path), ".")
     try:
-        content = content_of(path)
+        content = content_of(path, FILE_MAX_BYTES)
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise SettingsError(

@@ -6,10 +6,8 @@ else is the text that was written.
 
 from __future__ import annotations
 
-import os
 import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from readback.canon.frozen import dataclass
@@ -71,12 +69,6 @@ class Written:
         if isinstance(self.value, list):
             return [each.plain() for each in self.value]
         return self.value
-
-
-def content_of(path: str | Path, bytes_max: int = FILE_MAX_BYTES) -> bytes:
-    """The bytes of the file, and one more than it may have; none of a pipe, for which nobody waits."""
-    with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:
-        return file.read(bytes_max + 1) or b""
 
 
 def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:

@@ -16,8 +16,10 @@ from typing import Final
 from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.config import PACK, pin_of
+from readback.contracts.content import content_of
 from readback.contracts.durations import microseconds
-from readback.contracts.files.document import Fault, Written, content_of, read_document
+from readback.contracts.files import document
+from readback.contracts.files.document import Fault, Written, read_document
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.hook import HookFileError
 
@@ -153,7 +155,7 @@ def _may_have(path: str, name: str) -> bool:
         content = pack_content(path)
     else:
         try:
-            content = content_of(path)
+            content = content_of(path, document.FILE_MAX_BYTES)
         except OSError:
             return True
         if pin_of(path) not in ("", sha256_hex(content)):

@@ -15,7 +15,8 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.contracts.files.document import content_of
+from readback.contracts.content import content_of
+from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
 from readback.sdk.group_commit import holding
@@ -162,6 +163,6 @@ def _seen(path: str, before: Seen | None) -> Seen:
         stood = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
         if before is not None and before.stood == stood:
             return before
-        return Seen(stood, sha256(content_of(path)).hexdigest())
+        return Seen(stood, sha256(content_of(path, FILE_MAX_BYTES)).hexdigest())
     except OSError:
         return Seen((0, 0, 0), "")
