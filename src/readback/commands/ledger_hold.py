@@ -26,8 +26,9 @@ def hold(reason: str, who: str | None, url: str | None, as_json: bool) -> int:
     \b
     What was done after its end is not in it. So every action and saga that was
     in flight, or had failed so that it might have been asked for again, counts
-    as executed and waits for a person; none of them is executed by itself. An
-    operation that was first asked for after that is not known, and would be.
+    as executed and waits for a person; none of them is executed by itself.
+    What was first asked for after the ledger's end is not known here: its
+    operations would be executed again.
 
     End all that works on the ledger first, and start it again afterwards.
 
