@@ -23,6 +23,10 @@ def post(agent: Agent, name: str, call: str, tool: str = "Write") -> Told:
     return agent.tell("PostToolUse", tool_name=tool, tool_input=given, tool_use_id=call, tool_response=answer)
 
 
+def post_of(agent: Agent, given: dict[str, Any], call: str) -> Told:
+    return agent.tell("PostToolUse", tool_name="Write", tool_input=given, tool_use_id=call, tool_response=WROTE)
+
+
 @pytest.mark.requirement("HOOK-reported")
 @pytest.mark.parametrize(("tool", "call"), [("Bash", "toolu_1"), ("Write", "toolu_2"), ("mcp__x__y", "toolu_2")])
 def test_an_open_attempt_is_not_closed_by_the_report_of_another_call(agent: Agent, tool: str, call: str) -> None:
@@ -45,6 +49,18 @@ def test_calls_of_two_tools_with_one_id_are_each_reported_as_their_own(agent: Ag
     Path(agent.folder, "a").write_text("a", encoding="utf-8")
     assert "nothing of it was verified" in post(agent, "a", "toolu_1", "Bash").context
     assert "Verified" in post(agent, "a", "toolu_1").context
+
+
+@pytest.mark.requirement("HOOK-reported", "HOOK-denied")
+def test_a_call_that_was_denied_and_ran_all_the_same_is_on_record_and_told_at_the_end(agent: Agent) -> None:
+    """An agent that gave up on the hook before it lets the tool run, and does not hear that it was denied."""
+    given = {"file_path": "a", "content": "a"}
+    assert pre(agent, given=given, call="toolu_1").denied
+    told = post_of(agent, given, "toolu_1")
+    assert (told.code, "no attempt of it is on record" in told.err) == (2, True)
+    assert [(each["target"], each["attempts"]) for each in outcomes(agent)] == [("tool/Write", 1), ("file/a", 0)]
+    assert "Write (1)" in agent.tell("Stop", stop_hook_active=False).json["systemMessage"]
+    assert "nothing of it was verified" in post_of(agent, given, "toolu_1").context
 
 
 @pytest.mark.requirement("HOOK-reported", "HOOK-ungoverned")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from readback.surfaces.hooks.protocol import TEXT_MAX_CHARACTERS
+from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from tests.hooks.conftest import BASH, Agent
 from tests.hooks.test_calls import outcomes, pre, rewrite
 
@@ -126,6 +129,48 @@ def test_what_was_refuted_and_put_right_since_is_not_held_against_the_turn(agent
     assert stop(agent).out == ""
 
 
+@pytest.mark.requirement("L29", "HOOK-stop-once")
+@pytest.mark.parametrize(
+    ("order", "put_right"),
+    [
+        ("pre A, post A, pre B, post B", True),
+        ("pre A, pre B, post A, post B", True),
+        ("pre A, pre B, post B, post A", False),
+        ("pre B, pre A, post A, post B", False),
+    ],
+)
+def test_of_two_calls_at_once_the_later_one_puts_right_only_what_was_refuted_before_it_was_verified(
+    agent: Agent, order: str, put_right: bool
+) -> None:
+    path = agent.folder / "a.txt"
+    for step in order.split(", "):
+        hook, call = step.split()
+        named = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": call}, "tool_use_id": call}
+        if hook == "pre":
+            assert agent.tell("PreToolUse", **named).denied == ""
+        elif call == "A":
+            path.unlink(missing_ok=True)
+            told = agent.tell("PostToolUseFailure", **named, error="EIO", is_interrupt=False)
+            assert "Failed: no verified change" in told.context
+        else:
+            path.write_text(call, encoding="utf-8")
+            assert "Verified" in agent.tell("PostToolUse", **named, tool_response={}).context
+    assert ("a.txt: not done" in stop(agent).out) is not put_right
+
+
+@pytest.mark.requirement("L29", "HOOK-stop-once")
+def test_what_is_refuted_after_the_clock_was_set_back_is_not_taken_for_put_right_by_what_was_verified_before(
+    agent: Agent,
+) -> None:
+    path = agent.folder / "a.txt"
+    agent.write("a.txt", "hello")
+    agent.runtime = VirtualRuntime(seed=1, start_us=START_US - 3_600_000_000)
+    agent.use("Write", {"file_path": str(path), "content": "more"}, path.unlink, "EIO")
+    assert "a.txt: not done" in stop(agent).blocks
+    agent.write("a.txt", "more")
+    assert stop(agent).out == ""
+
+
 def test_ungoverned_calls_are_counted_for_the_person_and_keep_nobody_on(agent: Agent) -> None:
     for _ in range(3):
         agent.use("Bash", {"command": "make test"}, lambda: None, BASH)
@@ -161,3 +206,29 @@ def test_a_long_list_is_bounded(agent: Agent) -> None:
     told = stop(agent, "SubagentStop")
     assert "and 5 older ones" in told.blocks
     assert len(json.dumps(told.json)) < 10_000
+
+
+@pytest.mark.requirement("HOOK-stop-once")
+def test_what_does_not_fit_into_what_an_agent_is_told_is_counted_and_not_cut_off(agent: Agent) -> None:
+    folder = agent.folder.joinpath(*["d" * 200] * 3)
+    for number in range(20):
+        given = {"file_path": str(folder / str(number)), "content": "x"}
+        assert pre(agent, given=given, call=f"toolu_{number}").denied == ""
+    said = stop(agent, "SubagentStop").blocks
+    assert len(said) <= TEXT_MAX_CHARACTERS
+    assert said.endswith("This is asked once.")
+    named = re.findall(r"\(([0-9a-z]{26})\)$", said, re.MULTILINE)
+    [older] = re.findall(r"^- and ([0-9]+) older ones", said, re.MULTILINE)
+    assert named == sorted(each["id"] for each in outcomes(agent))[-len(named) :]
+    assert len(named) + int(older) == 20
+
+
+def test_ungoverned_calls_of_many_tools_are_all_counted(agent: Agent) -> None:
+    for number in range(25):
+        agent.use(f"mcp__x__{number:02}", {}, lambda: None, {})
+    assert "mcp__x__19 (1), and 5 of 5 more tools." in stop(agent).json["systemMessage"]
+
+
+def test_a_name_that_would_turn_a_line_around_is_told_without_what_turns_it(agent: Agent) -> None:
+    assert pre(agent, given={"file_path": str(agent.folder / "a\u202etxt.b"), "content": "x"}).denied == ""
+    assert "a txt.b: unresolved" in stop(agent, "SubagentStop").blocks

@@ -97,8 +97,8 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))
-        if not action_id:
-            _recorded_late(desk, call)
+        if not action_id or not desk.handed_out(action_id):
+            _recorded_late(desk, call, asked=bool(action_id))
             raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")
         told = desk.outcome(action_id) if call.running else None
         if told is None or told.contract == UNGOVERNED:
@@ -106,11 +106,13 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     return judged(call, told)
 
 
-def _recorded_late(desk: Desk, call: ToolCall) -> None:
-    """That it was called is on record from now on, as of what nobody checked, and told when the turn ends."""
+def _recorded_late(desk: Desk, call: ToolCall, *, asked: bool) -> None:
+    """That it was called is on record from now on, as of what nobody checked, and told when the turn ends. `asked`: it
+    was denied, and ran all the same.
+    """
     from readback.surfaces.hooks.desk import UNGOVERNED, noted
 
-    if any(each.operation == call.operation for each in desk.run()):
+    if not asked and any(each.operation == call.operation for each in desk.run()):
         return  # another tool's call, which this does not report
     handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
     if handed.allowed:

@@ -134,6 +134,11 @@ class Desk:
                 open_.append(each.action_id)
         return open_[0] if len(open_) == 1 and not others else ""
 
+    def handed_out(self, action_id: str) -> bool:
+        """Whether an attempt of it may have been made: one that was denied has none."""
+        action = fold(self.session.store.events(action_id))
+        return action is not None and bool(action.attempts)
+
     def _is_of(self, each: Projection, call: ToolCall, contracts: Set[str]) -> bool:
         """Whether the action is one of this tool's: the answer of another tool says nothing about it."""
         if each.contract == UNGOVERNED:

@@ -12,14 +12,18 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from readback.canon import ReadbackError
+from readback.contracts.templates import RENDERED_MAX_CHARS
 from readback.domain.belief.entry import Item, Standing
 from readback.domain.belief.run import Belief, believe
+from readback.domain.events import EventKind
+from readback.domain.observation import one_line
 from readback.domain.state import State
+from readback.ports.store import StoredEvent
 from readback.sdk.believing import choose
 from readback.surfaces.hooks import protocol
 from readback.surfaces.hooks.desk import UNGOVERNED, Desk
 from readback.surfaces.hooks.hook_file import AtStop, HookFile
-from readback.surfaces.hooks.protocol import STOP, Answer, Stopping
+from readback.surfaces.hooks.protocol import STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
 
 ITEMS_TOLD_MAX: Final = 20
 SETTLED_MAX: Final = 4_096
@@ -34,7 +38,7 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
         if not said.again:
             read_again(desk, all_open=said.event == STOP and not said.busy)
         belief = believed(desk)
-    left = unverified(belief)
+        left = unverified(desk, belief)
     loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
     if not left and not (loose and file.at_stop is AtStop.BLOCK):
         return protocol.shown(_counted(loose)) if loose else protocol.go_ahead()
@@ -69,35 +73,75 @@ def believed(desk: Desk) -> Belief:
     return believe(chosen.run, outcomes, tenant=desk.session.scope.tenant, groups=chosen.groups, older=chosen.older)
 
 
-def unverified(belief: Belief) -> list[Item]:
+def unverified(desk: Desk, belief: Belief) -> list[Item]:
     """What is open; and what was called and is refuted, unless the same was verified on the same target since."""
-    done = {(each.contract, each.target): each.action_id for each in belief.verified}
+    done: dict[tuple[str, str], list[str]] = {}
+    for fact in belief.verified:
+        done.setdefault((fact.contract, fact.target), []).append(fact.action_id)
     refuted = [
         each
         for each in belief.not_done
-        if each.attempted and done.get((each.contract, each.target), "") < each.action_id
+        if each.attempted and not _put_right(desk, each, done.get((each.contract, each.target), []))
     ]
     found = [each for each in (*belief.unresolved, *refuted) if each.contract != UNGOVERNED]
     return sorted(found, key=lambda each: each.action_id)
 
 
+def _put_right(desk: Desk, refuted: Item, verified: list[str]) -> bool:
+    """Whether one of these calls began after the refuted one, and was verified after that one had been reported.
+
+    By their places in the log, and not by their ids: those follow a clock, which may be set back, and say nothing of
+    calls at the same time.
+    """
+    if not verified:
+        return False
+    began, *since = desk.session.store.events(refuted.action_id)
+    reports = [each for each in since if each.kind == EventKind.OBSERVED.value]
+    for action_id in reversed(verified):
+        first, *more = desk.session.store.events(action_id)
+        last = more[-1] if more else first
+        if _comes_after(first, began) and all(_comes_after(last, report) for report in reports):
+            return True
+    return False
+
+
+def _comes_after(one: StoredEvent, other: StoredEvent) -> bool:
+    """By their places in the log; by time while one of them has none yet."""
+    return one.seq > other.seq if one.seq and other.seq else one.at_us > other.at_us
+
+
 def worded(left: Iterable[Item], loose: list[Item]) -> str:
-    """The items, one a line, and what to do with them."""
+    """The items, one a line, and what to do with them. What is too much to be told is counted: never cut off."""
     items = list(left)
-    lines = ["Not everything of this session is verified. Do not tell the user that these are done:"]
-    for each in items[-ITEMS_TOLD_MAX:]:
-        open_ = "unresolved" if each.standing is Standing.UNRESOLVED else "not done"
-        lines.append(f"- {each.contract} on {each.target}: {open_}; {each.status} {each.message} ({each.action_id})")
-    if len(items) > ITEMS_TOLD_MAX:
-        lines.append(f"- and {len(items) - ITEMS_TOLD_MAX} older ones: readback list")
-    if loose:
-        lines.append(_counted(loose))
-    lines.append("Look at what is there, correct what is wrong, and say what stays open. This is asked once.")
-    return "\n".join(lines)
+    head = "Not everything of this session is verified. Do not tell the user that these are done:"
+    tail = ([_counted(loose)] if loose else []) + [
+        "Look at what is there, correct what is wrong, and say what stays open. This is asked once."
+    ]
+    room = TEXT_MAX_CHARACTERS - sum(len(line) + 1 for line in (head, *tail, _older(len(items))))
+    shown: list[str] = []
+    for line in map(_line, reversed(items[-ITEMS_TOLD_MAX:])):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    older = len(items) - len(shown)
+    return "\n".join([head, *reversed(shown), *([_older(older)] if older else []), *tail])
+
+
+def _line(item: Item) -> str:
+    open_ = "unresolved" if item.standing is Standing.UNRESOLVED else "not done"
+    target = one_line(item.target, RENDERED_MAX_CHARS)
+    return f"- {item.contract} on {target}: {open_}; {item.status} {item.message} ({item.action_id})"
+
+
+def _older(count: int) -> str:
+    return f"- and {count} older ones: readback list"
 
 
 def _counted(loose: list[Item]) -> str:
     """Ungoverned calls, by tool."""
-    by_tool = Counter(each.target.removeprefix("tool/") for each in loose)
-    calls = ", ".join(f"{tool} ({count})" for tool, count in sorted(by_tool.items())[:ITEMS_TOLD_MAX])
+    by_tool = sorted(Counter(each.target.removeprefix("tool/") for each in loose).items())
+    calls = ", ".join(f"{tool} ({count})" for tool, count in by_tool[:ITEMS_TOLD_MAX])
+    if rest := by_tool[ITEMS_TOLD_MAX:]:
+        calls += f", and {sum(count for _, count in rest)} of {len(rest)} more tools"
     return f"No contract governs these calls, or no attempt was on record, and nothing of them was verified: {calls}."
