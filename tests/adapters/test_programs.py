@@ -203,6 +203,7 @@ def test_a_program_may_print_more_than_is_kept_and_want_less_than_it_is_given() 
     assert answer["cut"] is True
     assert len(str(answer["stdout"])) == EVIDENCE_MAX_BYTES
     assert len(str(answer["stderr"])) == 4_096
+    assert str(answer["stderr"]).endswith("e…")
 
 
 def test_a_program_is_given_all_of_a_long_input() -> None:

@@ -22,6 +22,7 @@ BASIC = b64encode(b"app:" + SECRET.encode()).decode()
 FORMS = (
     SECRET,
     SECRET[:10],
+    SECRET[11:],
     quote(SECRET, safe=""),
     json.dumps(SECRET)[1:-1],
     json.dumps(SECRET, ensure_ascii=False)[1:-1],
@@ -29,7 +30,7 @@ FORMS = (
     BASIC.rstrip("=")[8:-2],
     SECRET.encode().hex(),
 )
-"""Its beginning alone, too: that is what a text has which was cut in it."""
+"""Its beginning and its end alone, too: that is what a text has which was cut in it, or in which a part was guessed."""
 
 ANSWERS: dict[str, object] = {
     "another name": {"note": f"took {SECRET}", "number": SECRET},
@@ -52,6 +53,12 @@ ANSWERS: dict[str, object] = {
     **{f"an exception of {n}": ValueError("x" * n + SECRET + "y" * 400) for n in (95, 100, 110, 190, 200, 225)},
     "an exception with an address": ConnectionError(f"cannot reach https://app:{quote(SECRET, safe='')}@db.example/x"),
     "an exception of bytes": ValueError(SECRET.encode()),
+    "an exception by its name": ValueError(f"no luck with password={SECRET} there"),
+    "an exception in an address": ValueError(f"no luck with https://app:x@{SECRET}@db.example there"),
+    "an exception in quotes": ValueError(f"no luck with passphrase: '{SECRET}'"),
+    **{f"a name and {n} more": ValueError("x" * n + f" password={SECRET}") for n in (60, 70, 75, 80, 85)},
+    "text by its name": f"the api_key: {SECRET} is none",
+    "a reference by its name": {"id": f"password={SECRET}"},
     "a chain": ExceptionGroup(f"all of {SECRET}", [ValueError(SECRET)]),
 }
 READS: dict[str, Callable[[], Reading]] = {
@@ -61,6 +68,8 @@ READS: dict[str, Callable[[], Reading]] = {
     "another field": lambda: Reading.of({**_row(), "name": SECRET, "note": {"key": [SECRET]}}),
     "a detail": lambda: Reading.unavailable(f"no row for {SECRET}"),
     "an exception": lambda: _raise(ValueError(f"no row {SECRET}")),
+    "an exception by its name": lambda: _raise(ValueError(f"no row by password: {SECRET}")),
+    "a detail by its name": lambda: Reading.unavailable(f"no row by password: {SECRET}"),
     "a long exception": lambda: _raise(ValueError("x" * 265 + SECRET + "y" * 400)),
     "a longer exception": lambda: _raise(ValueError("x" * 280 + SECRET + "y" * 400)),
     "a long detail": lambda: Reading.unavailable("x" * 285 + SECRET),

@@ -12,8 +12,10 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from readback.domain.context import Context
+from readback.domain.errors import ReaderFailedError, ToolError
 from readback.ports.fittings import Reference
-from readback.sdk.fitted_settings import HIDDEN, Settled
+from readback.sdk.credentials import HIDDEN
+from readback.sdk.fitted_settings import Settled
 from readback.sdk.fittings import BuiltInFittings
 from tests.adapters.test_executor_smtp import Keeper, _serving
 
@@ -54,6 +56,65 @@ def test_a_credential_is_hidden_quoted_and_encoded_too(settled: Settled, written
 def test_the_password_of_an_address_is_hidden_where_it_is_quoted_alone(settled: Settled) -> None:
     told = settled.hidden('invalid percent-encoded token: "hun%zzter-2"')
     assert told == f'invalid percent-encoded token: "{HIDDEN}"'
+
+
+ALONE = [
+    ("Bearer sk-live-0a1b2c", "sk-live-0a1b2c"),
+    ("Zoho-oauthtoken 1000.8cb99dxxxxxxxxxx", "1000.8cb99dxxxxxxxxxx"),
+    ("Basic " + b64encode(b"ann:hunter-22").decode(), "hunter-22"),
+    ("Basic " + b64encode(b"ann:hunter-22").decode(), b64encode(b"ann:hunter-22").decode()),
+    ("session=4f1c77a09b2e55d1; theme=dark", "4f1c77a09b2e55d1"),
+    ("https://ghp_0123456789@git.example/x.git", "ghp_0123456789"),
+    ("https://hooks.example/mcp?shopApiKey=k-0123%3D45&page=2", "k-0123%3D45"),
+    ("https://hooks.example/mcp?shopApiKey=k-0123%3D45&page=2", "k-0123=45"),
+    ("postgresql://ann@db.example/shop?sslmode=require&password=hun%zzter-2", "hun%zzter-2"),
+]
+
+
+@pytest.mark.requirement("FILE-credentials")
+@pytest.mark.parametrize(("whole", "part"), ALONE, ids=range(len(ALONE)))
+def test_what_of_a_credential_is_one_alone_is_hidden_alone(
+    whole: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_AUTH", whole)
+    settled = Settled("shop", {"headers": {"Authorization": Reference("env", "SHOP_AUTH")}}, ".", 1_000_000)
+    assert settled.hidden(f"invalid: {part}, page 2") == f"invalid: {HIDDEN}, page 2"
+    assert settled.hidden(f"nobody knows {whole}") == f"nobody knows {HIDDEN}"
+
+
+@pytest.mark.requirement("FILE-credentials")
+@pytest.mark.parametrize(
+    ("whole", "plain"),
+    [
+        ("Basic " + b64encode(b"ann@acme.example:hunter-22").decode(), "ann@acme.example"),
+        ("tenant=acme-corp; session=4f1c77a09b2e55d1", "acme-corp"),
+        ("https://hooks.example/mcp?key=k-012345&region=europe-1", "europe-1"),
+        ("postgresql://ann_of_acme:hunter-22@db.example/shop", "ann_of_acme db.example"),
+        ("correct horse-battery", "horse-battery"),
+    ],
+)
+def test_what_beside_it_is_a_plain_word_stays_in_readings(
+    whole: str, plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_AUTH", whole)
+    settled = Settled("shop", {"headers": {"Authorization": Reference("env", "SHOP_AUTH")}}, ".", 1_000_000)
+    assert settled.hidden(plain) == plain
+
+
+@pytest.mark.requirement("FILE-credentials")
+@pytest.mark.parametrize("length", range(168, 184))
+def test_a_credential_that_is_cut_in_what_a_program_says_is_hidden_as_far_as_it_goes(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
+    told = f"echo {'x' * length}$SHOP_TOKEN is no token >&2; exit 4"
+    fixed = {"env": {"SHOP_TOKEN": Reference("env", "SHOP_TOKEN")}}
+    with pytest.raises(ToolError) as acting:
+        BuiltInFittings().executor("command", "post", fixed, ".", 9_000_000).execute(CTX, {"argv": ["sh", "-c", told]})
+    with pytest.raises(ReaderFailedError) as reading:
+        BuiltInFittings().source("command", "post", fixed, ".", 9_000_000).read(CTX, {"argv": ["sh", "-c", told]})
+    for said in (str(acting.value), str(reading.value)):
+        assert "tok-9f" not in said
 
 
 def test_no_part_of_an_address_without_a_password_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

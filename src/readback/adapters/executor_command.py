@@ -19,9 +19,13 @@ from readback.canon import Json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
+from readback.domain.observation_signs import one_line
 
 TIMEOUT_DEFAULT_S: Final = 30.0
 ERROR_MAX_BYTES: Final = 4_096
+SAID_MAX_CHARS: Final = 200
+CUT: Final = "\u2026"
+"""At the end of what was cut: whoever looks for what nobody may see looks for its beginning there."""
 KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
 """Of our own environment, what the program is given."""
 CONTEXT: Final = {
@@ -90,8 +94,9 @@ class CommandExecutor:
             raise ToolTimeoutError(f"The program {argv[0]!r} was ended after {self._timeout_s:g} s.")
         answer = _answer(process.returncode, out, said)
         if process.returncode not in self._codes:
+            why = one_line(str(answer["stderr"]), SAID_MAX_CHARS)
             raise ToolError(
-                f"The program {argv[0]!r} ended with {process.returncode}: {answer['stderr']!s:.200}",
+                f"The program {argv[0]!r} ended with {process.returncode}: {why}",
                 remedy="Its effect is being read back.",
                 code="tool.exit",
             )
@@ -116,10 +121,11 @@ class CommandExecutor:
 
 def _answer(code: int, out: bytes, said: bytes) -> dict[str, Json]:
     cut = len(out) > EVIDENCE_MAX_BYTES
+    text = said.decode(errors="replace")
     answer: dict[str, Json] = {
         "returncode": code,
         "stdout": out[:EVIDENCE_MAX_BYTES].decode(errors="replace"),
-        "stderr": said.decode(errors="replace"),
+        "stderr": text if len(said) <= ERROR_MAX_BYTES else text[: ERROR_MAX_BYTES - 1] + CUT,
     }
     return {**answer, "cut": True} if cut else answer
 
@@ -130,7 +136,10 @@ def _served(process: subprocess.Popen[bytes], given: bytes, late: Event) -> tupl
     assert process.stdout is not None
     assert process.stderr is not None
     out, said = bytearray(), bytearray()
-    kept = {process.stdout.fileno(): (out, EVIDENCE_MAX_BYTES + 1), process.stderr.fileno(): (said, ERROR_MAX_BYTES)}
+    kept = {
+        process.stdout.fileno(): (out, EVIDENCE_MAX_BYTES + 1),
+        process.stderr.fileno(): (said, ERROR_MAX_BYTES + 1),
+    }
     left = memoryview(given)
     with selectors.DefaultSelector() as selector, process.stdin, process.stdout, process.stderr:
         os.set_blocking(process.stdin.fileno(), False)

@@ -21,10 +21,12 @@ from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.observation_signs import one_line
 from readback.domain.reading import Lookup, Reading
 
 TIMEOUT_DEFAULT_S: Final = 10.0
 ERROR_MAX_BYTES: Final = 4_096
+SAID_MAX_CHARS: Final = 200
 ITEMS_MAX: Final = 1_000
 KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
 """Of our own environment, what the program is given."""
@@ -134,7 +136,8 @@ class CommandSource:
 
     def _printed(self, ended: _Ended) -> Json:
         if ended.code != 0:
-            raise ReaderFailedError(f"The program of {self.name!r} ended with {ended.code}: {ended.said:.200}")
+            said = one_line(ended.said, SAID_MAX_CHARS)
+            raise ReaderFailedError(f"The program of {self.name!r} ended with {ended.code}: {said}")
         try:
             return parse_exactly(ended.out)
         except ReadbackError as error:

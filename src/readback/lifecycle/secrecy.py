@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from readback.canon import Json
@@ -30,8 +30,10 @@ _NAMES: Final = frozenset({"name", "group", "truth", "source", "key"})
 """Fields of a judgement that the contract's author wrote."""
 _HINTS: Final = ("reference", "source_version", "author", "stamp")
 """What somebody else says of a thing, in an entry: left out where it holds a value."""
-_CUT: Final = "\u2026"
+CUT: Final = "\u2026"
 """What stands at the end of a text that was cut."""
+GUESSED: Final = "[redacted]"
+"""What `observation_signs` puts for what looks like a credential: it knows no value, and may end early."""
 
 
 class Secrecy:
@@ -80,14 +82,8 @@ class Secrecy:
         return self._marked(value, ours=root == JUDGEMENT) if self._values else value
 
     def text(self, text: str) -> str:
-        """A sentence without the values in it, nor the beginning of one at its end, where it was cut."""
-        for form in self._forms:
-            text = text.replace(form, HIDDEN_TEXT)
-        if text.endswith(_CUT):
-            kept = text.removesuffix(_CUT)
-            begun = max((_overlap(kept, form) for form in self._forms), default=0)
-            return kept[: len(kept) - begun] + HIDDEN_TEXT + _CUT if begun else text
-        return text
+        """A sentence without the values in it, nor a part of one where the rest was cut off or guessed."""
+        return cleared(text, self._forms, HIDDEN_TEXT)
 
     def recorded(self, data: dict[str, Json]) -> dict[str, Json]:
         """An event's data: its sentences without the values, its hints only where they do not hold one."""
@@ -104,7 +100,7 @@ class Secrecy:
         return kept
 
     def _holds(self, text: str) -> bool:
-        return any(form in text for form in self._forms)
+        return cleared(text, self._forms, HIDDEN_TEXT) != text
 
     def _marked(self, value: Json, *, ours: bool) -> Json:
         if isinstance(value, str):
@@ -131,13 +127,43 @@ class Secrecy:
 _NOTHING_HIDDEN: Final = Secrecy(())
 
 
+def cleared(text: str, forms: Sequence[str], mark: str) -> str:
+    """The text without these forms of values, the longest first; nor with the beginning of one at its end, where it was
+    cut, nor with what is left of one round a part that was taken for a credential and is out.
+    """
+    for form in forms:
+        text = text.replace(form, mark)
+    if GUESSED in text and forms:
+        pieces = text.split(GUESSED)
+        begun = [_without_begun(each, forms) for each in pieces[:-1]]
+        text = GUESSED.join((begun[0], *(_without_rest(each, forms) for each in (*begun[1:], pieces[-1]))))
+    if not text.endswith(CUT):
+        return text
+    kept = _without_begun(text.removesuffix(CUT), forms)
+    return text if len(kept) == len(text) - 1 else kept + mark + CUT
+
+
+def _without_begun(text: str, forms: Sequence[str]) -> str:
+    """The text without the beginning of a value at its end."""
+    return text[: len(text) - max((_overlap(text, form) for form in forms), default=0)]
+
+
+def _without_rest(text: str, forms: Sequence[str]) -> str:
+    """The text without the end of a value at its beginning; that may be cut itself."""
+    kept = text.removesuffix(CUT)
+    if kept != text and len(kept) >= SECRET_MIN_CHARACTERS and any(kept in form for form in forms):
+        return CUT
+    return text[max((_overlap(form, text) for form in forms), default=0) :]
+
+
 def forms_of(secret: str) -> Iterator[str]:
     """How a value looks where somebody has written it down in another form than its own."""
     if len(secret) > SECRET_LINE_MAX_CHARACTERS:
         return
     raw = secret.encode(errors="surrogatepass")
     yield from (_in_address(raw), _in_address(raw, b"/"), _in_address(raw).replace("%20", "+"))
-    yield from (repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield from (repr(secret)[1:-1], repr(raw)[2:-1])
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield one_line(secret, SECRET_LINE_MAX_CHARACTERS)
     yield raw.hex()
     for before in range(3):  # inside a longer text that was encoded as a whole, wherever it begins there
@@ -165,7 +191,7 @@ def _decoded(encoded: str) -> str:
 
 def _overlap(text: str, secret: str) -> int:
     """How much of the secret's beginning stands at the end of the text, where that is enough to be told from chance."""
-    longest = min(len(text), len(secret) - 1)
+    longest = min(len(text), len(secret))
     for size in range(longest, SECRET_MIN_CHARACTERS - 1, -1):
         if text.endswith(secret[:size]):
             return size

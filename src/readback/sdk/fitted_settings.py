@@ -7,22 +7,17 @@ taken out of whatever comes back from the system.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 from readback.canon import Json
 from readback.config import secret_at
 from readback.domain.errors import SettingsError
-from readback.lifecycle.secrecy import forms_of
 from readback.ports.fittings import Fixed, Reference
+from readback.sdk.credentials import Credentials
 
 US: Final = 1_000_000
-SECRET_MIN_CHARS: Final = 6
-"""A shorter value is not looked for in what comes back: it would stand in half of all texts."""
-HIDDEN: Final = "[secret]"
 LOCATED_MAX: Final = 256
 NAMES: Final = frozenset(
     {"host", "port", "user", "database", "bucket", "region", "root", "base", "repository", "cwd", "staging", "remote"}
@@ -38,8 +33,6 @@ def located(folder: str, named: str) -> str:
     return str(Path(folder) / Path(named).expanduser())
 
 
-_PASSWORD: Final = re.compile(r"postgres(?:ql)?://[^:@/]*:(.+)@|[a-z0-9+.-]+://[^:@/]*:([^/?#]+)@")
-"""In an address; in one of a database whatever it holds, since people write slashes in it."""
 _ONLY_WHERE: Final = re.compile(r"https?://[^/?#@]*/?")
 """An address that names a host and nothing else."""
 
@@ -51,11 +44,10 @@ class Settled:
         self.name = name
         self.folder = folder
         self.timeout_s = timeout_us / US
-        self._secrets: list[str] = []
+        self._found: list[str] = []
         self._refers = False
-        self._forms: tuple[str, ...] | None = None
-        """What they look like, quoted and encoded too, the longest first; made when it is first asked for."""
         self._fixed = {key: self._resolved(value, key in NAMES) for key, value in fixed.items()}
+        self.secrets = Credentials(self._found)
 
     def _resolved(self, value: object, is_name: bool) -> object:
         if isinstance(value, Reference):
@@ -63,7 +55,7 @@ class Settled:
             found = secret_at(f"{value.kind}:{named}").decode("utf-8", "replace")
             self._refers = True
             if not is_name and _ONLY_WHERE.fullmatch(found) is None:
-                self._secrets.append(found)
+                self._found.append(found)
             return found
         if isinstance(value, dict):
             return {key: self._resolved(each, False) for key, each in value.items()}
@@ -93,34 +85,11 @@ class Settled:
     @property
     def hides(self) -> bool:
         """Whether a reference stands for a credential here."""
-        return bool(self._secrets)
+        return bool(self.secrets)
 
     def hidden(self, text: str) -> str:
-        if self._forms is None:
-            known = {part for each in self._secrets for part in (each, *_password_in(each))}
-            known = {each for each in known if len(each) >= SECRET_MIN_CHARS}
-            forms = {form for each in known for form in (each, *forms_of(each)) if len(form) >= SECRET_MIN_CHARS}
-            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-        for form in self._forms:
-            text = text.replace(form, HIDDEN)
-        return text
+        return self.secrets.text(text)
 
     def without(self, value: Json) -> Json:
         """The value with every text cleared of what references stand for."""
-        if not self._secrets:
-            return value
-        if isinstance(value, str):
-            return self.hidden(value)
-        if isinstance(value, list):
-            return [self.without(each) for each in value]
-        if isinstance(value, dict):
-            return {self.hidden(key): self.without(each) for key, each in value.items()}
-        return value
-
-
-def _password_in(secret: str) -> Iterator[str]:
-    """That of an address which is a secret as a whole, as it stands there and decoded: a driver may quote it alone."""
-    found = _PASSWORD.match(secret)
-    if found is not None:
-        password = found[1] or found[2]
-        yield from (password, unquote(password))
+        return self.secrets.without(value)

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import readback.bootstrap as bootstrap
 from readback.canon import ReadbackError
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ReaderFailedError, SettingsError, ToolError, VerifierError
+from readback.domain.errors import NotDispatchedError, SettingsError, ToolError
 from readback.domain.errors.files import FittingError
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.ports.fittings import ExecutorFitting, Fixed, Given, Reference, SourceFitting, ToolFitting
@@ -137,13 +137,14 @@ def _cleared(settled: Settled, work: Callable[[], T]) -> T:
     """An error whose words hold what a reference stands for is raised with others, and without its cause."""
     try:
         return work()
+    except ReadbackError as error:
+        clear, remedy = settled.hidden(error.message), settled.hidden(error.remedy)
+        if (clear, remedy) == (error.message, error.remedy):
+            raise
+        raise type(error)(clear, remedy=remedy, code=error.code) from None
     except Exception as error:
         said = str(error)
         clear = settled.hidden(said)
         if clear == said:
             raise
-        if isinstance(error, OSError):
-            raise OSError(clear) from None
-        if isinstance(error, ReadbackError):
-            raise type(error)(clear, remedy=error.remedy, code=error.code) from None
-        raise ToolError(clear) if not isinstance(error, VerifierError) else ReaderFailedError(clear) from None
+        raise OSError(clear) if isinstance(error, OSError) else ToolError(clear) from None
