@@ -171,7 +171,7 @@ def test_where_the_system_gives_no_thread_it_is_committed_on_the_loop_and_once(m
         with monkeypatch.context() as exhausted:
             exhausted.setattr(threading.Thread, "start", none_left)
             told = await commit.append(cast("Append", object()))
-            assert await commit.off_loop(store._runtime.now_us) == runtime.now_us()
+            assert await asyncio.wrap_future(commit.beside(store._runtime.now_us)) == runtime.now_us()
         assert (told, store.on_loop) == (Appended(1, 1), [True])
         await commit.append(cast("Append", object()))
         assert store.on_loop == [True, False], "what lay in the thread's queue was not committed again"
@@ -192,7 +192,7 @@ def test_after_its_end_nothing_is_committed_anywhere() -> None:
             await commit.append(cast("Append", object()))
         assert raised.value.code == "store.closed"
         with pytest.raises(StoreError):
-            await commit.off_loop(store._runtime.now_us)
+            await asyncio.wrap_future(commit.beside(store._runtime.now_us))
 
     asyncio.run(work())
     assert store.on_loop == []

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from readback import Outcome
+from readback import AsyncReadback, Outcome
 from readback.domain.errors import ReadbackError, StoreLockedError
 from readback.ports.store import Append, AppendResult
+from readback.ports.store_rules import lease_is_live
 from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_of
+from tests.sdk.test_looking import FarStore
 from tests.sdk.test_submit import Kept
 
 US = 1_000_000
@@ -109,3 +114,69 @@ def test_what_ended_in_an_error_of_the_store_is_asked_for_again_without_waiting_
     assert runtime.now_us() - before_us <= VERIFIED_US
     assert desk.calls <= 1
     assert told.verified or not desk.calls
+
+
+class Counting:
+    """A coroutine that is cancelled when it stops for the `at`th time; `stops`: how often it did."""
+
+    def __init__(self, work: Coroutine[Any, Any, object], at: int) -> None:
+        self._work, self._at, self.stops = work, at, 0
+
+    async def whole(self) -> object:
+        return await self
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        task, send, given = asyncio.current_task(), self._work.send, None
+        assert task is not None
+        while True:
+            try:
+                waits_for = send(given)
+            except StopIteration as end:
+                return end.value
+            self.stops += 1
+            if self.stops == self._at:
+                asyncio.get_running_loop().call_soon(task.cancel)
+            try:
+                send, given = self._work.send, (yield waits_for)
+            except BaseException as thrown:  # tidy: boundary -- handed on to the coroutine that waits
+                send, given = self._work.throw, thrown
+
+
+async def _ran(rb: AsyncReadback, desk: Desk) -> Outcome:
+    return await rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="op")
+
+
+async def _left_and_waited_for(rb: AsyncReadback, desk: Desk) -> Outcome:
+    return await rb.wait(await rb.submit(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="op"))
+
+
+async def _saga(rb: AsyncReadback, desk: Desk) -> Outcome:
+    ship = ship_of(desk)
+    return await rb.saga([ship(order_id="o-1", carrier="dhl").as_step("only", pivot=True)], operation="op")
+
+
+@pytest.mark.parametrize("store_of", [MemoryStore, FarStore])
+@pytest.mark.parametrize("work", [_ran, _left_and_waited_for, _saga])
+def test_what_is_cancelled_at_whatever_moment_leaves_no_lease_behind(
+    work: Callable[[AsyncReadback, Desk], Coroutine[Any, Any, Outcome]], store_of: type[MemoryStore]
+) -> None:
+    async def cancelled(at: int) -> bool:
+        store, desk, runtime = store_of(), Desk(), VirtualRuntime()
+        async with opened_async(store, runtime) as rb:
+            counting = Counting(work(rb, desk), at)
+            task = asyncio.create_task(counting.whole())
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        left = [each.projection for each in store.reopened().projections()]
+        live = [each for each in left if lease_is_live(each.lease_owner, each.lease_until_us, runtime.now_us())]
+        assert not live, at
+        assert desk.calls <= 1
+        return counting.stops >= at
+
+    async def at_each() -> int:
+        at = 1
+        while await cancelled(at):
+            at += 1
+        return at
+
+    assert asyncio.run(at_each()) > 3

@@ -187,7 +187,7 @@ def test_a_lease_goes_to_who_may_go_on_and_not_to_who_asked_first_and_has_been_o
     until_us = runtime.now_us() + 10_000_000
 
     async def work() -> list[Answer]:
-        looks = Looks(store, runtime)
+        looks = Looks(store, runtime, lambda _held: None)
         asked = (looks.answer(Lease("a1", until_us, version)) for version in (7, 0, 0))
         answers = await asyncio.gather(*asked)
         looks.close()

@@ -94,7 +94,7 @@ class AsyncDriver:
         self._desk = Desk(store, runtime, courier)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit = GroupCommit(store, runtime)
-        self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
+        self._looks = Looks(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
         self._asked = _ASKED - {Clear} - (_LOOKS if self._looks is not None else {Lease})
         """What the desk answers at once, on the loop."""
         self._threads = Threads(self._threads_max)
@@ -166,15 +166,20 @@ class AsyncDriver:
                 step = work.send(answer)
         except StopIteration as end:
             if interrupt is not None:
+                self._give_back(held)
                 raise interrupt from None
             return cast(T, end.value)
         except Exception:
             self._desk.leave(held)
             raise
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            self._give_back(held)
+            raise
         finally:
             commit.active -= 1
         work.close()
         if interrupt is not None:
+            self._give_back(held)
             raise interrupt
         assert isinstance(step, Wait)
         return Parked(step.action_id)
@@ -190,7 +195,7 @@ class AsyncDriver:
             self._close_lines()  # what still waits there for an answer is told none: its loop is over
             store, runtime = self._desk.store, self._desk.runtime
             self._commit = GroupCommit(store, runtime)
-            self._looks = Looks(store, runtime) if isinstance(store, LooksTogether) else None
+            self._looks = Looks(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
             self._room = asyncio.Semaphore(self._threads_max)
         self._loop = asyncio.get_running_loop()
 
@@ -224,9 +229,22 @@ class AsyncDriver:
             return await self._looks.answer(cast("Any", step)), None
         else:
             assert type(step) is Lease, "all else is answered where it is asked for"
-            answer: Answer = await self._commit.off_loop(self._desk.answer, step)
-            return answer, None
+            return await self._leased(step), None
         return called, called.error if called.ending is _CANCELLED else None
+
+    async def _leased(self, step: Lease) -> Answer:
+        """A lease that is taken while its task is cancelled is nobody's, and given back."""
+        taken = self._commit.beside(lambda: self._desk.answer(step))
+        try:
+            return await asyncio.wrap_future(taken)
+        except asyncio.CancelledError:
+            taken.add_done_callback(lambda late: self._desk.unheard(step, late))
+            raise
+
+    def _give_back(self, held: Mapping[str, int]) -> None:
+        """Not waited for: whoever repeats what was broken off, here or elsewhere, need not wait for its leases' end."""
+        if held:
+            self._commit.beside(lambda: self._desk.give_back(held))
 
     async def _cleared(self) -> tuple[Woken, BaseException | None]:
         """The call that may be made ahead goes out, before its attempt is made up and a commit holds up the loop."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
@@ -60,6 +60,9 @@ from readback.ports.acting import Hand
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, Appended, AppendResult, LedgerStore
 from readback.sdk.courier import Courier
+
+if TYPE_CHECKING:  # a program without an event loop does not pay for it
+    from concurrent.futures import Future
 
 _READER: Final = Look.READER
 SLICE_FIRST_SECONDS: Final = 0.25
@@ -203,6 +206,12 @@ class Desk:
                 if held is not None and (held.projection.lease_owner, held.fence) == (owner, fence):
                     now_us = self.runtime.now_us()
                     self.store.lease(action_id, owner, now_us, now_us, dead=owner)
+
+    def unheard(self, step: Lease, late: Future[Answer]) -> None:
+        """Whoever asked for this lease was cancelled before he was told."""
+        leased = None if late.cancelled() or late.exception() is not None else late.result()
+        if isinstance(leased, Leased) and leased.fence is not None:
+            self.give_back({step.action_id: leased.fence})
 
     def heard(self, append: Append, result: AppendResult) -> None:
         """What is durable now is told, by somebody else and later."""

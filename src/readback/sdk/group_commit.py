@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from readback.ports.runtime import Runtime
 from readback.ports.store import Append, AppendResult, LedgerStore
@@ -18,6 +18,7 @@ from readback.ports.store_rules import interrupted_error
 from readback.ports.store_together import LooksTogether
 from readback.sdk.beside import Beside
 
+T = TypeVar("T")
 BATCH_MAX: Final = 256
 HELD_US_MAX: Final = 5_000
 """So long a commit that all wait for may hold up the loop, by what the last one took: as long as Python lets any thread
@@ -148,10 +149,13 @@ class GroupCommit:
         else:
             loop.call_soon(self._commit, loop)
 
-    async def off_loop(self, call: Any, *args: Any) -> Any:
-        """Another write, in the writer's thread."""
-        with holding(self._runtime):
-            return await asyncio.wrap_future(self._writer.begin(lambda: call(*args)))
+    def beside(self, call: Callable[[], T]) -> Future[T]:
+        """Another write, in the writer's thread, in turn."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(holding(self._runtime))
+        begun = self._writer.begin(call)
+        begun.add_done_callback(lambda _: stack.close())
+        return begun
 
     def close(self) -> None:
         self._writer.close()

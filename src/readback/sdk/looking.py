@@ -7,7 +7,7 @@ loop: that is quicker than a hop to a thread and back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -50,8 +50,15 @@ THREADS_MAX: Final = 6
 class Line(Generic[Q, A]):
     """Whatever is asked while a look is on its way goes into the next one. `ask` answers each in its place."""
 
-    def __init__(self, ask: Callable[[list[Q]], Sequence[A]], threads: Beside, runtime: Runtime) -> None:
-        self._ask, self._threads, self._runtime = ask, threads, runtime
+    def __init__(
+        self,
+        ask: Callable[[list[Q]], Sequence[A]],
+        threads: Beside,
+        runtime: Runtime,
+        unheard: Callable[[Q, A], None] | None = None,
+    ) -> None:
+        """`unheard`: what is done about an answer whose task was cancelled before it could take it."""
+        self._ask, self._threads, self._runtime, self._unheard = ask, threads, runtime, unheard
         self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
 
@@ -63,7 +70,17 @@ class Line(Generic[Q, A]):
         if not self._busy:
             self._busy = True
             loop.call_soon(self._look, loop)  # whoever is ready in this turn comes along
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not future.cancelled() and future.exception() is None:  # it came in this very turn
+                self._drop(asked, future.result())
+            raise
+
+    def _drop(self, asked: Q, answer: A) -> None:
+        unheard = self._unheard
+        if unheard is not None:
+            self._threads.begin(lambda: unheard(asked, answer))
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._queue = self._queue[:TOGETHER_MAX], self._queue[TOGETHER_MAX:]
@@ -95,11 +112,12 @@ class Line(Generic[Q, A]):
         work: Future[Sequence[A | StoreCorruptError]],
     ) -> None:
         error = work.exception()
-        for place, (_, future) in enumerate(batch):
-            if future.done():
-                continue  # its task was cancelled
+        for place, (asked, future) in enumerate(batch):
             answer = error or work.result()[place]
-            if isinstance(answer, BaseException):
+            if future.done():  # its task was cancelled
+                if not isinstance(answer, BaseException):
+                    self._drop(asked, answer)
+            elif isinstance(answer, BaseException):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
@@ -109,15 +127,16 @@ class Line(Generic[Q, A]):
 class Looks:
     """The lines of one event loop, one for each kind of question."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime, give_back: Callable[[Mapping[str, int]], None]) -> None:
+        """`give_back`: ends leases, by action, that were taken for who was cancelled meanwhile."""
         assert isinstance(store, LooksTogether)
-        self._store, self._runtime = store, runtime
+        self._store, self._runtime, self._give_back = store, runtime, give_back
         self._threads = threads = Beside(THREADS_MAX, "readback-reader")
         self._openings: Line[LoadOpening, Opened] = Line(self._opened, threads, runtime)
         self._actions: Line[str, tuple[StoredProjection, list[StoredEvent]] | None] = Line(self._held, threads, runtime)
         self._evidence: Line[tuple[str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
         self._counts: Line[str, list[tuple[str, str, int]]] = Line(self._counted, threads, runtime)
-        self._leases: Line[Lease, tuple[int | None, int]] = Line(self._leased, threads, runtime)
+        self._leases: Line[Lease, tuple[int | None, int]] = Line(self._leased, threads, runtime, self._unheard)
         self._projections: Line[str, StoredProjection | None] = Line(self._stand, threads, runtime)
 
     async def answer(self, step: Asked) -> Answer:
@@ -138,6 +157,11 @@ class Looks:
                 now_us = self._runtime.now_us()
                 fence, version = await self._leases.answer(step)
                 return Leased(fence, version, now_us)
+
+    def _unheard(self, step: Lease, answer: tuple[int | None, int]) -> None:
+        fence, _ = answer
+        if fence is not None:
+            self._give_back({step.action_id: fence})
 
     async def projection(self, action_id: str) -> StoredProjection | None:
         """What the store's `projection` answers. Raises StoreError."""
