@@ -42,9 +42,11 @@ from readback.sdk.delegation_contract import (
     is_async,
     prepare,
 )
+from readback.sdk.delegations_made import Made, attempts_made
 from readback.sdk.proposal import Proposal
 
-Sent = tuple[Proposal, str]
+Sent = tuple[Proposal, str] | str
+"""An attempt to be made, and its operation; or the id of one that is on record, with another one after it."""
 OUTCOMES: Final = {
     Move.ACCEPT: VerifyOutcome.PASSED,
     Move.SKIPPED: VerifyOutcome.SKIPPED,
@@ -104,11 +106,15 @@ class Delegation:
         """
         delegated, given = self._begin(client, task, operation, args)
         try:
-            steps = self._steps(client, delegated, given, max_verify_retries)
+            made = attempts_made(client, self.name, delegated.id)
+            steps = self._steps(client, delegated, given, max_verify_retries, made)
             try:
-                proposal, name = next(steps)
+                asked = next(steps)
                 while True:
-                    proposal, name = steps.send(client.run(proposal, operation=name, wait=wait))
+                    if isinstance(asked, str):
+                        asked = steps.send(client.get(asked))
+                    else:
+                        asked = steps.send(client.run(asked[0], operation=asked[1], wait=wait))
             except StopIteration:
                 pass
             self._hand_on(delegated, given)
@@ -129,11 +135,15 @@ class Delegation:
         """The same for an `AsyncReadback` client."""
         delegated, given = self._begin(client, task, operation, args)
         try:
-            steps = self._steps(client, delegated, given, max_verify_retries)
+            made = await asyncio.to_thread(attempts_made, client, self.name, delegated.id)
+            steps = self._steps(client, delegated, given, max_verify_retries, made)
             try:
-                proposal, name = next(steps)
+                asked = next(steps)
                 while True:
-                    proposal, name = steps.send(await client.run(proposal, operation=name, wait=wait))
+                    if isinstance(asked, str):
+                        asked = steps.send(await client.get(asked))
+                    else:
+                        asked = steps.send(await client.run(asked[0], operation=asked[1], wait=wait))
             except StopIteration:
                 pass
             await asyncio.to_thread(self._hand_on, delegated, given)
@@ -166,29 +176,35 @@ class Delegation:
         return Delegated(operation or runtime.new_id(), task, self.name), given
 
     def _steps(
-        self, client: Readback | AsyncReadback, delegated: Delegated, args: dict[str, Json], retries: int | None
+        self,
+        client: Readback | AsyncReadback,
+        delegated: Delegated,
+        args: dict[str, Json],
+        retries: int | None,
+        made: Sequence[Made],
     ) -> Generator[Sent, Outcome, None]:
+        """`made`: the attempts on record. Each but the last of them was refuted, and nothing that was read of it since
+        takes the next one back: by then the state is what all of them left.
+        """
         self.check(client._session.runtime)  # noqa: SLF001 - of the same room
         most = self.retries if retries is None else checked_retries(retries)
         prompt, history = delegated.task, list[dict[str, str]]()
-        for attempt in range(most + 1):
-            proposal = self.action(
-                delegation=delegated.id,
-                attempt=attempt,
-                task=delegated.task,
-                prompt=prompt,
-                args=args,
-                history=history,
-            )
-            outcome = yield proposal, f"{delegated.id}/{attempt}"
-            move = self._judged(delegated, outcome, attempt, most)
-            if move is not Move.AGAIN:
-                return
+        for attempt in range(max(most + 1, len(made))):
+            given = {"delegation": delegated.id, "attempt": attempt, "task": delegated.task, "args": args}
+            if attempt + 1 < len(made):
+                outcome = yield made[attempt].action_id
+                self._judged(delegated, outcome, Move.AGAIN)
+            else:
+                if attempt < len(made):  # asked for in the words of then: a reason may be another one by now
+                    prompt, history = made[attempt].conversation(self.action, given) or (prompt, history)
+                proposal = self.action(**given, prompt=prompt, history=history)
+                outcome = yield proposal, f"{delegated.id}/{attempt}"
+                if self._judged(delegated, outcome, loop.after(outcome, attempt, most)) is not Move.AGAIN:
+                    return
             history = [*history, {"prompt": prompt, "response": delegated.response}]
             prompt = words.prompt_again(delegated.task, delegated.reason)
 
-    def _judged(self, delegated: Delegated, outcome: Outcome, attempt: int, most: int) -> Move:
-        move = loop.after(outcome, attempt, most)
+    def _judged(self, delegated: Delegated, outcome: Outcome, move: Move) -> Move:
         delegated.outcomes.append(outcome)
         delegated.attempts += outcome.attempted and move is not Move.SKIPPED
         delegated.verify_outcome = OUTCOMES[move]
@@ -244,7 +260,7 @@ def _why(outcome: Outcome, move: Move) -> str:
     if outcome.verdict is Verdict.REFUTED and outcome.attempted and not loop.has_answered(outcome):
         return words.bounded(f"{STILL_AT_WORK}: {loop.reason_of(outcome)}")
     said = outcome.detail.partition(" Next: ")[0].removeprefix(f"{ScriptError.code}: ")
-    return words.bounded(said or outcome.why.value or outcome.state.value)
+    return words.bounded(said or outcome.why.value or outcome.resolution.value or outcome.state.value)
 
 
 def _is_task(given: object) -> bool:

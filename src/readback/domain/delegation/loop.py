@@ -12,8 +12,10 @@ from typing import Final
 from readback.canon import Json
 from readback.domain.delegation.words import NO_REASON, bounded
 from readback.domain.discrepancy import Discrepancy
+from readback.domain.idempotency import Resolution
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
+from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 
 VERDICT_KEY: Final = "$delegation"
@@ -52,7 +54,8 @@ def after(outcome: Outcome, attempt: int, retries: int) -> Move:
     if outcome.why is Why.VERIFIER_ERROR and outcome.settled:
         return Move.BROKEN
     refuted = outcome.settled and outcome.verdict is Verdict.REFUTED and not outcome.contested and outcome.attempted
-    if not refuted or outcome.discrepancy in _NOT_AGAIN or not has_answered(outcome):
+    ended = outcome.resolution is Resolution.ATTESTED_DONE or outcome.state is State.ABANDONED
+    if not refuted or ended or outcome.discrepancy in _NOT_AGAIN or not has_answered(outcome):
         return Move.OPEN
     return Move.AGAIN if attempt < retries else Move.EXHAUSTED
 
