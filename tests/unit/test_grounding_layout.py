@@ -219,8 +219,28 @@ def test_what_only_looks_like_a_citation_fails_wherever_it_stands() -> None:
     ],
 )  # fmt: skip
 def test_a_huge_report_of_one_thing_over_and_over_is_checked_in_time(unit: str) -> None:
-    text = unit * (REPORT_MAX_BYTES // 4 // len(unit.encode()))
-    judge(read_report(text), {}, every=True)
+    """What takes the square of a report's size takes longer at its limit than a test may."""
+    size = REPORT_MAX_BYTES // 4 if "\n" in unit else REPORT_MAX_BYTES
+    judge(read_report(unit * (size // len(unit.encode()))), {}, every=True)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("REPORT-hostile")
+@pytest.mark.parametrize("unit", ['"- ## Done\n> --\nDone:', "> # a\nb\n"])
+def test_a_report_whose_quotes_run_into_each_other_is_refused_where_that_would_take_hours(unit: str) -> None:
+    few = read_report(unit * 20)
+    judge(few, {}, every=True)
+    with pytest.raises(OversizeError, match="a blank line behind each quote"):
+        read_report(unit * 2_000)
+
+
+@pytest.mark.requirement("REPORT-hostile")
+@pytest.mark.parametrize(
+    "unit",
+    ["> " * 18 + "a\nb\nc\nd\n", "> - > - > - > - a\n", "- a\n  - b\n    - c\n", "> a\n> b\n\n", "- a\n\n  > b\n"],
+)
+def test_a_report_of_many_quotes_and_lists_is_read(unit: str) -> None:
+    assert read_report(unit * 1_000).blocks
 
 
 @pytest.mark.requirement("REPORT-hostile")
