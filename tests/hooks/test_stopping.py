@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from readback.sdk.session import DUE_PAGE
 from readback.surfaces.hooks.protocol import TEXT_MAX_CHARACTERS
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from tests.hooks.conftest import BASH, Agent
@@ -196,6 +197,20 @@ def test_what_takes_longer_than_the_hook_may_wait_is_pending_and_looked_at_when_
     assert stop(agent).out == ""
     (ended,) = outcomes(agent)
     assert ended["verified"]
+
+
+@pytest.mark.slow
+def test_what_is_due_is_read_however_much_of_other_sessions_is_due_before_it(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace("    within: 1s", "    within: 2m", 1))
+    mine, agent.session = agent.session, "given up"
+    for number in range(DUE_PAGE + 1):
+        assert pre(agent, call=f"toolu_{number}").denied == ""
+    agent.runtime.advance(611)
+    agent.session = mine
+    assert "ending" in agent.write("b.txt", "hello", really="").blocks
+    (agent.folder / "b.txt").write_text("hello", encoding="utf-8")
+    agent.runtime.advance(130)
+    assert stop(agent).out == ""
 
 
 @pytest.mark.slow

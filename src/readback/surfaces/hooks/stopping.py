@@ -54,12 +54,14 @@ def read_again(desk: Desk, *, all_open: bool) -> None:
     """
     s = desk.session
     until_us = s.runtime.now_us() + LOOKING_US_MAX
-    due = set(s.due())
+    s.due(0)  # what a hook that died was at is free for others
     for each in list(desk.run()):
-        if s.runtime.now_us() >= until_us:
+        now_us = s.runtime.now_us()
+        if now_us >= until_us:
             return
+        due = each.due_us is not None and each.due_us <= now_us
         waiting = all_open and each.state == State.EXECUTING
-        if (each.action_id in due or waiting) and s.knows(each):
+        if (due or waiting) and s.knows(each):
             try:
                 desk.go_on(each.action_id)
             except ReadbackError:
