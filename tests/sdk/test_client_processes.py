@@ -145,3 +145,46 @@ def test_it_works_in_a_notebook(start: Callable[[str], Program]) -> None:
     assert [each["operation"] for each in told] == ["sync", "async", "given up"]
     assert [each["verified"] for each in told] == [True] * 3
     assert program.end() == (0, "")
+
+
+FORKED = """
+import os, signal, sys, threading
+from readback import Readback, Subscriber
+
+folder, what = sys.argv[1:]
+rb = Readback.open(
+    f"sqlite:///{folder}/forked.db", tenant="acme", principal="agent:ops",
+    subscribers=[Subscriber(name="ear", file=f"{folder}/told.jsonl")],
+)
+bell, rung = rb._session.courier._lanes[0]._bell, threading.Event()
+
+def work():  # a thread of ours, in the moment of the fork
+    with bell:
+        rung.set()
+        over.wait()
+
+over = threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+rung.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    try:
+        getattr(rb, what)()
+    except Exception as error:
+        print(error.code, flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+over.set()
+thread.join()
+rb.close()
+"""
+
+
+@pytest.mark.parametrize(("what", "said"), [("close", "0"), ("resume", "store.forked 0")])
+def test_a_child_that_was_forked_waits_for_no_thread_of_its_parent(folder: Path, what: str, said: str) -> None:
+    ended = forks.start(
+        [sys.executable, "-c", FORKED, str(folder), what], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ).communicate(timeout=SECONDS_MAX)
+    assert (ended[0].decode().split(), ended[1]) == (said.split(), b"")

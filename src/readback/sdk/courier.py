@@ -138,7 +138,7 @@ class Courier:
     """All subscribers of one opened ledger."""
 
     def __init__(self, runtime: Runtime, deliveries: Iterable[Delivery] = (), sealer: Sealer | None = None) -> None:
-        self._runtime = runtime
+        self._runtime, self._owner = runtime, runtime.owner()
         self.sealer = sealer
         """Who is told of every append, to seal the log; the drivers find it here."""
         self.sequencer: Sequencer | None = None
@@ -147,6 +147,13 @@ class Courier:
         self.curious = any(lane.delivery.key != OPERATOR for lane in self._lanes)
         """Whether there is anybody who is told more than the operator's file is."""
         self._swept_us = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process opened the ledger. In a child that was forked its threads are not there, and a lock that
+        one of them held at that moment is held for ever.
+        """
+        return self._runtime.owner() == self._owner
 
     def hear(self, append: Append) -> None:
         """An append that is durable. Returns at once, whatever becomes of telling it."""
@@ -164,6 +171,8 @@ class Courier:
     def sweep(self) -> None:
         """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once."""
         now_us = self._runtime.now_us()
+        if not self.is_here:
+            return
         if not 0 <= now_us - self._swept_us < SWEEP_US:  # a clock that was set back keeps nobody waiting for it
             self._swept_us = now_us
             if self.sequencer is not None:

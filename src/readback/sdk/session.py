@@ -407,12 +407,16 @@ class Session:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            if self.sequencer is not None:
-                self.sequencer.close()  # first: what has no place is neither told nor sealed
-            self.courier.close()
-            if self.sealer is not None:
-                self.sealer.close()
+            if self.courier.is_here:
+                self._end_threads()
             self.store.close()
+
+    def _end_threads(self) -> None:
+        if self.sequencer is not None:
+            self.sequencer.close()  # first: what has no place is neither told nor sealed
+        self.courier.close()
+        if self.sealer is not None:
+            self.sealer.close()
 
 
 def scopes_of(scopes: Iterable[str]) -> tuple[str, ...]:
