@@ -164,7 +164,10 @@ def test_a_query_that_the_database_refuses_is_a_verifier_error(orders: SqlSource
         "pragma user_version = 7",
         "/* with */ insert into orders values (1)",
         "",
+        "\n" + " " * 64 + "update orders set status = 'x'",
+        "/**/" * 64 + "delete from orders",
     ],
+    ids=["delete", "update", "pragma", "insert", "nothing", "far behind spaces", "far behind comments"],
 )
 def test_a_statement_that_writes_is_refused(path: Path, orders: SqlSource, sql: str) -> None:
     _add(path, "o-1")

@@ -25,7 +25,7 @@ ROWS_MAX: Final = 1_000
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 
 _NOT_ALL: Final = "its policies keep rows from it: read as a role with BYPASSRLS"
-_READS: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*(select|with|values)\b", re.I | re.S)
+_READS: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*+(select|with|values)\b", re.I | re.S)
 _PING: Final = "select 1"
 _PING_SQLITE: Final = "select count(*) from sqlite_master"
 """SQLite answers the former without a look at its file."""
