@@ -15,7 +15,7 @@ from readback.domain.verdict import Why
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.decisions.given import ABSENT, CORPUS, COUNTS, asking, decide, kind_of, kinds, verifier
-from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
+from tests.sdk.given import TERMS, Desk, opened, opened_async, ship_async_of, ship_of
 
 WHO = {"tenant": "acme", "principal": "agent:ops"}
 BLIND: dict[str, Any] = {
@@ -70,6 +70,20 @@ def test_what_was_verified_before_without_a_verifier_does_not_proceed_under_an_e
     assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
     assert [methods(found)[name]["result"] for name in ("read_after_write", "my_verifier")] == ["pass", "inconclusive"]
     assert "without my_verifier" in str(found.episode["outcome"])
+
+
+@pytest.mark.requirement("DT-proceed", "DT-inconclusive-safe")
+def test_what_was_verified_before_its_contract_had_the_invariant_does_not_proceed_as_if_it_held(tmp_path: Path) -> None:
+    kind = kind_of(tmp_path, verification=asking("invariant_check"))
+    desk = Desk()
+    with opened() as rb:
+        assert rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="ship o-1").verified
+        ensure = {**TERMS["ensure"], "stocked": "authoritative.version >= 100"}
+        found = decide(kind, desk, rb=rb, action=ship_of(desk, ensure=ensure))
+    assert desk.calls == 1
+    assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
+    assert methods(found) == {"invariant_check": {"result": "inconclusive"}}
+    assert "without stocked" in str(found.episode["outcome"])
 
 
 # --- read_after_write ---

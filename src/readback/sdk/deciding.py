@@ -326,7 +326,8 @@ class Decision:
         self._stages[Stage.ACT] = answered_us - self._stage_us
         self._stages[Stage.VERIFY] = now_us - answered_us
         envelope, admitted = self._kind.envelope, ready.admitted
-        found = judged(envelope, outcome, now_us - answered_us)
+        assert admitted.plan is not None
+        found = judged(envelope, admitted.plan.contract, outcome, now_us - answered_us)
         late = {Stage.ACT: self._stages[Stage.ACT], Stage.VERIFY: self._stages[Stage.VERIFY]}
         broken = [
             *admitted.broken,

@@ -9,6 +9,7 @@ from dataclasses import field
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.domain.contract import Contract
 from readback.domain.decision.envelope import Envelope
 from readback.domain.decision.words import MS_US, Ended, Said
 from readback.domain.discrepancy import Discrepancy
@@ -19,6 +20,8 @@ from readback.domain.verdict import Verdict, Why
 LATE = frozenset({Why.TIMEOUT, Why.PROPAGATING, Why.SETTLING})
 """What another moment might have told: by the end of the time for verification it is a timeout."""
 BUILT_IN = ("read_after_write", "invariant_check")
+VERIFIER = "verifier."
+"""What the postcondition of a custom verifier is named by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,23 @@ class Judged:
     reason: str = ""
 
 
-def judged(envelope: Envelope, outcome: Outcome, verify_us: int) -> Judged:
-    """`verify_us`: how long after the tool's answer the verdict came, or how long was waited for it."""
+def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: int) -> Judged:
+    """`contract`: the one under the envelope; `verify_us`: how long after the tool's answer the verdict came, or how
+    long was waited for it.
+    """
     if not outcome.attempted:
         return Judged(Said.NA, False, reason=outcome.code or outcome.detail or outcome.hold or outcome.state.value)
     limit_us = envelope.verification.timeout_ms * MS_US
     late = bool(limit_us) and verify_us > limit_us
-    methods: dict[str, Json] = {name: _method(name, outcome, late=late) for name in envelope.verification.methods}
-    unasked = [name for name in envelope.verification.methods if name not in BUILT_IN and not _own(name, outcome)]
-    if outcome.standing and unasked:  # it was run before, without this envelope
-        return Judged(Said.INCONCLUSIVE, False, methods, f"verified without {', '.join(unasked)}")
+    unasked = _unasked(contract, outcome) if outcome.standing else []
+    partly = any(not name.startswith(VERIFIER) for name in unasked)
+    methods: dict[str, Json] = {
+        name: _method(name, outcome, late=late or (partly and name in BUILT_IN))
+        for name in envelope.verification.methods
+    }
+    if unasked:  # it was run before, without this envelope or under another contract
+        named = ", ".join(name.removeprefix(VERIFIER) for name in unasked)
+        return Judged(Said.INCONCLUSIVE, False, methods, f"verified without {named}")
     if outcome.standing and not late:
         return Judged(Said.PASS, False, methods)
     if outcome.standing:
@@ -49,6 +59,12 @@ def judged(envelope: Envelope, outcome: Outcome, verify_us: int) -> Judged:
         return Judged(Said.FAIL, False, methods, _found(outcome))
     timed_out = outcome.why in LATE or (not outcome.settled and outcome.why is Why.NONE)
     return Judged(Said.INCONCLUSIVE, timed_out, methods, outcome.why.value or outcome.state.value)
+
+
+def _unasked(contract: Contract, outcome: Outcome) -> list[str]:
+    """The postconditions by which it was not judged, though it would be now."""
+    asked = {(each.name, each.source) for each in outcome.postconditions}
+    return [each.name for each in contract.ensure if (each.name, each.source) not in asked]
 
 
 def ended(said: Said, outcome: Outcome | None) -> Ended:
@@ -64,8 +80,8 @@ def ended(said: Said, outcome: Outcome | None) -> Ended:
 def _own(name: str, outcome: Outcome) -> list[JudgedPostcondition]:
     """The postconditions by which a method judges; none of a custom one that was never asked."""
     if name in BUILT_IN:
-        return [each for each in outcome.postconditions if not each.name.startswith("verifier.")]
-    return [each for each in outcome.postconditions if each.name == f"verifier.{name}"]
+        return [each for each in outcome.postconditions if not each.name.startswith(VERIFIER)]
+    return [each for each in outcome.postconditions if each.name == f"{VERIFIER}{name}"]
 
 
 def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
