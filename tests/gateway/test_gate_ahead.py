@@ -19,6 +19,7 @@ from readback.lifecycle import execute
 from readback.lifecycle.run import Run
 from readback.mcp import InProcess
 from readback.ports.store import Append, AppendResult, Freeze, Frozen
+from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp import ungoverned
 from readback.surfaces.mcp.call import Call
 from readback.testing.store_memory import MemoryStore
@@ -333,7 +334,7 @@ def test_the_answer_has_left_before_what_is_recorded_of_it_is_made_up(
         return whole(value)
 
     class Other:
-        key, room = "", None
+        key, room, secrets = "", None, Credentials()
 
         async def tools(self) -> list[Mapping[str, Json]]:
             return []

@@ -303,9 +303,9 @@ def test_an_answer_that_is_nested_too_deep_ends_neither_the_connection_nor_the_g
 
 def test_what_is_secret_in_an_address_is_in_no_message() -> None:
     async def run() -> None:
-        upstream = Upstream.url("http://me:hunter2@127.0.0.1:9/mcp?token=hunter2#hunter2")
+        upstream = Upstream.url("http://me:hunter2@127.0.0.1:9/s/hunter2/mcp?token=hunter2#hunter2")
         try:
-            with pytest.raises(NotDispatchedError, match=r"http://127\.0\.0\.1:9/mcp") as caught:
+            with pytest.raises(NotDispatchedError, match=r"http://127\.0\.0\.1:9'") as caught:
                 await called(upstream, "x")
         finally:
             await upstream.aclose()

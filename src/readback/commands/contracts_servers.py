@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 
 from readback.canon import Json
-from readback.commands.extras import of_extra
+from readback.commands.extras import of_extra, without_answers
 from readback.commands.terminal import safe
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
@@ -140,6 +140,7 @@ def told(toolbox: Toolbox) -> list[str]:
 def upstream_at(name: str, terms: ServerTerms) -> Upstream:
     with of_extra("mcp", "Reading a server's tools"):
         from readback.surfaces.mcp.gateway import upstream_of
+    without_answers()
     return upstream_of(name, terms)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,3 +16,8 @@ def of_extra(extra: str, what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise FittingError(f"{what} needs the extra `{extra}`.", remedy=f"Install readback[{extra}].") from error
+
+
+def without_answers() -> None:
+    """What the SDK logs of a server's answer that is none is the answer, with all that it holds: our errors say why."""
+    logging.getLogger("mcp.client").addHandler(logging.NullHandler())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from readback.commands import options
-from readback.commands.extras import of_extra
+from readback.commands.extras import of_extra, without_answers
 from readback.commands.garbage import SERVING, undisturbed
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
@@ -98,6 +98,7 @@ def mcp(
     contracts = _contracts(settings, command)
     with of_extra("mcp", "The gateway"):
         from readback.surfaces.mcp.gateway import Gateway
+    without_answers()
     upstreams = _upstreams(command, urls, contracts, settings)
     gateway = Gateway(
         upstreams,

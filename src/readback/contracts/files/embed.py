@@ -21,7 +21,14 @@ SERVER_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,63}")
 SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token"}
 )
-_SECRET_NAME: Final = re.compile(r"(?i)(?:^|_)(?:key|token|secret|password|passwd|pwd|credentials?)(?:$|_)")
+_SECRET_NAME: Final = re.compile(
+    r"(?i)(?:^|_)(?:api|pg|access|auth|private|secret)?(?:key|token|secret|password|passwd|pwd|credentials?)(?:$|_)|_pass$"
+)
+_SECRET_HEADER: Final = re.compile(r"(?i)(?:^|-)(?:api-?key|auth-key|token|secret|password)$")
+_LOGIN: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:[^\s/?#@]+@")
+_DATABASE_LOGIN: Final = re.compile(r"postgres(?:ql)?://[^:@/?]*:(?!\d*[,/?])[^?]*@")
+"""With a slash in the password, which people write there."""
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _INTERPRETER: Final = re.compile(
     r"(?:ba|da|z|k|c|tc|fi|a)?sh|busybox|python[\d.]*|perl|ruby|node|deno|bun|php|lua|Rscript"
 )
@@ -123,6 +130,7 @@ def sound_argv(fills: list[Fill]) -> None:
     for fill in fills:
         if any("\0" in text for text in fill.texts):
             raise ContractFieldError("An argument holds no NUL.")
+        sound_text(fill.fixed or "")
     _no_program_text(fills)
 
 
@@ -196,10 +204,15 @@ def sound_header(name: str, fill: Fill | None) -> None:
     """`fill`: None for a reference. Raises ContractFieldError."""
     if HEADER.fullmatch(name) is None:
         raise ContractFieldError(f"{name!r:.60} cannot be the name of a header.")
-    if fill is not None and name.lower() in SECRET_HEADERS:
+    if fill is not None and (name.lower() in SECRET_HEADERS or (fill.fixed and is_secret_header(name))):
         raise ContractFieldError(f"{name} is a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}.")
     if fill is not None and any(_CONTROL.search(text) for text in fill.texts):
         raise ContractFieldError("A header holds no control characters.")
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether what a header of this name holds is a credential."""
+    return name.lower() in SECRET_HEADERS or _SECRET_HEADER.search(name) is not None
 
 
 def is_line(text: str) -> bool:
@@ -241,6 +254,18 @@ def sound_variable(name: str, literal: bool) -> None:
         )
 
 
+def sound_text(text: str) -> None:
+    """Raises ContractFieldError for an address that holds a password, or a key in its query."""
+    if "://" in text and (_LOGIN.search(text) or _asks_with_one(text)):
+        raise ContractFieldError("An address holds no credentials: give them by reference.")
+
+
+def _asks_with_one(url: str) -> bool:
+    """Whether a name in its query says that the value is a credential."""
+    asked = [each.partition("=") for each in url.partition("?")[2].split("&")]
+    return any(value and _SECRET_NAME.search(_HUMP.sub("_", name.replace("-", "_"))) for name, _, value in asked)
+
+
 def holds_credential(text: str, before: str = "") -> bool:
     """Whether an element of a command line, or an address, looks like one. `before`: the element in front of it."""
     name, equals, value = text.partition("=")
@@ -254,8 +279,7 @@ def holds_credential(text: str, before: str = "") -> bool:
         held = parts.username is not None or parts.password is not None
     except ValueError:
         return True
-    asked = [each.partition("=")[0].replace("-", "_") for each in parts.query.split("&")]
-    return held or any(_SECRET_NAME.search(each) for each in asked)
+    return held or _asks_with_one(text)
 
 
 def sound_url(text: str) -> None:
@@ -263,9 +287,9 @@ def sound_url(text: str) -> None:
     try:
         parts = urlsplit(text)
         held = parts.username is not None or parts.password is not None
-    except ValueError as error:
-        raise ContractFieldError(f"It is no address: {error}.") from error
-    if held or "password=" in text.lower():
+    except ValueError as error:  # whose words may hold the password
+        raise ContractFieldError("It is no address, such as https://host.") from error
+    if held or "password=" in text.lower() or _asks_with_one(text) or _DATABASE_LOGIN.match(text):
         raise ContractFieldError("An address holds no credentials: give them by reference.")
     if not parts.scheme or not parts.netloc:
         raise ContractFieldError("It is no address, such as https://host.")

@@ -67,6 +67,11 @@ class ServerReader:
         for each in node.listed:
             if not isinstance(each.value, str) or not each.value or "\0" in each.value:
                 self.findings.add(each, path, "It is a text.")
+                continue
+            try:
+                embed.sound_text(each.value)
+            except ContractError as error:
+                self.findings.add(each, path, error)
         if not node.listed:
             self.findings.add(node, path, "It begins with the name of a program.")
         return tuple(texts)
@@ -89,12 +94,13 @@ class ServerReader:
             embed.sound_variable(name, reference is None)
         else:
             embed.sound_header(name, None)
-            if reference is None and name.lower() in embed.SECRET_HEADERS:
+            if reference is None and embed.is_secret_header(name):
                 raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
         if reference is not None:
             return reference
         if not isinstance(node.value, str) or not embed.is_line(node.value):
             raise ContractFieldError("It is a text on one line, or a reference.")
+        embed.sound_text(node.value)
         return node.value
 
     def _located(self, name: str, node: Written, path: str) -> str | Reference:

@@ -284,6 +284,7 @@ class SpecReader:
                 reference = reference_in(each)
                 embed.sound_variable(name, reference is None)
                 found[name] = _plain_text(each) if reference is None else reference
+                embed.sound_text(str(each.value))
             except ContractError as error:
                 self.findings.add(each, joined(path, name), error)
         return found
@@ -320,6 +321,8 @@ def _setting(key: Key, node: Written) -> object:
     text = _plain_text(node)
     if key.name == "url":
         embed.sound_url(text)
+    else:
+        embed.sound_text(text)
     return text
 
 

@@ -24,6 +24,7 @@ from mcp_types import (
 from readback.canon import Json
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.call import ClientLink
 from readback.surfaces.mcp.connection import Connection, OnProgress, Peer, UnsentError
 from readback.surfaces.mcp.exchange import Exchange
@@ -159,7 +160,7 @@ class Attachment:
         except (MCPError, OSError, ValueError) as error:
             self._short_life()
             raise NotDispatchedError(
-                f"{self._server.said} could not be started or reached: {error}",
+                f"{self._server.said} could not be started or reached: {self.secrets.text(str(error))}",
                 remedy="Look at its command or address, and at what it wrote on stderr.",
             ) from error
 
@@ -367,6 +368,11 @@ class Attachment:
     # --- as a Toolserver --------------------------------------------------------------------------------
 
     @property
+    def secrets(self) -> Credentials:
+        """See `Toolserver`."""
+        return self._server.secrets
+
+    @property
     def unlisted(self) -> bool:
         """See `Toolserver`."""
         if self._closed and self.fallback is not None:
@@ -388,9 +394,10 @@ class Attachment:
 
     def _meaning(self, error: MCPError) -> UpstreamLostError | ToolRefusedError:
         said = {"code": error.code, "message": error.message, "data": error.data}
+        clear = self.secrets.text(error.message)
         if is_lost(error):
-            return UpstreamLostError(f"{self._server.said} did not answer the call: {error.message}", details=said)
-        return ToolRefusedError(f"{self._server.said} refused the call: {error.message}", details=said)
+            return UpstreamLostError(f"{self._server.said} did not answer the call: {clear}", details=said)
+        return ToolRefusedError(f"{self._server.said} refused the call: {clear}", details=said)
 
     async def tools(self) -> Sequence[Mapping[str, Json]]:
         """All its tools; see `Toolserver`."""
@@ -413,7 +420,7 @@ class Attachment:
             except (MCPError, NotDispatchedError) as error:
                 if self._has_none(error):
                     return []
-                said = f"{self._server.said} does not list its tools: {error.message}"
+                said = f"{self._server.said} does not list its tools: {self.secrets.text(error.message)}"
                 remedy = error.remedy if isinstance(error, NotDispatchedError) else ""
                 raise UpstreamLostError(said, remedy=remedy) from error
             found += paged(page, found, cursors)

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.sdk.credentials import Credentials
 
 OUTCOME_KEY: Final = "io.readback/outcome"
 """In `_meta` and `structuredContent` of a result: what became of the call, as data."""
@@ -61,6 +62,11 @@ class Toolserver(Protocol):
     @property
     def unlisted(self) -> bool:
         """Whether it was started or reached anew since its tools were last listed here: they may be others."""
+        ...
+
+    @property
+    def secrets(self) -> Credentials:
+        """What it was given by reference: in no record, and in nothing that is told of a governed call."""
         ...
 
     async def call(

@@ -36,7 +36,7 @@ from readback.surfaces.mcp.reload import Reloading
 from readback.surfaces.mcp.servers import Servers
 from readback.surfaces.mcp.tending import Tending
 from readback.surfaces.mcp.ungoverned import Policy
-from readback.surfaces.mcp.upstream import Command, Upstream
+from readback.surfaces.mcp.upstream import Command, Endpoint, Upstream
 
 HOLD_MAX_S: Final = 3_600.0
 GRACE_S: Final = 5.0
@@ -232,8 +232,8 @@ def upstream_of(name: str, terms: ServerTerms) -> Upstream:
     settled = Settled(name, fixed, terms.folder, 0)
     if terms.command:
         folder = os.path.join(terms.folder, settled.get("cwd"))
-        return Upstream.command(terms.command, key=name, env=settled.get("env"), cwd=folder)
-    return Upstream.url(settled.get("url"), key=name, headers=settled.get("headers"))
+        return Upstream(Command(terms.command, settled.get("env"), folder), key=name, secrets=settled.secrets)
+    return Upstream(Endpoint(settled.get("url"), settled.get("headers")), key=name, secrets=settled.secrets)
 
 
 def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:

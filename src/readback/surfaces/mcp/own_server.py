@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment, goes_on, paged
 from readback.surfaces.mcp.call import Call, ClientLink
 from readback.surfaces.mcp.catalogue import Tool
@@ -120,6 +121,7 @@ class _Here:
     key = ""
     room: asyncio.Semaphore | None = None
     unlisted = False
+    secrets = Credentials()
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         self._ctx, self._next = ctx, call_next

@@ -198,6 +198,15 @@ async def _all(asked: Iterable[Awaitable[Answered]]) -> list[Answered]:
     return [each for each in found if not isinstance(each, BaseException)]
 
 
+def cleared(server: Toolserver, answer: dict[str, Json]) -> dict[str, Json]:
+    """An answer without what its server was given by reference."""
+    if not server.secrets:
+        return answer
+    plain = server.secrets.without(answer)
+    assert isinstance(plain, dict)
+    return plain
+
+
 @dataclass(frozen=True, slots=True)
 class CalledTool:
     """Keeps `ToolFitting`: one tool of the server that has it when the contracts are loaded. Whose it is is not asked
@@ -217,10 +226,12 @@ class CalledTool:
         flight = IN_HAND.get()
         if flight is not None and flight.key == self.key and flight.ticket.action_id == ctx.action_id:
             answer = await flight.send(arguments, self.runtime, to_end=True)
+            if self.server.secrets:
+                answer = flight.raw = cleared(self.server, answer)
             return short_copied(answer) or answer  # it came over a wire, and is told as it came
         with holding(self.runtime):  # over the gateway's own connection
             params: dict[str, Json] = {"name": self.key[1], "arguments": dict(arguments)}
-            return await self.server.call(params, timeout_s=self.timeout_us / 1_000_000)
+            return cleared(self.server, await self.server.call(params, timeout_s=self.timeout_us / 1_000_000))
 
 
 class GatewayFittings:

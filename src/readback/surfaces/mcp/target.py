@@ -14,6 +14,7 @@ from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TI
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from readback.canon.frozen import dataclass
+from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
 from readback.surfaces.mcp.posts import Posts
 from readback.surfaces.mcp.process import process_lines
@@ -52,6 +53,8 @@ class Server:
     modern: bool | None = None
     at_once: int = 0
     """How many calls it is given at a time over one session's connections; 0 for as many as come."""
+    secrets: Credentials = field(default_factory=Credentials)
+    """What of the target came by reference."""
     header_maps: dict[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
     """By tool: which arguments its calls repeat in HTTP headers."""
 
@@ -82,9 +85,11 @@ class Server:
 
 
 def _public(url: str) -> str:
-    """An address without what may be secret in it: messages go to clients, and into the ledger."""
+    """An address without what may be secret in it, which its path may be as well as its query: messages go to clients,
+    and into the ledger.
+    """
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", "", ""))
 
 
 @asynccontextmanager

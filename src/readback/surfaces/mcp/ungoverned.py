@@ -20,7 +20,7 @@ from readback.sdk.action import ActionDefinition
 from readback.sdk.group_commit import MAY_WAIT_S
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp.call import Call
-from readback.surfaces.mcp.servers import IN_HAND, Servers
+from readback.surfaces.mcp.servers import IN_HAND, Servers, cleared
 from readback.surfaces.mcp.verdict import UNGOVERNED
 
 KEPT_MAX_BYTES: Final = 65_536
@@ -54,7 +54,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
         flight.land()
         await _behind(asyncio.get_running_loop(), TURNS)
         MAY_WAIT_S.set(SHARES_S)
-        return kept(answer)
+        return kept(cleared(flight.server, answer))
 
     return ActionDefinition(
         call,

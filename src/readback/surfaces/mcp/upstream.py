@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from readback.canon import Json
+from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ClientLink
 from readback.surfaces.mcp.posts import CALLS_MAX
@@ -20,10 +21,18 @@ class Upstream:
     Client sessions get connections of their own from it. Usable in one event loop; `aclose` ends everything.
     """
 
-    def __init__(self, target: Command | Endpoint, *, key: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        target: Command | Endpoint,
+        *,
+        key: str = "",
+        timeout_s: float = CALL_TIMEOUT_S,
+        secrets: Credentials | None = None,
+    ) -> None:
         self.target = target
         self.key = key
-        self.server = Server(target, key, timeout_s, at_once=CALLS_MAX if isinstance(target, Endpoint) else 0)
+        at_once = CALLS_MAX if isinstance(target, Endpoint) else 0
+        self.server = Server(target, key, timeout_s, at_once=at_once, secrets=secrets or Credentials())
         self.own = Attachment(self.server)
         self._attached: set[Attachment] = set()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -37,6 +46,11 @@ class Upstream:
     def unlisted(self) -> bool:
         """The same."""
         return self.own.unlisted
+
+    @property
+    def secrets(self) -> Credentials:
+        """Its own."""
+        return self.server.secrets
 
     @classmethod
     def command(
