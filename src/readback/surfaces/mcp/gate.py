@@ -78,7 +78,7 @@ class Gate:
         self._looking: dict[str, asyncio.Lock] = {}
         self._closing = False
         self._own = OwnTools(ledger, hold_s)
-        self._operations = Operations(ledger)
+        self._operations = Operations(ledger, contracts.names)
         self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
         self._for_all = ungoverned.contract_for_all(servers)
         ledger.know(self._for_all.plan)
@@ -130,7 +130,6 @@ class Gate:
         server's UpstreamLostError or NotDispatchedError, where the call was not recorded.
         """
         contracts = await self._contracts.look()
-        self._operations.note(contracts)
         key = (call.server, call.name)
         action = contracts.action(key)
         if action is None:
@@ -145,18 +144,18 @@ class Gate:
             operation = _operation(call)
             if self._is_due(server):
                 await self._look_at_tools(server)
-            proposal, agreed = None, ""
+            proposal, agreed, leave = None, "", None
             if self._contracts.current is contracts:
                 agreed = self._catalogue.agreed(key)
                 self._catalogue.check(key, agreed)
                 self._check_room(len(self._flying))
                 proposal = propose(action, call.arguments)
-                self._operations.check(key, proposal, operation)
+                leave = self._operations.enter(key, proposal, operation)
         except ReadbackError as error:
             return verdict.refused(error)
-        if proposal is None:  # others are in force by now, and the tool would be held against those
+        if proposal is None or leave is None:  # others are in force by now, and the tool would be held against those
             return await self.call(call, server)
-        return await self._governed(Flight(call, server, agreed), proposal, operation)
+        return await self._governed(Flight(call, server, agreed), proposal, operation, leave)
 
     def _like(self, contracts: Governed, key: ToolKey) -> str:
         """The governed tool that a server which is not strict about names may take an unlisted one for."""
@@ -195,9 +194,12 @@ class Gate:
 
     # --- governed ---
 
-    async def _governed(self, flight: Flight, proposal: Proposal, operation: str | None) -> dict[str, Json]:
+    async def _governed(
+        self, flight: Flight, proposal: Proposal, operation: str | None, leave: Callable[[], None]
+    ) -> dict[str, Json]:
         task = asyncio.create_task(self._fly(flight, proposal, operation))
         self._flying.add(task)
+        task.add_done_callback(lambda _: leave())
         task.add_done_callback(self._landed)
         await self._held(task)
         try:
@@ -307,8 +309,8 @@ class Gate:
             operation = _operation(flight.call)
             self._check_room(len(self._recording.under_way))
             proposal = ungoverned.proposed(self._for_all, flight.call)
-            self._operations.check(flight.key, proposal, operation)
-            return await self._recording.call(flight, proposal, operation)
+            leave = self._operations.enter(flight.key, proposal, operation)
+            return await self._recording.call(flight, proposal, operation, leave)
         except ToolRefusedError:
             raise
         except ReadbackError as error:

@@ -6,6 +6,7 @@ taken away, the same operation would be another one to the ledger, and act a sec
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from readback.canon import ReadbackError
@@ -14,36 +15,29 @@ from readback.domain.errors import PayloadConflictError
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp.attending import Attending
 from readback.surfaces.mcp.catalogue import ToolKey
-from readback.surfaces.mcp.governed import NOTHING, Governed
 from readback.surfaces.mcp.verdict import UNGOVERNED
 
 
 @dataclass(slots=True)
 class Operations:
-    """Of one gateway: which contracts each tool has had since it began, and what was begun under them."""
+    """Of one gateway. `names`: which contracts each tool has had since it began; what was begun under them, the ledger
+    knows.
+    """
 
     ledger: Attending
-    _noted: Governed = NOTHING
-    _names: dict[ToolKey, list[str]] = field(default_factory=dict)
+    names: Mapping[ToolKey, Sequence[str]]
+    _under_way: dict[tuple[ToolKey, str], list[str]] = field(default_factory=dict)
+    """Under which contracts operations are called now: what is not on record yet, the ledger does not know."""
 
-    def note(self, contracts: Governed) -> None:
-        """These are in force."""
-        if contracts is self._noted:
-            return
-        self._noted = contracts
-        for key, action in contracts.actions.items():
-            names = self._names.setdefault(key, [])
-            if action.name not in names:
-                names.append(action.name)
-
-    def check(self, key: ToolKey, proposal: Proposal, operation: str | None) -> None:
-        """Raises PayloadConflictError where the tool's operation was begun under another contract, or under none.
+    def enter(self, key: ToolKey, proposal: Proposal, operation: str | None) -> Callable[[], None]:
+        """To be called when the call has ended. Raises PayloadConflictError where the tool's operation was begun under
+        another contract, or under none, or is under way so.
 
         `operation`: the client's own name for it; a call without a contract has no other.
         """
         named, contract = operation or proposal.operation, proposal.definition.name
         if not named:
-            return
+            return _nothing
         try:
             self.check_others(key, contract, named)
             if operation and contract != UNGOVERNED:
@@ -51,24 +45,49 @@ class Operations:
         except ReadbackError:
             proposal.mark_run()  # it never will be
             raise
+        return self._entered((key, named), contract)
+
+    def _entered(self, operation: tuple[ToolKey, str], contract: str) -> Callable[[], None]:
+        under_way = self._under_way.setdefault(operation, [])
+        under_way.append(contract)
+
+        def leave() -> None:
+            under_way.remove(contract)
+            if not under_way:
+                self._under_way.pop(operation, None)
+
+        return leave
 
     def had(self, key: ToolKey) -> bool:
         """Whether the tool has had a contract."""
-        return key in self._names
+        return key in self.names
 
     def check_others(self, key: ToolKey, contract: str, operation: str) -> None:
         """The same for contracts of the files alone. `contract`: whose operation it may be."""
-        for name in self._names.get(key, ()):
+        for name in self.names.get(key, ()):
             if name != contract:
                 self._refuse(operation, name, "")
+        other = next((name for name in self._under_way.get((key, operation), ()) if name != contract), "")
+        if other:
+            raise PayloadConflictError(
+                f"Operation {operation!r:.200} of this tool is being called {_under(other)}.",
+                remedy="Call again when that call was answered; use a new operation id for a new intention.",
+            )
 
     def _refuse(self, operation: str, contract: str, target: str) -> None:
         begun = self.ledger.begun(contract, operation)
         if begun is None or (target and begun.target != target):
             return
-        under = "no contract" if contract == UNGOVERNED else f"the contract {contract!r}"
         raise PayloadConflictError(
-            f"Operation {operation!r:.200} of this tool was begun under {under}, as action {begun.action_id}.",
+            f"Operation {operation!r:.200} of this tool was begun {_under(contract)}, as action {begun.action_id}.",
             remedy="Ask readback_status with that id what became of it; use a new operation id for a new intention.",
             details={"action": begun.action_id},
         )
+
+
+def _nothing() -> None:
+    """Of no operation that has a name."""
+
+
+def _under(contract: str) -> str:
+    return "under no contract" if contract == UNGOVERNED else f"under the contract {contract!r}"

@@ -35,9 +35,11 @@ class Recording:
         self._sound = True
         """Whether the last that was to be recorded was: while it is not, nothing is sent that could not be."""
 
-    async def call(self, flight: Flight, proposal: Proposal, operation: str | None) -> dict[str, Json]:
-        """The result for the client. Its own cancellation goes on to the server. Raises what `Attending.run` does, and
-        ToolRefusedError.
+    async def call(
+        self, flight: Flight, proposal: Proposal, operation: str | None, leave: Callable[[], None]
+    ) -> dict[str, Json]:
+        """The result for the client. Its own cancellation goes on to the server. `leave`: told when nothing of it is
+        under way. Raises what `Attending.run` does, and ToolRefusedError.
         """
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.answered = answered
@@ -45,6 +47,7 @@ class Recording:
         self.under_way.add(task)
         task.add_done_callback(self._ended)
         task.add_done_callback(flight.land)
+        task.add_done_callback(lambda _: leave())
         try:
             await answered
         except asyncio.CancelledError:

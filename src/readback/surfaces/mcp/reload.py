@@ -20,6 +20,7 @@ from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.runtime import Runtime
 from readback.sdk.group_commit import holding
+from readback.surfaces.mcp.catalogue import ToolKey
 from readback.surfaces.mcp.governed import NOTHING, Governed, Path
 
 LOOK_US: Final = 1_000_000
@@ -61,6 +62,8 @@ class Reloading:
         self._owed_us: int | None = None
         """When the files are loaded again, as a server could not be asked for its tools the last time."""
         self.current: Governed = NOTHING
+        self.names: dict[ToolKey, list[str]] = {}
+        """The contracts that each tool has had since the gateway began, by name."""
         self.listeners: set[Callable[[], None]] = set()
         """Told when other tools are governed than before: clients are shown them otherwise."""
 
@@ -68,8 +71,15 @@ class Reloading:
         """The first load. Raises what is wrong with the files."""
         self._looked_us = self._runtime.now_us()
         self._look()
-        self.current = await self._load()
+        self._take_over(await self._load())
         return self.current
+
+    def _take_over(self, contracts: Governed) -> None:
+        self.current = contracts
+        for key, action in contracts.actions.items():
+            names = self.names.setdefault(key, [])
+            if action.name not in names:
+                names.append(action.name)
 
     def ask(self) -> None:
         """At the next call the files are loaded again as they stand, whether they have changed or not."""
@@ -124,7 +134,7 @@ class Reloading:
         before = self.current.actions.keys()
         try:
             with holding(self._runtime):
-                self.current = await self._load()
+                self._take_over(await self._load())
         except UpstreamLostError as error:  # no fault of the files
             self._owed_us = self._runtime.now_us() + RETRY_US
             if changed or owed is None:
