@@ -181,6 +181,15 @@ class TestGit(_Conformance):
         git("-C", remote, "update-ref", "refs/heads/heads/below", older)
         assert bootstrap.anchor(f"git+file://{remote}#heads").last() is None
 
+    @pytest.mark.requirement("PRIVACY-secrets")
+    def test_a_credential_in_the_remote_s_address_is_in_no_message(self) -> None:
+        local = str(self.folder / "work")
+        git("init", "--quiet", local)
+        git("-C", local, "remote", "add", "outside", "http://127.0.0.1:9/r.git?token=tok-51c0")
+        with pytest.raises(AnchorError, match="failed: fatal: unable to access") as refused:
+            bootstrap.anchor(f"git+file://{local}?push=outside#heads").last()
+        assert "tok-51c0" not in str(refused.value)
+
     def test_what_git_started_ends_with_it_when_it_takes_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(anchor_git, "TIMEOUT_SECONDS", 0.5)
         local, pid = str(self.folder / "work"), self.folder / "pid"

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError
+from readback.domain.observation_signs import one_line
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 
@@ -126,7 +127,8 @@ class GitAnchor:
                 process.communicate()
         if process.returncode:
             lines = said.decode(errors="replace").strip().splitlines()
-            raise AnchorError(f"git {args[0]} for {self.name} failed: {lines[-1] if lines else process.returncode}.")
+            why = one_line(lines[-1]) if lines else process.returncode  # git names the remote, and who logs in there
+            raise AnchorError(f"git {args[0]} for {self.name} failed: {why}.")
         return out
 
 

@@ -69,10 +69,14 @@ def without_credentials(text: str) -> str:
     """The text without what anybody would see to be a credential: a guess. A contract says what is secret."""
     if "://" in text:
         text = _USER_INFO.sub(r"\1[redacted]@", text)
+    if "?" in text:
+        text = _ASKED_SECRET.sub(r"\1[redacted]", text)
     return _NAMED_SECRET.sub(r"\1[redacted]", text) if ":" in text or "=" in text else text
 
 
 _USER_INFO: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@]*@", re.IGNORECASE)
+_ASKED_SECRET: Final = re.compile(r"([?&](?:token|sig|signature|secret)=)[^\s&#\"'<>)]{1,4096}", re.IGNORECASE)
+"""In an address's query, where these names say it too."""
 _NAMED_SECRET: Final = re.compile(
     r"""(["']?\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api[-_ ]?key|(?:access|refresh|auth|bearer|id)"""
     r"""[-_ ]?token|client[-_ ]?secret|secret[-_ ]?(?:access[-_ ]?)?key|private[-_ ]?key|password|passwd|passphrase)"""
