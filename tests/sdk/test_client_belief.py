@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from readback import Planning, bootstrap
-from readback.domain.errors import UsageError
+from readback import Context, Planning, State, bootstrap
+from readback.domain.errors import NotDispatchedError, UsageError
 from readback.ports.store import LedgerStore
 from readback.sdk import believing
-from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
 
@@ -99,6 +99,31 @@ def test_older_settled_actions_are_counted_and_open_ones_always_told(monkeypatch
 
 
 @pytest.mark.requirement("GROUND-compensated")
+@pytest.mark.requirement("BELIEF-from-ledger")
+@pytest.mark.parametrize("again", ["done", "failed"])
+def test_a_repetition_after_the_clock_was_set_back_is_what_is_believed(again: str) -> None:
+    """Ids follow the clock, and the repetition's is the smaller one then."""
+    desk, store = Desk(), MemoryStore()
+
+    def nobody(_ctx: Context) -> object:
+        raise NotDispatchedError("No line.")
+
+    earlier = VirtualRuntime(seed=1, start_us=START_US - 3_600_000_000)
+    desk.instead = nobody
+    with opened(store, run="r-1") as rb:
+        first = rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="one")
+        assert (first.state, first.repeat_allowed) == (State.FAILED, True)
+        with opened(store.reopened(), earlier, run="r-1") as other:
+            desk.instead = None if again == "done" else nobody
+            second = other.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="one")
+        belief = pickle.loads(pickle.dumps(rb.belief()))  # noqa: S301 -- our own bytes
+    assert second.id < first.id
+    told = [*belief.verified, *belief.not_done]
+    assert [each.action_id for each in told] == [second.id]
+    assert second.verified is (again == "done")
+    assert len(belief.verified) == (again == "done")
+
+
 def test_a_reversal_stands_under_what_it_reverses() -> None:
     desk = Desk()
     ship = ship_of(

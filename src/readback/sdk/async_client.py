@@ -303,6 +303,7 @@ class AsyncReadback:
             groups=chosen.groups,
             frozen=chosen.frozen,
             older=chosen.older,
+            replaced=chosen.replaced,
         )
 
     async def check_report(self, text: str, run: str | None = None, *, every: bool = False) -> ReportCheck:

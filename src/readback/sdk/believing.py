@@ -25,6 +25,7 @@ SETTLED_LOADED_MAX: Final = 256
 """Settled actions whose outcomes are loaded; older ones are counted."""
 PAGE: Final = 200
 SAGA: Final = "saga"
+_REPEATABLE: Final = (State.FAILED, State.ROLLED_BACK)
 _SETTLED: Final = TERMINAL - {State.REVIEW_REQUIRED}
 
 
@@ -39,6 +40,8 @@ class Chosen:
     frozen: tuple[FrozenSubject, ...]
     reversals: Mapping[str, tuple[State, str]]
     """Steps that their sagas have reversed: what that amounts to, and the reversing action."""
+    replaced: frozenset[str]
+    """Failures whose operation is another action's by now."""
 
     def told(self, outcome: Outcome) -> Outcome:
         """The outcome as it is believed: a verified step that was reversed since is no fact any more."""
@@ -61,6 +64,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
     ids: list[str] = []
     sagas: list[Projection] = []
     steps: dict[str, list[str]] = {}
+    asked: dict[str, list[Projection]] = {}
     subjects = {f"tenant:{session.scope.tenant}", f"principal:{session.scope.principal}"}
     settled = older = 0
     before = ""
@@ -79,11 +83,21 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
                     older += 1
                     continue
             ids.append(projection.action_id)
+            asked.setdefault(projection.key_hash, []).append(projection)
     reversals = {action_id: said for each in sagas for action_id, said in _reversals(session, each.action_id)}
     groups = tuple(_group(each, steps.get(each.action_id, [])) for each in reversed(sagas))
     held = {f.subject: f.reason for f in session.store.freezes(session.scope.tenant) if f.subject in subjects}
     frozen = tuple(FrozenSubject(subject, reason) for subject, reason in held.items())
-    return Chosen(named, tuple(ids), older, groups, frozen, reversals)
+    replaced = frozenset(each for key, found in asked.items() for each in _replaced(session, key, found))
+    return Chosen(named, tuple(ids), older, groups, frozen, reversals, replaced)
+
+
+def _replaced(session: Session, key: str, found: list[Projection]) -> Iterator[str]:
+    """Of several actions under one key, the failures that do not hold it any more."""
+    record = session.store.key(session.scope.tenant, key) if key and len(found) > 1 else None
+    for each in found:
+        if record is not None and each.state in _REPEATABLE and each.action_id != record.action_id:
+            yield each.action_id
 
 
 def _reversals(session: Session, saga_id: str) -> Iterator[tuple[str, tuple[State, str]]]:

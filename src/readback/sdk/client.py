@@ -306,6 +306,7 @@ class Readback:
             groups=chosen.groups,
             frozen=chosen.frozen,
             older=chosen.older,
+            replaced=chosen.replaced,
         )
 
     def check_report(self, text: str, run: str | None = None, *, every: bool = False) -> ReportCheck:

@@ -34,7 +34,8 @@ class Belief:
     """The reconciled state of one run, as far as the ledger knows it. It has no truth value.
 
     `older`: settled actions before these, whose outcomes were not loaded. `frozen`: what of this run's subjects is
-    frozen now. `groups`: sagas, with the ids of their steps.
+    frozen now. `groups`: sagas, with the ids of their steps. `replaced`: failures whose operation is another action's
+    by now, by the ledger's word; ids follow a clock, which may be set back between two processes.
     """
 
     run: str
@@ -43,6 +44,7 @@ class Belief:
     groups: tuple[Group, ...] = ()
     frozen: tuple[FrozenSubject, ...] = ()
     older: int = 0
+    replaced: frozenset[str] = frozenset()
 
     @property
     def verified(self) -> tuple[Fact, ...]:
@@ -115,7 +117,8 @@ class Belief:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied, and sent to other processes: frameworks of agents do so with all that they keep."""
-        return _again, (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older)
+        kept = (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older, self.replaced)
+        return _again, kept
 
     def _items(self, standing: Standing) -> tuple[Item, ...]:
         return tuple(each for each in self._listed() if isinstance(each, Item) and each.standing is standing)
@@ -123,12 +126,14 @@ class Belief:
     def _listed(self) -> tuple[Entry, ...]:
         """Less what stands under another action: settled reversals, and failures that were repeated since."""
         reversals = {each.compensation for each in self.entries.values() if isinstance(each, Item)}
-        last = {(each.contract, each.operation): each.action_id for each in self.entries.values()}
+        left = [each for each in self.entries.values() if each.action_id not in self.replaced]
+        last = {(each.contract, each.operation): each.action_id for each in left}
         touched = {each.target: each.action_id for each in self.entries.values() if _touches(each)}
         shown: list[Entry] = []
         for each in self.entries.values():
             unresolved = isinstance(each, Item) and each.standing is Standing.UNRESOLVED
-            repeated = last[each.contract, each.operation] != each.action_id
+            latest = last.get((each.contract, each.operation), "") == each.action_id
+            repeated = isinstance(each, Item) and not latest
             if unresolved or not (repeated or each.action_id in reversals):
                 shown.append(_dated(each, touched))
         return tuple(shown)
@@ -142,11 +147,12 @@ def believe(
     groups: Iterable[Group] = (),
     frozen: Iterable[FrozenSubject] = (),
     older: int = 0,
+    replaced: frozenset[str] = frozenset(),
 ) -> Belief:
     """The belief of a run from its outcomes, in any order. Raises HonestyError for what is no outcome."""
     found = [entry_of(outcome) for outcome in outcomes]
     entries = _ordered({each.action_id: each for each in found})
-    return Belief(run, tenant, entries, tuple(groups), tuple(frozen), older)
+    return Belief(run, tenant, entries, tuple(groups), tuple(frozen), older, replaced)
 
 
 def entry_of(outcome: Outcome) -> Entry:
@@ -182,8 +188,9 @@ def _again(
     groups: tuple[Group, ...],
     frozen: tuple[FrozenSubject, ...],
     older: int,
+    replaced: frozenset[str],
 ) -> Belief:
-    return Belief(run, tenant, MappingProxyType(entries), groups, frozen, older)
+    return Belief(run, tenant, MappingProxyType(entries), groups, frozen, older, replaced)
 
 
 def _ordered(entries: Mapping[str, Entry]) -> Mapping[str, Entry]:

@@ -72,7 +72,14 @@ def believed(desk: Desk) -> Belief:
     """What may be believed of the session."""
     chosen = choose(desk.session, None, settled_max=SETTLED_MAX)
     outcomes = [chosen.told(desk.outcome(action_id)) for action_id in chosen.ids]
-    return believe(chosen.run, outcomes, tenant=desk.session.scope.tenant, groups=chosen.groups, older=chosen.older)
+    return believe(
+        chosen.run,
+        outcomes,
+        tenant=desk.session.scope.tenant,
+        groups=chosen.groups,
+        older=chosen.older,
+        replaced=chosen.replaced,
+    )
 
 
 def unverified(desk: Desk, belief: Belief) -> list[Item]:
