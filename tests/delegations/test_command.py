@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def test_a_command_that_lies_twice_is_brought_to_do_the_work_with_the_whole_conv
 def test_a_command_with_a_session_of_its_own_is_told_its_id_and_only_what_is_new(folder: Path) -> None:
     flags = ("--session-flag", "--session-id", "--resume-flag", "--resume")
     code, _ = delegate(folder, *VERIFY, *flags, "--operation", "report-1", lies=1)
-    session = session_of("default", "report-1")
+    session = session_of("default", "delegation/delegate/report-1", "report-1")
     first, second = (folder / "said.txt").read_text().split(f" {session}]\n")[:2]
     assert code == 0
     assert first == "Write report.txt.[--session-id"
@@ -75,6 +76,14 @@ def test_a_command_with_a_session_of_its_own_is_told_its_id_and_only_what_is_new
     assert "USER:" not in second
     assert second.endswith("[--resume")
     assert str(uuid.UUID(session)) == session
+
+
+def test_two_delegations_whose_operations_have_one_name_are_two_conversations(folder: Path) -> None:
+    for name in ("writer", "reviewer"):
+        flags = ("--session-flag", "--session-id", "--operation", "report-1", "--name", name)
+        assert delegate(folder, *VERIFY, *flags)[0] == 0
+    sessions = re.findall(r"\[--session-id (\S+)\]", (folder / "said.txt").read_text())
+    assert len(sessions) == len(set(sessions)) == 2
 
 
 def test_a_command_that_goes_on_lying_ends_with_one_and_says_why(folder: Path) -> None:

@@ -55,7 +55,7 @@ class CommandDelegate:
         if not self.session_flag:
             return [*self.argv], turn.transcript
         flag = self.resume_flag if self.resume_flag and turn.attempt else self.session_flag
-        return [*self.argv, flag, session_of(turn.ctx.tenant, turn.delegation)], turn.prompt
+        return [*self.argv, flag, session_of(turn.ctx.tenant, turn.ctx.target, turn.delegation)], turn.prompt
 
     def __call__(self, turn: Turn) -> object:
         """One turn. Raises ToolError where the command fails or answers nothing that is understood; what it did by
@@ -71,9 +71,12 @@ class CommandDelegate:
         return text.rstrip("\n") if self.output == "text" else _answer(text)
 
 
-def session_of(tenant: str, delegation: str) -> str:
-    """The id of a delegation's conversation, in the form of a UUID: the same on every turn, and after a restart."""
-    digest = hashlib.sha256(json.dumps(["readback/session/1", tenant, delegation]).encode()).digest()
+def session_of(tenant: str, target: str, delegation: str) -> str:
+    """The id of a delegation's conversation, in the form of a UUID: the same on every turn, and after a restart.
+
+    `target` has the delegation's name in it: another one may have an operation of the same name.
+    """
+    digest = hashlib.sha256(json.dumps(["readback/session/1", tenant, target, delegation]).encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
