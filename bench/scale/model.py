@@ -19,8 +19,8 @@ from readback.domain.cadence import ENTRIES_DEFAULT, SECONDS_DEFAULT
 DAY_S: Final = 86_400
 YEAR_DAYS: Final = 365
 US: Final = 1_000_000
-CONNECTIONS_EACH: Final = 9
-"""Of one process: its writer, and as many readers as are kept."""
+CONNECTIONS_EACH: Final = 13
+"""Of a worker: two that write, as many readers as are kept, two for wake-ups and one that listens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from bench.scale.beside import measured_beside
 from bench.scale.landing import LANDINGS, simulate
 from bench.scale.laws import line, path_length, predictions
 from bench.scale.measure import measure
-from bench.scale.model import Machine, bounds, capacity, each_action
+from bench.scale.model import CONNECTIONS_EACH, Machine, bounds, capacity, each_action
 from bench.scale.page import PAGE, contract, tables, with_tables
 from bench.scale.placing import loads, placed
 from bench.scale.records import kept, of_json
+from readback.adapters.store_postgres.reading import READERS_MAX
+from readback.adapters.wakeups_procrastinate import CONNECTIONS_MAX
 
 STORED_ERROR_MAX = 0.02
 CPU_ERROR_MAX = 0.25
@@ -83,6 +85,11 @@ def test_what_is_measured_in_small_is_predicted_too(tmp_path: Path) -> None:
     assert abs(by_name["bytes of a proof"].error) < STORED_ERROR_MAX
     assert found.look.entries == 2
     assert found.waiting[0].rss_mb > 0
+
+
+def test_capacity_is_planned_with_as_many_connections_as_a_worker_takes() -> None:
+    writing, listening = 2, 1
+    assert writing + READERS_MAX + CONNECTIONS_MAX + listening == CONNECTIONS_EACH
 
 
 def test_a_path_is_as_long_as_the_specification_says() -> None:
