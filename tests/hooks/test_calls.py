@@ -56,9 +56,10 @@ def test_a_path_that_depends_on_the_agents_folder_is_denied_with_what_is_wrong(a
     assert "a whole path" in pre(agent, tool, given).denied
 
 
-def test_a_path_means_what_it_means_to_the_agent(agent: Agent) -> None:
+@pytest.mark.parametrize("path", ["{}/b/../a.txt", "/{}/a.txt", "//{}/./a.txt"])
+def test_a_path_means_what_it_means_to_the_agent(agent: Agent, path: str) -> None:
     (agent.folder / "b").mkdir()
-    given = {"file_path": f"{agent.folder}/b/../a.txt", "content": "hello"}
+    given = {"file_path": path.format(agent.folder), "content": "hello"}
     told = agent.use("Write", given, lambda: (agent.folder / "a.txt").write_text("hello"), {})
     assert "Verified" in told.context
 

@@ -79,10 +79,13 @@ def _file(settled: Settled) -> Any:
 
 
 def resolved(base: str, path: str) -> str:
-    """A path as programs take it that have `base` as their folder: `~`, `.` and `..` by their text, links not yet."""
+    """A path as programs take it that have `base` as their folder: `~`, `.` and `..` by their text, links not yet. Two
+    slashes in front, which `normpath` leaves there, mean no other place than one.
+    """
     import os
 
-    return os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+    whole = os.path.normpath(os.path.join(base, os.path.expanduser(path)))
+    return whole[1:] if whole.startswith("//") else whole
 
 
 def _read_file(settled: Settled, ctx: Context, given: Given) -> Reading:
