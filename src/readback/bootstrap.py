@@ -68,6 +68,7 @@ __all__ = [
     "store_not_compared",
     "take_over",
     "tiles",
+    "tiles_alone",
     "verify_signature",
     "wakeups",
     "written_file",
@@ -363,6 +364,15 @@ def near_files() -> NearFiles:
     from readback.adapters.near_files import NearFiles
 
     return NearFiles()
+
+
+def tiles_alone(folder: Path) -> AbstractContextManager[Tiles]:
+    """The folder of a log that is gone on with, made where it is not there: nobody else who goes on with it has it
+    meanwhile. Raises UsageError, or StoreLockedError.
+    """
+    from readback.adapters.tiles_folder import alone
+
+    return alone(folder)
 
 
 def links() -> Links:

@@ -9,7 +9,7 @@ import pytest
 
 from readback.adapters import links_temporary
 from readback.adapters.links_temporary import TemporaryLinks
-from readback.adapters.tiles_folder import new_folder, old_folder, put, take
+from readback.adapters.tiles_folder import alone, new_folder, old_folder, put, take
 from readback.domain.errors import StoreError, StoreFullError, UsageError
 from readback.ledger.fault import LogFormatError
 
@@ -77,3 +77,23 @@ def test_links_are_remembered_in_memory_and_beyond(monkeypatch: pytest.MonkeyPat
     assert links.last("b") is None
     links.close()
     links.close()
+
+
+def test_what_a_log_that_is_gone_on_with_writes_is_on_the_disk_and_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def counted(handle: int) -> None:
+        synced.append(handle)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    with alone(tmp_path / "log") as tiles:
+        tiles.write("tile/0/000", b"one")
+        assert len(synced) == 4, "the file, its name, and those of the two folders"
+        tiles.write("tile/0/000", b"one")
+        assert len(synced) == 4
+        tiles.write("tile/0/000", b"o")
+        assert (len(synced), tiles.read("tile/0/000", 8)) == (6, b"o")

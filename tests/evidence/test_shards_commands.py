@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from readback import Readback, bootstrap
+from readback.adapters import held_folder
 from readback.canon import parse_json
 from readback.commands.cli import main
 from readback.lifecycle.evidence.attest import key_of
+from readback.ports.store import LedgerStore
 from tests.sealing.shop import runtime, stamp_note
 
 HEADS = "example.com/heads"
@@ -168,3 +170,30 @@ def test_what_is_missing_is_said(place: Place) -> None:
     unproved = run("prove", "heads", late, *given, "--tenant", "acme")
     assert unproved.exit_code == 1
     assert "was taken yet" in unproved.output
+
+
+@pytest.mark.requirement("SHARD-heads")
+def test_two_who_take_at_the_same_time_do_not_go_on_from_one_head(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.act("a", "1")
+    assert counted(place.take("a")) == (1, 1)
+    place.act("a", "2")
+    place.act("b", "1")
+    came: list[str] = []
+    between: list[Result] = []
+    open_store = bootstrap.store
+
+    def opened(url: str, *, read_only: bool = False) -> LedgerStore:
+        """Another one comes, whose ledger is another one, while the first looks at its own."""
+        if not came:
+            came.append(url)
+            between.append(place.take("a"))
+        return open_store(url, read_only=read_only)
+
+    monkeypatch.setattr(held_folder, "HELD_MS_MAX", 2 * held_folder.HELD_PAUSE_MS)
+    monkeypatch.setattr(bootstrap, "store", opened)
+    assert counted(place.take("b")) == (1, 2)
+    assert between[0].exit_code == 6
+    assert "held by another process" in between[0].output
+    assert counted(place.take("a")) == (1, 3), "nothing that was taken is lost"

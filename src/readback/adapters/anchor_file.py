@@ -5,24 +5,18 @@ Chosen by bootstrap for `file:` URLs. It keeps `readback.ports.anchor`; it must 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from readback.adapters.held_folder import held
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
-
-HELD_MS_MAX: Final = 5_000
-"""So long the folder may be held by somebody else: a process that was stopped in the middle holds it for ever."""
-HELD_PAUSE_MS: Final = 20
 
 
 def file_anchor(url: str) -> FileAnchor:
@@ -82,11 +76,14 @@ class FileAnchor:
                 file.write(note)
                 file.flush()
                 os.fsync(file.fileno())
-            with self._folder() as folder:
+            with held(self._place.parent) as folder:
                 if self._seen is not None and self._kept() != self._seen[0]:
                     raise AnchorRefusedError(f"{self._place} was written by another process since it was looked at.")
                 os.replace(beside, self._place)
                 os.fsync(folder)
+        except BlockingIOError as error:
+            said = f"{self._place.parent} is held by another process, which may be stopped."
+            raise AnchorError(said) from error
         except OSError as error:
             raise AnchorError(f"{self._place} cannot be written: {error.strerror}.") from error
         finally:
@@ -94,25 +91,3 @@ class FileAnchor:
                 beside.unlink()
         self._seen = None
         return b""
-
-    @contextmanager
-    def _folder(self) -> Iterator[int]:
-        """The folder, open: whoever puts something into it has it alone, and replaces only what he knows."""
-        folder = os.open(self._place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._lock(folder)
-            yield folder
-        finally:
-            os.close(folder)
-
-    def _lock(self, folder: int) -> None:
-        pause = threading.Event()
-        for left in reversed(range(HELD_MS_MAX // HELD_PAUSE_MS)):
-            try:
-                return fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if not left:
-                    said = f"{self._place.parent} is held by another process, which may be stopped."
-                    raise AnchorError(said) from error
-            pause.wait(HELD_PAUSE_MS / 1000)
-        raise AssertionError("the last try locks or raises")

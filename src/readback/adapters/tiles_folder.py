@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from readback.domain.errors import StoreError, StoreFullError, UsageError
+from readback.adapters.held_folder import held
+from readback.domain.errors import StoreError, StoreFullError, StoreLockedError, UsageError
 from readback.ledger.fault import LogFormatError
 
 BEING_WRITTEN: Final = ".being-written"
@@ -27,10 +28,11 @@ _EMPTY: Final = "Name one that is empty, or not there; what was broken off has n
 class TilesFolder:
     """Keeps `ports.export.Tiles`."""
 
-    __slots__ = ("_folder", "_made")
+    __slots__ = ("_folder", "_made", "_synced")
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, synced: bool = False) -> None:
+        """`synced`: what is written is on the disk, file by file, in the order in which it was written."""
+        self._folder, self._synced = folder, synced
         self._made: set[Path] = set()
 
     def write(self, path: str, data: bytes) -> None:
@@ -38,13 +40,28 @@ class TilesFolder:
         if place.parent not in self._made:
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
+                if self._synced:
+                    self._sync_down_to(place.parent)
             except OSError as error:
                 raise _unwritten(place, error) from error
             self._made.add(place.parent)
-        put(place, data, synced=False)
+        if not self._synced or not self._holds(path, data):
+            put(place, data, synced=self._synced)
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
         return take(self._folder / path, bytes_max)
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return self.read(path, len(data)) == data
+        except LogFormatError:
+            return False
+
+    def _sync_down_to(self, folder: Path) -> None:
+        """The names of folders that were made, too."""
+        while folder != self._folder:
+            folder = folder.parent
+            _sync_folder(folder)
 
 
 def new_folder(folder: Path) -> TilesFolder:
@@ -63,6 +80,24 @@ def old_folder(folder: Path) -> TilesFolder:
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", remedy="Name the folder of an exported log.")
     return TilesFolder(folder)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[TilesFolder]:
+    """A log that is gone on with in this folder, which is made where it is not there: nobody else who asks for it so
+    has it meanwhile, and what is written stays. Raises UsageError, and StoreLockedError where somebody else keeps it.
+    """
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            stack.enter_context(held(folder))
+        except BlockingIOError as error:
+            said = f"The folder {folder} is held by another process, which may be stopped."
+            raise StoreLockedError(said, remedy="Find the process that holds it; then run this again.") from error
+        except OSError as error:
+            said = f"The folder {folder} cannot be used: {error.strerror}."
+            raise UsageError(said, remedy="Name another.") from error
+        yield TilesFolder(folder, synced=True)
 
 
 def put(place: Path, data: bytes, *, synced: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -67,26 +67,23 @@ def take(
     the one head from which everything in all ledgers is proved.
 
     Nothing is taken unless every ledger goes on from what was taken of it last: one that was cut off, was written anew
-    or has forked is named.
+    or has forked is named. Of two that take into one FOLDER at the same time the second waits for the first.
 
     Exit code 0: taken, or nothing is new; 1: a ledger does not go on, or a signature is not its log's.
     """
     signing, known = bootstrap.log_key(Path(key_file)), _by_name(keys, followed)
     authority, place = Authority(key_of(signing), bootstrap.verify_signature), Path(folder)
-    there = (place / CHECKPOINT).is_file()
-    tiles = bootstrap.tiles(place) if there else bootstrap.new_tiles(place)
-    before = evidence.read(tiles, authority) if there else NEW
-    opened: list[LedgerStore] = []
-    try:
-        for url in urls:
-            opened.append(bootstrap.store(url, read_only=True))
-        found = evidence.add(before, [_shard(store, known) for store in opened], signing)
-    finally:
-        for store in opened:
-            store.close()
-    taken = len(found.notes) - len(before.notes)
-    if found is not before:
-        evidence.write(tiles, found)
+    with bootstrap.tiles_alone(place) as tiles:  # two that went on from one head would sign two histories
+        if (place / CHECKPOINT).is_file():
+            before = evidence.read(tiles, authority)
+        else:
+            bootstrap.new_tiles(place)
+            before = NEW
+        with _shards(urls, known) as given:
+            found = evidence.add(before, given, signing)
+        taken = len(found.notes) - len(before.notes)
+        if found is not before:
+            evidence.write(tiles, found)
     if as_json:
         print_json({"taken": taken, "checkpoints": len(found.notes), "origin": signing.name})
         return 0
@@ -162,6 +159,12 @@ def verify_proof(place: str, keys: tuple[str, ...], followed: tuple[str, ...], h
     if doubt:
         note(f"{doubt}.")
     return 0
+
+
+@contextmanager
+def _shards(urls: tuple[str, ...], known: dict[str, Authority]) -> Iterator[list[Shard]]:
+    with ExitStack() as stack:
+        yield [_shard(stack.enter_context(_reading(url)), known) for url in urls]
 
 
 @contextmanager
