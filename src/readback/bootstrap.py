@@ -382,9 +382,9 @@ def links() -> Links:
     return TemporaryLinks()
 
 
-def keep_file(path: Path, data: bytes) -> None:
+def keep_file(path: Path, data: bytes, *, private: bool = False) -> None:
     """A file on the disk, whole or as it was before, as `written_file` writes it. Raises StoreError."""
-    with written_file(path) as write:
+    with written_file(path, private=private) as write:
         write(data)
 
 
@@ -396,13 +396,13 @@ def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
     return MontyEngine(lambda allow, limits: WorldHost(allow, limits, now_us))
 
 
-def written_file(path: Path) -> AbstractContextManager[Callable[[bytes], object]]:
+def written_file(path: Path, *, private: bool = False) -> AbstractContextManager[Callable[[bytes], object]]:
     """A file that is written piece by piece, and stands there whole or not at all; a device or a pipe stays one. Raises
-    StoreError.
+    StoreError. `private`: a new one is its owner's alone, as the ledger is.
     """
     from readback.adapters.tiles_folder import written
 
-    return written(path)
+    return written(path, private=private)
 
 
 def kept_file(path: Path, bytes_max: int) -> bytes | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,31 @@ def test_another_process_with_an_empty_home_comes_to_the_same(rich: LedgerStore,
     told = json.loads(done.stdout)
     assert told == [{**each.as_json(), "proved": None, "unchecked": []} for each in here]
     assert list(home.iterdir()) == [], "it left something behind"
+
+
+def test_a_file_with_payloads_is_its_owner_s_alone_and_one_that_was_there_keeps_its_rights(desk: Desk) -> None:
+    told = desk.ship("op", code=0)
+    desk("ledger", "export", "--bundle", told["id"], "--out", "b.json", code=0)
+    desk("ledger", "export", "--out", "records.jsonl", code=0)
+    (record,) = (desk.folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    pointer = next(each for each in _texts(json.loads(record)) if each.startswith("evidence:"))
+    desk("ledger", "evidence", pointer, "--out", "payload.json", code=0)
+    names = ("b.json", "payload.json", "records.jsonl")
+    before = os.umask(0)
+    os.umask(before)
+    modes = [stat.S_IMODE((desk.folder / name).stat().st_mode) for name in names]
+    assert modes == [0o600, 0o600, 0o666 & ~before]
+    (desk.folder / "b.json").chmod(0o640)
+    desk("ledger", "export", "--bundle", told["id"], "--out", "b.json", code=0)
+    assert stat.S_IMODE((desk.folder / "b.json").stat().st_mode) == 0o640
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 def test_a_person_reads_each_judgement(desk: Desk) -> None:

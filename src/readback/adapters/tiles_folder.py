@@ -18,6 +18,7 @@ from readback.domain.errors import StoreError, StoreFullError, StoreLockedError,
 from readback.ledger.fault import LogFormatError
 
 BEING_WRITTEN: Final = ".being-written"
+OWNER_ALONE: Final = 0o600
 FULL: Final = frozenset({28, 122})
 """ENOSPC and EDQUOT."""
 
@@ -117,9 +118,11 @@ def put(place: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 @contextmanager
-def written(place: Path) -> Iterator[Callable[[bytes], object]]:
+def written(place: Path, *, private: bool = False) -> Iterator[Callable[[bytes], object]]:
     """What somebody named is written piece by piece. A file stands there whole or not at all, also behind a link, with
     the rights that it had; a device or a pipe is written to, and stays what it is. Raises StoreError.
+
+    `private`: a new file is its owner's alone, from before anything is in it.
     """
     there = _there(place)
     if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
@@ -132,6 +135,8 @@ def written(place: Path) -> Iterator[Callable[[bytes], object]]:
         with open(beside, "wb") as file:
             if there is not None:
                 os.fchmod(file.fileno(), stat.S_IMODE(there.st_mode))
+            elif private:
+                os.fchmod(file.fileno(), OWNER_ALONE)
             yield file.write
             file.flush()
             os.fsync(file.fileno())

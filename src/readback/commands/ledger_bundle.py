@@ -63,7 +63,7 @@ def _put(data: bytes, events: list[StoredEvent], out: str | None, *, as_json: bo
         print(data.decode())
         return 0
     assert out is not None
-    bootstrap.keep_file(Path(out), data)
+    bootstrap.keep_file(Path(out), data, private=True)
     if as_json:
         print_json({"file": out, "bundle": named, "action": events[0].action_id, "entries": len(events)})
     else:

@@ -192,7 +192,7 @@ def evidence(pointer: str, principal: str | None, tenant: str | None, url: str |
     finally:
         store.close()
     if out is not None:
-        bootstrap.keep_file(Path(out), body)
+        bootstrap.keep_file(Path(out), body, private=True)
         note(f"{len(body)} bytes in {safe(out)}.")
     else:
         sys.stdout.write(body.decode("utf-8", "backslashreplace") + "\n")
