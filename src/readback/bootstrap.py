@@ -53,6 +53,7 @@ __all__ = [
     "kept_file",
     "links",
     "log_key",
+    "log_key_in_use",
     "near_files",
     "new_tiles",
     "next_log_key",
@@ -322,6 +323,15 @@ def next_log_key(path: Path, name: str) -> tuple[LogSigner, Path]:
     from readback.adapters.signer_log import next_key
 
     return next_key(path, name)
+
+
+def log_key_in_use(path: Path, *, alone: bool = False) -> AbstractContextManager[None]:
+    """While the key of a log in a file signs, no other one follows it; `alone`: for whoever lets one follow it. Raises
+    SettingsError.
+    """
+    from readback.adapters.signer_log import in_use
+
+    return in_use(path, alone=alone)
 
 
 def take_over(path: Path, beside: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from readback import Readback, bootstrap
-from readback.adapters import held_folder
+from readback.adapters import holding
 from readback.canon import parse_json
 from readback.commands.cli import main
 from readback.lifecycle.evidence.attest import key_of
@@ -191,7 +191,7 @@ def test_two_who_take_at_the_same_time_do_not_go_on_from_one_head(
             between.append(place.take("a"))
         return open_store(url, read_only=read_only)
 
-    monkeypatch.setattr(held_folder, "HELD_MS_MAX", 2 * held_folder.HELD_PAUSE_MS)
+    monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
     monkeypatch.setattr(bootstrap, "store", opened)
     assert counted(place.take("b")) == (1, 2)
     assert between[0].exit_code == 6

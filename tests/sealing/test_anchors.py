@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from readback import bootstrap
-from readback.adapters import anchor_asking, anchor_git, held_folder
+from readback.adapters import anchor_asking, anchor_git, holding
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.checkpoint import Checkpoint
@@ -88,7 +88,7 @@ class TestFile(_Conformance):
 
     def test_a_folder_that_somebody_holds_for_ever_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that is stopped in the middle does: no other anchor was told, and who offered waited for ever."""
-        monkeypatch.setattr(held_folder, "HELD_MS_MAX", 2 * held_folder.HELD_PAUSE_MS)
+        monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
         anchor, held = self.anchor(), os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from readback.adapters.held_folder import held
+from readback.adapters.holding import held_folder
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
@@ -76,7 +76,7 @@ class FileAnchor:
                 file.write(note)
                 file.flush()
                 os.fsync(file.fileno())
-            with held(self._place.parent) as folder:
+            with held_folder(self._place.parent) as folder:
                 if self._seen is not None and self._kept() != self._seen[0]:
                     raise AnchorRefusedError(f"{self._place} was written by another process since it was looked at.")
                 os.replace(beside, self._place)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from readback.adapters.holding import held_file
 from readback.domain.errors import SettingsError
 from readback.ledger.fault import LogFormatError
 from readback.ledger.note import VerifierKey, parse_private, private_text
@@ -81,6 +84,23 @@ def open_log_key(path: Path) -> LogKey:
     return key
 
 
+@contextmanager
+def in_use(path: Path, *, alone: bool) -> Iterator[None]:
+    """While the key in this file signs, no other one follows it; `alone`: for whoever lets one follow it.
+
+    Raises SettingsError where the file cannot be opened, or is held by others: for who is not `alone`, at once.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held_file(path, alone=alone))
+        except BlockingIOError as error:
+            said = f"The key file {path} is in use: another process signs with it, or lets another key follow it."
+            raise _fault(said, "Run this again; if it stays so, look for a process that was stopped.") from error
+        except OSError as error:
+            raise _unread(path, error) from error
+        yield
+
+
 def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
     """The key that is to follow the one in a file, in a file beside it; the same again where it was made."""
     beside = Path(f"{path}{NEXT_SUFFIX}")
@@ -110,7 +130,11 @@ def _owners_text(path: Path) -> str:
                 raise _fault(said, f"Run: chmod 600 {path}; if others could read it, make a new key.")
             return file.read(FILE_MAX_BYTES).decode("utf-8").removesuffix("\n")
     except OSError as error:
-        raise _fault(f"The key file {path} cannot be read: {error.strerror}.", "Name it with --key-file.") from error
+        raise _unread(path, error) from error
+
+
+def _unread(path: Path, error: OSError) -> SettingsError:
+    return _fault(f"The key file {path} cannot be read: {error.strerror}.", "Name it with --key-file.")
 
 
 def _fault(message: str, remedy: str) -> SettingsError:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from readback.adapters.held_folder import held
+from readback.adapters.holding import held_folder
 from readback.domain.errors import StoreError, StoreFullError, StoreLockedError, UsageError
 from readback.ledger.fault import LogFormatError
 
@@ -91,7 +91,7 @@ def alone(folder: Path) -> Iterator[TilesFolder]:
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            stack.enter_context(held(folder))
+            stack.enter_context(held_folder(folder))
         except BlockingIOError as error:
             said = f"The folder {folder} is held by another process, which may be stopped."
             raise StoreLockedError(said, remedy="Find the process that holds it; then run this again.") from error

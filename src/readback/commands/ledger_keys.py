@@ -166,7 +166,19 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
     an entry of the ledger is damaged; nothing was rotated then.
     """
     path = key_path(key_file)
-    old, place = bootstrap.log_key(path), bootstrap.rotations_of(path)
+    place = bootstrap.rotations_of(path)
+    with bootstrap.log_key_in_use(path, alone=True):
+        old, new = _rotated(path, place, url, as_json=as_json)
+    told = _tell(path, key_of(new), as_json=as_json, fresh=False)
+    if not as_json:
+        note(f"It follows {safe(old.name)}+{key_of(old).key_id.hex()}, as {safe(place)} says: hand that on, too.")
+        note("Next: restart whoever signs with the old key.")
+    return told
+
+
+def _rotated(path: Path, place: Path, url: str | None, *, as_json: bool) -> tuple[LogSigner, LogSigner]:
+    """The old key and the new one, which is in its place."""
+    old = bootstrap.log_key(path)
     new, beside = bootstrap.next_log_key(path, old.name)
     before = bootstrap.kept_file(place, ROTATIONS_MAX_BYTES) or b""
     stated = parse_rotations(before, bootstrap.verify_signature)
@@ -182,11 +194,7 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
         # A crash after this line leaves a new key that is introduced and not in place: the next run puts it there.
         bootstrap.keep_file(place, before + statement)
     bootstrap.take_over(path, beside)
-    told = _tell(path, key_of(new), as_json=as_json, fresh=False)
-    if not as_json:
-        note(f"It follows {safe(old.name)}+{key_of(old).key_id.hex()}, as {safe(place)} says: hand that on, too.")
-        note("Next: restart whoever signs with the old key.")
-    return told
+    return old, new
 
 
 def _tell(path: Path, key: VerifierKey, *, as_json: bool, fresh: bool) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeAlias
 
 from readback.canon import ReadbackError
@@ -43,9 +44,11 @@ class Sealer:
         cadence: Cadence,
         anchoring: Anchoring | None = None,
         renewed: Renewed | None = None,
+        in_use: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        """`in_use`: keeps another key from following this one meanwhile."""
         self._store, self._runtime, self._signer, self.authority = store, runtime, signer, authority
-        self._cadence, self._anchoring, self._renewed = cadence, anchoring, renewed
+        self._cadence, self._anchoring, self._renewed, self._in_use = cadence, anchoring, renewed, in_use
         self._changed = threading.Condition()
         self._seen = self._sealed = self._wanted = 0
         self._thread: threading.Thread | None = None
@@ -146,9 +149,10 @@ class Sealer:
         return True
 
     def _signed(self) -> SignedCheckpoint:
-        self._renew()
-        seen, before = self._seen, [self._last] if self._last is not None else []
-        signed = seal(self._store, self._signer, self.authority, self._runtime.now_us(), before)
+        with self._in_use():
+            self._renew()
+            seen, before = self._seen, [self._last] if self._last is not None else []
+            signed = seal(self._store, self._signer, self.authority, self._runtime.now_us(), before)
         size = signed.checkpoint.size if signed is not None else 0
         if signed is None or (size < seen and size <= self._sealed):
             raise LogCutError(f"Entry {seen} was appended, and nothing follows entry {size}: the end was cut off.")

@@ -10,7 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from readback.bootstrap import anchor, is_rotating, kept_file, log_key, rotations_of, verify_signature
+from readback.bootstrap import (
+    anchor,
+    is_rotating,
+    kept_file,
+    log_key,
+    log_key_in_use,
+    rotations_of,
+    verify_signature,
+)
 from readback.canon.frozen import dataclass
 from readback.config import Settings
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
@@ -65,8 +73,13 @@ class Terms:
         from readback.sdk.sealer import Sealer
 
         anchoring = Anchoring(store, runtime, self.authority, self.anchors) if self.anchors else None
-        renewed = self.renewed if self.key_file else None
-        return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring, renewed)
+        if not self.key_file:
+            return Sealer(store, runtime, self.signer, self.authority, self.cadence, anchoring)
+        place = Path(self.key_file)
+        return Sealer(
+            store, runtime, self.signer, self.authority, self.cadence, anchoring, self.renewed,
+            lambda: log_key_in_use(place),
+        )  # fmt: skip
 
 
 NOT_SEALED: Final = Terms()

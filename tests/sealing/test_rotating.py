@@ -1,0 +1,110 @@
+"""Whoever lets a key follow the log's has it alone: two at once, or one that signed meanwhile, spoilt the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from readback import Readback, bootstrap
+from readback.adapters import holding
+from readback.adapters.store_sqlite.store import SqliteStore
+from readback.commands.cli import main
+from readback.lifecycle.evidence.attest import key_of
+from tests.sealing.shop import runtime, stamp_note
+
+
+@dataclass
+class Place:
+    """A ledger whose log has a key, and the verifier key that others were given."""
+
+    key_file: Path
+    url: str
+    key: str
+
+    def act(self, text: str, *, seals: bool = True) -> None:
+        seal = {"key_file": str(self.key_file)} if seals else False
+        with Readback.open(self.url, tenant="acme", principal="me", runtime=runtime(), seal=seal) as rb:
+            assert rb.run(stamp_note(text=text), operation=text).verified
+
+    def rotate(self) -> Result:
+        return _ledger("keys", "rotate", "--key-file", str(self.key_file), "--url", self.url)
+
+    def keys(self) -> int:
+        listed = _ledger("keys", "list", "--key-file", str(self.key_file))
+        assert listed.exit_code == 0, listed.output
+        return len(listed.stdout.splitlines())
+
+    def verify(self) -> Result:
+        followed = ("--rotations", f"{self.key_file}.rotations")
+        return _ledger("verify", "--url", self.url, "--key", self.key, *followed)
+
+
+def _ledger(*given: str) -> Result:
+    return CliRunner().invoke(main, ["ledger", *given], catch_exceptions=False)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
+    path = tmp_path / "log.key"
+    made = Place(path, f"sqlite:///{tmp_path}/l.db", str(key_of(bootstrap.create_log_key(path, "example.com/log"))))
+    made.act("first")
+    return made
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+@pytest.mark.parametrize("at", ["next_log_key", "store"])
+def test_of_two_who_rotate_a_key_at_the_same_time_one_is_refused(
+    place: Place, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    came: list[Result] = []
+    step: Any = getattr(bootstrap, at)
+    begun: list[bool] = []
+
+    def slow(*given: Any, **named: Any) -> Any:
+        """Another one rotates the key, and goes on with the log, while the first is in the middle of it."""
+        if not begun:
+            begun.append(True)
+            came.append(place.rotate())
+            place.act("signed by the next key")
+            place.act("and more", seals=False)
+        return step(*given, **named)
+
+    monkeypatch.setattr(bootstrap, at, slow)
+    assert place.rotate().exit_code == 0
+    assert came[0].exit_code == 5
+    assert "is in use" in came[0].output
+    assert place.keys() == 2
+    place.act("last")
+    found = place.verify()
+    assert found.exit_code == 0, found.output
+    assert place.rotate().exit_code == 0
+    assert place.keys() == 3
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+def test_no_key_follows_one_that_is_signing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    came: list[Result] = []
+    begun: list[bool] = []
+    seal = SqliteStore.seal
+
+    def slow(store: SqliteStore, *given: Any) -> bool:
+        """The key is rotated after its checkpoint was signed, and before that is in the store; then the log grows."""
+        if not begun:
+            begun.append(True)
+            came.append(place.rotate())
+            place.act("meanwhile", seals=False)
+        return seal(store, *given)
+
+    monkeypatch.setattr(SqliteStore, "seal", slow)
+    place.act("second")
+    assert came[0].exit_code == 5
+    assert place.rotate().exit_code == 0
+    place.act("third")
+    found = place.verify()
+    assert found.exit_code == 0, found.output
