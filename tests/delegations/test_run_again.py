@@ -11,6 +11,7 @@ import pytest
 
 from readback import AsyncReadback, Readback, Turn
 from readback.domain.delegation.words import VerifyOutcome
+from readback.domain.errors import PayloadConflictError
 from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.state import State
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -111,6 +112,36 @@ def test_what_a_person_says_of_a_refuted_attempt_sends_nobody_again_for_what_has
         client.resolve(refuted.id, decision, expect_version=packet.version, who="human:eve", reason="It lied.")
         done = sent.run(client, TASK, operation="r")
     assert (done.passed, done.attempts, len(desk.turns)) == (True, 2, 2)
+
+
+@pytest.mark.requirement("RALPH-bounded")
+def test_it_goes_on_after_attempts_that_somebody_else_makes_while_it_begins(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.lies, plain, others = 2, Readback.run, ["another process"]
+    client, runtime, sent = opened(desk, verify=counting(desk))
+
+    def run(self: Readback, *given: Any, **more: Any) -> Any:
+        if others:
+            others.clear()
+            with pytest.raises(DelegationFailedError):
+                sent.run(client, TASK, operation="r", max_verify_retries=1)
+            look_again(client, runtime)
+        return plain(self, *given, **more)
+
+    monkeypatch.setattr(Readback, "run", run)
+    with client:
+        done = sent.run(client, TASK, operation="r")
+    assert (done.passed, done.attempts, len(desk.turns)) == (True, 3, 3)
+
+
+def test_another_task_under_the_same_operation_is_refused_whatever_is_on_record(desk: Desk) -> None:
+    client, _, sent = opened(desk)
+    with client:
+        sent.run(client, TASK, operation="r")
+        with pytest.raises(PayloadConflictError):
+            sent.run(client, "Something else.", operation="r")
+    assert len(desk.turns) == 2
 
 
 def test_attempts_on_record_answer_also_where_fewer_may_be_made_now(desk: Desk) -> None:

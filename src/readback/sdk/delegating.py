@@ -23,7 +23,7 @@ from readback.domain.delegation.loop import Move
 from readback.domain.delegation.record import Delegated
 from readback.domain.delegation.turn import Turn, observed_result, result_of
 from readback.domain.delegation.words import VerifyOutcome
-from readback.domain.errors import ArgumentError, UsageError
+from readback.domain.errors import ArgumentError, PayloadConflictError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.outcome import Outcome
 from readback.domain.verdict import Verdict
@@ -111,10 +111,15 @@ class Delegation:
             try:
                 asked = next(steps)
                 while True:
-                    if isinstance(asked, str):
-                        asked = steps.send(client.get(asked))
+                    try:
+                        if isinstance(asked, str):
+                            told = client.get(asked)
+                        else:
+                            told = client.run(asked[0], operation=asked[1], wait=wait)
+                    except PayloadConflictError as error:
+                        asked = steps.throw(error)
                     else:
-                        asked = steps.send(client.run(asked[0], operation=asked[1], wait=wait))
+                        asked = steps.send(told)
             except StopIteration:
                 pass
             self._hand_on(delegated, given)
@@ -140,10 +145,15 @@ class Delegation:
             try:
                 asked = next(steps)
                 while True:
-                    if isinstance(asked, str):
-                        asked = steps.send(await client.get(asked))
+                    try:
+                        if isinstance(asked, str):
+                            told = await client.get(asked)
+                        else:
+                            told = await client.run(asked[0], operation=asked[1], wait=wait)
+                    except PayloadConflictError as error:
+                        asked = steps.throw(error)
                     else:
-                        asked = steps.send(await client.run(asked[0], operation=asked[1], wait=wait))
+                        asked = steps.send(told)
             except StopIteration:
                 pass
             await asyncio.to_thread(self._hand_on, delegated, given)
@@ -189,7 +199,8 @@ class Delegation:
         self.check(client._session.runtime)  # noqa: SLF001 - of the same room
         most = self.retries if retries is None else checked_retries(retries)
         prompt, history = delegated.task, list[dict[str, str]]()
-        for attempt in range(max(most + 1, len(made))):
+        attempt = 0
+        while attempt < max(most + 1, len(made)):
             given = {"delegation": delegated.id, "attempt": attempt, "task": delegated.task, "args": args}
             if attempt + 1 < len(made):
                 outcome = yield made[attempt].action_id
@@ -198,11 +209,18 @@ class Delegation:
                 if attempt < len(made):  # asked for in the words of then: a reason may be another one by now
                     prompt, history = made[attempt].conversation(self.action, given) or (prompt, history)
                 proposal = self.action(**given, prompt=prompt, history=history)
-                outcome = yield proposal, f"{delegated.id}/{attempt}"
+                try:
+                    outcome = yield proposal, f"{delegated.id}/{attempt}"
+                except PayloadConflictError:
+                    known, made = len(made), attempts_made(client, self.name, delegated.id)
+                    if len(made) <= known:
+                        raise
+                    continue  # somebody else has made it meanwhile, for a reason that was read at another moment
                 if self._judged(delegated, outcome, loop.after(outcome, attempt, most)) is not Move.AGAIN:
                     return
             history = [*history, {"prompt": prompt, "response": delegated.response}]
             prompt = words.prompt_again(delegated.task, delegated.reason)
+            attempt += 1
 
     def _judged(self, delegated: Delegated, outcome: Outcome, move: Move) -> Move:
         delegated.outcomes.append(outcome)
