@@ -48,7 +48,6 @@ __all__ = [
     "create_approver_key",
     "create_log_key",
     "fallback",
-    "is_rotating",
     "keep_file",
     "kept_file",
     "links",
@@ -327,7 +326,7 @@ def next_log_key(path: Path, name: str) -> tuple[LogSigner, Path]:
 
 def log_key_in_use(path: Path, *, alone: bool = False) -> AbstractContextManager[None]:
     """While the key of a log in a file signs, no other one follows it; `alone`: for whoever lets one follow it. Raises
-    SettingsError.
+    SettingsError, also where one is about to follow.
     """
     from readback.adapters.signer_log import in_use
 
@@ -339,13 +338,6 @@ def take_over(path: Path, beside: Path) -> None:
     from readback.adapters.signer_log import take_over
 
     take_over(path, beside)
-
-
-def is_rotating(path: Path) -> bool:
-    """Whether the log's key in this file is being followed by another one, or was about to be."""
-    from readback.adapters.signer_log import NEXT_SUFFIX
-
-    return path.with_name(path.name + NEXT_SUFFIX).exists()
 
 
 def rotations_of(path: Path) -> Path:

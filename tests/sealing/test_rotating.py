@@ -13,6 +13,7 @@ from readback import Readback, bootstrap
 from readback.adapters import holding
 from readback.adapters.store_sqlite.store import SqliteStore
 from readback.commands.cli import main
+from readback.domain.errors import SettingsError
 from readback.lifecycle.evidence.attest import key_of
 from tests.sealing.shop import runtime, stamp_note
 
@@ -106,5 +107,26 @@ def test_no_key_follows_one_that_is_signing(place: Place, monkeypatch: pytest.Mo
     assert came[0].exit_code == 5
     assert place.rotate().exit_code == 0
     place.act("third")
+    found = place.verify()
+    assert found.exit_code == 0, found.output
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+@pytest.mark.parametrize("command", ["checkpoint", "export"])
+def test_nothing_is_signed_by_a_key_that_another_one_was_about_to_follow(
+    place: Place, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def dies(_path: Path, _beside: Path) -> None:
+        raise SettingsError("The machine went down here.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bootstrap, "take_over", dies)
+        assert place.rotate().exit_code == 5
+    place.act("behind what was stated", seals=False)
+    given = ["--tiles", "export"] if command == "export" else []
+    refused = _ledger(command, "--url", place.url, "--key-file", str(place.key_file), *given)
+    assert (refused.exit_code, "is being followed by another one" in refused.output) == (5, True)
+    assert place.rotate().exit_code == 0
+    place.act("last")
     found = place.verify()
     assert found.exit_code == 0, found.output

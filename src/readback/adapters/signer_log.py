@@ -88,7 +88,8 @@ def open_log_key(path: Path) -> LogKey:
 def in_use(path: Path, *, alone: bool) -> Iterator[None]:
     """While the key in this file signs, no other one follows it; `alone`: for whoever lets one follow it.
 
-    Raises SettingsError where the file cannot be opened, or is held by others: for who is not `alone`, at once.
+    Raises SettingsError where the file cannot be opened, or is held by others: for who is not `alone`, at once, and
+    where a rotation was broken off, too, since what the old key signs after the statement counts for nobody.
     """
     with ExitStack() as stack:
         try:
@@ -98,12 +99,20 @@ def in_use(path: Path, *, alone: bool) -> Iterator[None]:
             raise _fault(said, "Run this again; if it stays so, look for a process that was stopped.") from error
         except OSError as error:
             raise _unread(path, error) from error
+        if not alone and _beside(path).exists():
+            said = "The log's key is being followed by another one, and nothing is signed meanwhile."
+            raise _fault(said, "If that was broken off, run `readback ledger keys rotate` again.")
         yield
+
+
+def _beside(path: Path) -> Path:
+    """Where the key is that is about to follow this one."""
+    return path.with_name(path.name + NEXT_SUFFIX)
 
 
 def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
     """The key that is to follow the one in a file, in a file beside it; the same again where it was made."""
-    beside = Path(f"{path}{NEXT_SUFFIX}")
+    beside = _beside(path)
     return (open_log_key(beside) if beside.exists() else create_log_key(beside, name)), beside
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from readback import bootstrap
 from readback.commands.counting import counted
-from readback.commands.ledger_keys import authority_of, signer
+from readback.commands.ledger_keys import authority_of, signing_with
 from readback.commands.ledger_records import STDOUT, entries_of
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
@@ -29,7 +29,7 @@ def write_bundle(
     """Writes the bundle of one action. Where a key of the log is named, the last entry's proof goes with it."""
     settings = settings_of(url, table=table)
     tables = (DEFAULT_TABLE, table_in_force(None, settings))
-    signing = signer(key_file) if key_file or settings.signing_key_file else None
+    signs = bool(key_file or settings.signing_key_file)
     store = bootstrap.store(settings.url, read_only=True)
     try:
         held = store.projection(action_id)
@@ -39,8 +39,8 @@ def write_bundle(
         if not is_action(events):
             raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export its steps: each is an action of its own.")
         proof = None
-        if signing is not None:
-            with counted("reading the ledger", enabled=not as_json) as step:
+        if signs:
+            with signing_with(key_file) as signing, counted("reading the ledger", enabled=not as_json) as step:
                 proof = attest.prove_now(store, events[-1], authority_of(signing), signing, step).to_bytes()
         data = make_bundle(events, lambda digest: _body(store, tenant, digest), tables, proof)
     finally:

@@ -13,7 +13,7 @@ from readback.commands import options
 from readback.commands.counting import counted
 from readback.commands.garbage import READING, undisturbed
 from readback.commands.ledger_bundle import write_bundle
-from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, trusted, verifier
+from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
 from readback.commands.ledger_log import URL, existing, kept_checkpoint
 from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
@@ -88,14 +88,14 @@ def export(
 
 
 def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool) -> int:
-    signing = signer(key_file)
-    authority, place = authority_of(signing, key_file), Path(folder)
+    authority, place = authority_of(signer(key_file), key_file), Path(folder)
     there = place / CHECKPOINT
     before = kept_checkpoint(str(there), authority).checkpoint if there.is_file() else None
     store = existing(url)
     try:
         place_all(store)
-        signed = seal_all(store, signing, authority, bootstrap.runtime().now_us())
+        with signing_with(key_file) as signing:
+            signed = seal_all(store, signing, authority_of(signing, key_file), bootstrap.runtime().now_us())
         tiles = bootstrap.tiles(place) if before is not None else bootstrap.new_tiles(place)
         with undisturbed(READING), counted("exporting the ledger", enabled=not as_json) as step:
             written = attest_sealed.export(store, signed, tiles, before, step)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -57,6 +58,13 @@ def key_path(given: str | None) -> Path:
 def signer(given: str | None) -> LogSigner:
     """The log's key, opened. Raises SettingsError."""
     return bootstrap.log_key(key_path(given))
+
+
+@contextmanager
+def signing_with(given: str | None) -> Iterator[LogSigner]:
+    """The log's key, which no other one follows meanwhile. Raises SettingsError, also where one is about to."""
+    with bootstrap.log_key_in_use(key_path(given)):
+        yield signer(given)
 
 
 def authority_of(signing: LogSigner, key_file: str | None = None) -> Authority:

@@ -14,7 +14,7 @@ from readback import bootstrap
 from readback.canon import Json, parse_json
 from readback.commands import options
 from readback.commands.counting import counted
-from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, trusted, verifier
+from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
 from readback.commands.opening import settings_of
 from readback.commands.terminal import moment, note, print_json, safe, value
 from readback.domain.errors import NotFoundError, UsageError
@@ -77,16 +77,17 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     Exit code 0: signed; 1: the log does not go on from its last checkpoint or the witness's; 6: an entry is damaged, or
     somebody else wrote FILE meanwhile.
     """
-    signing = signer(key_file)
-    authority = authority_of(signing, key_file)
-    kept = bootstrap.anchor(Path(witness).absolute().as_uri()) if witness is not None else None
-    seen = _seen(kept, authority)
-    store = existing(url)
-    try:
-        place_all(store)
-        signed = seal_all(store, signing, authority, bootstrap.runtime().now_us(), [seen.checkpoint] if seen else [])
-    finally:
-        store.close()
+    with signing_with(key_file) as signing:
+        authority = authority_of(signing, key_file)
+        kept = bootstrap.anchor(Path(witness).absolute().as_uri()) if witness is not None else None
+        seen = _seen(kept, authority)
+        before = [seen.checkpoint] if seen else []
+        store = existing(url)
+        try:
+            place_all(store)
+            signed = seal_all(store, signing, authority, bootstrap.runtime().now_us(), before)
+        finally:
+            store.close()
     data, found = signed.to_bytes(), signed.checkpoint
     if kept is not None:
         kept.take(data, found.size, lambda _: [])  # unless somebody put another one there since it was looked at
@@ -189,10 +190,11 @@ def _proof(
             covering = kept_checkpoint(kept, authority)
             sealed = attest_sealed.prove_at(store, entry, authority, covering)
             return sealed or attest.prove_by_reading(store, entry, authority, covering, step)
-        signing = signer(key_file)
-        authority = authority_of(signing, key_file)
-        sealed = attest_sealed.prove_sealed(store, entry, authority)
-        return sealed or attest.prove_now(store, entry, authority, signing, step)
+        sealed = attest_sealed.prove_sealed(store, entry, authority_of(signer(key_file), key_file))
+        if sealed is not None:
+            return sealed
+        with signing_with(key_file) as signing:
+            return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
 
 
 @click.command("verify-proof", short_help="Check a proof, without the ledger.")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from readback.bootstrap import (
     anchor,
-    is_rotating,
     kept_file,
     log_key,
     log_key_in_use,
@@ -50,16 +49,7 @@ class Terms:
     log_keys: tuple[str, ...] = ()
 
     def renewed(self, signer: LogSigner) -> tuple[LogSigner, Authority] | None:
-        """What is in force where the key file holds another key by now; None where it is that one still.
-
-        Raises SettingsError while a rotation goes on: what the old key signs after the statement counts for nobody.
-        """
-        if is_rotating(Path(self.key_file)):
-            raise SettingsError(
-                "The log's key is being followed by another one, and nothing is sealed meanwhile.",
-                remedy="If that was broken off, run `readback ledger keys rotate` again.",
-                code="settings.signing-key",
-            )
+        """What is in force where the key file holds another key by now; None where it is that one still."""
         found = log_key(Path(self.key_file))
         if found.raw_key == signer.raw_key and found.name == signer.name:
             return None
