@@ -20,8 +20,8 @@ def approver(agent: Agent) -> ApproverKey:
 
 
 def approve(agent: Agent, alice: ApproverKey) -> None:
-    """The one action that there is."""
-    (action,) = outcomes(agent)
+    """The newest action that waits."""
+    action = next(each for each in outcomes(agent) if each["hold"])
     ledger = f"sqlite:///{agent.folder / '.claude' / 'readback.db'}"
     with Readback.open(ledger, tenant="default", principal="agent:local", runtime=agent.runtime) as rb:
         rb.approve(action["id"], alice.approve(rb.approval(action["id"]), "alice"))
@@ -60,6 +60,29 @@ def test_an_approved_call_of_which_an_argument_is_redacted_is_let_through_and_no
     assert "readback approve" in other.denied
     agent.use("Bash", bash, lambda: agent.git("commit", "--allow-empty", "-m", "x"), BASH)
     assert sorted(each["attempts"] for each in outcomes(agent)) == [0, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HOOK-stop-once", "L18")
+def test_a_call_that_was_approved_after_another_one_was_refuted_puts_that_right_whenever_it_was_asked_for(
+    agent: Agent,
+) -> None:
+    alice, path = approver(agent), agent.folder / "a.txt"
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
+        "Lets a file hold this text.\n", "Lets a file hold this text.\n    approval: required\n"
+    ))  # fmt: skip
+    one, two = ({"file_path": str(path), "content": content} for content in ("one", "two"))
+    assert pre(agent, "Write", one, "toolu_a").denied
+    [first] = outcomes(agent)
+    approve(agent, alice)
+    assert pre(agent, "Write", two, "toolu_b").denied
+    approve(agent, alice)
+    assert "Failed" in agent.use("Write", two, lambda: None, "EIO").context
+    assert "a.txt: not done" in agent.tell("Stop", stop_hook_active=False).blocks
+    told = agent.use("Write", one, lambda: path.write_text("one", encoding="utf-8"), {})
+    assert first["id"] in told.context
+    assert "Verified" in told.context
+    assert agent.tell("Stop", stop_hook_active=False).out == ""
 
 
 @pytest.mark.requirement("HOOK-denied", "L18")

@@ -7,7 +7,7 @@ told instead: a hook that never let go would only be switched off.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -104,14 +104,18 @@ def _put_right(desk: Desk, refuted: Item, verified: list[str]) -> bool:
     """
     if not verified:
         return False
-    began, *since = desk.session.store.events(refuted.action_id)
-    reports = [each for each in since if each.kind == EventKind.OBSERVED.value]
+    events = desk.session.store.events(refuted.action_id)
+    began, reports = _began(events), [each for each in events if each.kind == EventKind.OBSERVED.value]
     for action_id in reversed(verified):
-        first, *more = desk.session.store.events(action_id)
-        last = more[-1] if more else first
-        if _comes_after(first, began) and all(_comes_after(last, report) for report in reports):
+        other = desk.session.store.events(action_id)
+        if _comes_after(_began(other), began) and all(_comes_after(other[-1], report) for report in reports):
             return True
     return False
+
+
+def _began(events: Sequence[StoredEvent]) -> StoredEvent:
+    """When the call was handed out: one that had to be approved was asked for before that."""
+    return next((each for each in reversed(events) if each.kind == EventKind.ATTEMPTED.value), events[0])
 
 
 def _comes_after(one: StoredEvent, other: StoredEvent) -> bool:
