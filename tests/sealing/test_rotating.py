@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,3 +133,34 @@ def test_nothing_is_signed_by_a_key_that_another_one_was_about_to_follow(
     place.act("last")
     found = place.verify()
     assert found.exit_code == 0, found.output
+
+
+def test_where_a_file_system_has_no_locks_a_log_is_sealed_and_its_key_rotated(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_here(_handle: int, _how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none_here)
+    place.act("second")
+    assert place.rotate().exit_code == 0
+    place.act("third")
+    store = bootstrap.store(place.url, read_only=True)
+    head = store.checkpoint()
+    assert head is not None
+    assert head.size == store.last_seq()
+    store.close()
+
+
+def test_a_child_that_was_forked_keeps_no_key_from_being_followed(place: Place) -> None:
+    ready, told = os.pipe()
+    with bootstrap.log_key_in_use(place.key_file):
+        child = os.fork()
+        if child == 0:
+            os.read(ready, 1)
+            os._exit(0)
+    try:
+        assert place.rotate().exit_code == 0
+    finally:
+        os.write(told, b".")
+        os.waitpid(child, 0)
