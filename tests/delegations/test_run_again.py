@@ -135,6 +135,28 @@ def test_it_goes_on_after_attempts_that_somebody_else_makes_while_it_begins(
     assert (done.passed, done.attempts, len(desk.turns)) == (True, 3, 3)
 
 
+@pytest.mark.requirement("RALPH-outcome")
+def test_what_somebody_else_sent_again_meanwhile_is_waited_for_though_the_refuted_attempt_is_read_after_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, others = Readback.run, ["another process"]
+    client, runtime, sent = opened(desk)
+
+    def run(self: Readback, *given: Any, **more: Any) -> Any:
+        told = plain(self, *given, **more)
+        if not others:
+            return told
+        others.clear()
+        assert sent.run(client, TASK, operation="r").passed
+        look_again(client, runtime)
+        return client.get(told.id)  # as whoever waited for it is told it now
+
+    monkeypatch.setattr(Readback, "run", run)
+    with client:
+        done = sent.run(client, TASK, operation="r")
+    assert (done.passed, done.attempts, len(desk.turns)) == (True, 2, 2)
+
+
 def test_another_task_under_the_same_operation_is_refused_whatever_is_on_record(desk: Desk) -> None:
     client, _, sent = opened(desk)
     with client:

@@ -45,8 +45,10 @@ from readback.sdk.delegation_contract import (
 from readback.sdk.delegations_made import Made, attempts_made
 from readback.sdk.proposal import Proposal
 
-Sent = tuple[Proposal, str] | str
-"""An attempt to be made, and its operation; or the id of one that is on record, with another one after it."""
+Sent = tuple[Proposal, str] | str | None
+"""An attempt to be made, and its operation; the id of one that is on record, with another one after it; or None, for
+the attempts that are on record now.
+"""
 OUTCOMES: Final = {
     Move.ACCEPT: VerifyOutcome.PASSED,
     Move.SKIPPED: VerifyOutcome.SKIPPED,
@@ -106,13 +108,15 @@ class Delegation:
         """
         delegated, given = self._begin(client, task, operation, args)
         try:
-            made = attempts_made(client, self.name, delegated.id)
-            steps = self._steps(client, delegated, given, max_verify_retries, made)
+            steps = self._steps(client, delegated, given, max_verify_retries)
             try:
                 asked = next(steps)
                 while True:
+                    told: object
                     try:
-                        if isinstance(asked, str):
+                        if asked is None:
+                            told = attempts_made(client, self.name, delegated.id)
+                        elif isinstance(asked, str):
                             told = client.get(asked)
                         else:
                             told = client.run(asked[0], operation=asked[1], wait=wait)
@@ -140,13 +144,15 @@ class Delegation:
         """The same for an `AsyncReadback` client."""
         delegated, given = self._begin(client, task, operation, args)
         try:
-            made = await asyncio.to_thread(attempts_made, client, self.name, delegated.id)
-            steps = self._steps(client, delegated, given, max_verify_retries, made)
+            steps = self._steps(client, delegated, given, max_verify_retries)
             try:
                 asked = next(steps)
                 while True:
+                    told: object
                     try:
-                        if isinstance(asked, str):
+                        if asked is None:
+                            told = await asyncio.to_thread(attempts_made, client, self.name, delegated.id)
+                        elif isinstance(asked, str):
                             told = await client.get(asked)
                         else:
                             told = await client.run(asked[0], operation=asked[1], wait=wait)
@@ -191,14 +197,15 @@ class Delegation:
         delegated: Delegated,
         args: dict[str, Json],
         retries: int | None,
-        made: Sequence[Made],
-    ) -> Generator[Sent, Outcome, None]:
-        """`made`: the attempts on record. Each but the last of them was refuted, and nothing that was read of it since
-        takes the next one back: by then the state is what all of them left.
+    ) -> Generator[Sent, Any, None]:
+        """Each attempt on record but the last was refuted, and nothing that was read of it since takes the next one
+        back: by then the state is what all of them left. Others may be making them at the same time.
         """
         self.check(client._session.runtime)  # noqa: SLF001 - of the same room
         most = self.retries if retries is None else checked_retries(retries)
         prompt, history = delegated.task, list[dict[str, str]]()
+        made: Sequence[Made] = yield None
+        outcome: Outcome
         attempt = 0
         while attempt < max(most + 1, len(made)):
             given = {"delegation": delegated.id, "attempt": attempt, "task": delegated.task, "args": args}
@@ -212,11 +219,16 @@ class Delegation:
                 try:
                     outcome = yield proposal, f"{delegated.id}/{attempt}"
                 except PayloadConflictError:
-                    known, made = len(made), attempts_made(client, self.name, delegated.id)
+                    known, made = len(made), (yield None)
                     if len(made) <= known:
                         raise
                     continue  # somebody else has made it meanwhile, for a reason that was read at another moment
-                if self._judged(delegated, outcome, loop.after(outcome, attempt, most)) is not Move.AGAIN:
+                move = loop.after(outcome, attempt, most)
+                if move in (Move.OPEN, Move.EXHAUSTED):
+                    made = yield None
+                    if attempt + 1 < len(made):
+                        move = Move.AGAIN  # as somebody else found, and has sent it since
+                if self._judged(delegated, outcome, move) is not Move.AGAIN:
                     return
             history = [*history, {"prompt": prompt, "response": delegated.response}]
             prompt = words.prompt_again(delegated.task, delegated.reason)
