@@ -94,7 +94,8 @@ KEYS: Final[dict[str, Key]] = {
     "noop": Key(
         "`allow`, `refuse` or `equivalent`",
         "`allow` for set, else `refuse`",
-        "Whether a state that was so before is a success; not for kinds that have to be our own doing. For those, "
+        "Whether a state that was so before is a success; not for kinds that have to be our own doing. A contract that "
+        "says `refuse` itself has the state read before, whatever its class. For kinds that have to be our own, "
         "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone leaves: it "
         "is recorded as a replay.",
     ),

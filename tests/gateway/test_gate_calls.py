@@ -253,3 +253,33 @@ def test_more_calls_than_the_gateway_takes_are_refused(tmp_path: Path) -> None:
         assert not (await asked).failed
 
     at_a_desk(tmp_path, work, in_flight_max=1)
+
+
+@pytest.mark.requirement("TRUTH-kind-noop")
+@pytest.mark.parametrize("kind", ["set", "delete"])
+def test_what_refuses_a_state_that_was_so_before_reads_it_before_whatever_its_class(tmp_path: Path, kind: str) -> None:
+    tool = "enter" if kind == "set" else "shred"
+
+    async def work(desk: Desk) -> None:
+        if kind == "set":
+            desk.book.write("rent", 3)
+        desk.book.lie = "drop"
+        given = {"name": "rent", "amount": 3} if kind == "set" else {"name": "rent"}
+        told = await desk.call(tool, **given)  # it changes nothing, and nothing had to change
+        assert told.failed
+        assert told.outcome["verdict"] != "verified"
+        desk.book.lie = ""
+        if kind == "delete":
+            desk.book.write("food", 3)
+        honest = await desk.call(tool, **{**given, "name": "food"})
+        assert honest.outcome["verdict"] == "verified", honest.text
+
+    changes = {"    kind: set\n": f"    kind: {kind}\n    noop: refuse\n"}
+    if kind == "delete":
+        changes |= {
+            "  enter:\n": "  shred:\n",
+            " {requested.amount}\n": "\n",
+            "      entered once: authoritative.n == 1\n": "      gone: authoritative == null\n",
+            "      as asked: authoritative.amount == requested.amount\n": "",
+        }
+    at_a_desk(tmp_path, work, changes=changes)

@@ -308,8 +308,14 @@ def _contract(
         schema_hash=parts.arguments.schema_hash,
         approval=_approval(options),
         watch=options.watch,
-        names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
+        names_before=_refuses_what_was_so(options)
+        or any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )
+
+
+def _refuses_what_was_so(options: Options) -> bool:
+    """It is said outright, and whether it was so can be known by a reading before alone."""
+    return options.noop is Noop.REFUSE and options.kind is not None and options.kind.compares_before
 
 
 def _approval(options: Options) -> ApprovalTerms | None:

@@ -108,7 +108,7 @@ class Contract:
     lookup_terms: ReaderTerms | None = None
     """What is declared of the look-up by key; None where nothing is."""
     names_before: bool = False
-    """Some clause judges `before`, so it has to be read; follows from the clauses, and is not hashed beside them."""
+    """Some clause judges `before`, or `noop: refuse` was said, so it has to be read; not hashed beside them."""
     hash: str = ""
     body: bytes = b""
     """The canonical form that `hash` is of; kept as evidence beside every action."""
