@@ -51,7 +51,7 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
     """Puts a due action before a person. False where somebody else moved it on meanwhile; then nothing was done."""
     if action.state not in TO_REVIEW:
         raise InvariantError(f"Action {action.id} is {action.state.value}; that is nothing to escalate from.")
-    leased = yield Lease(action.id, now_us + LEASE_US)
+    leased = yield Lease(action.id, now_us + LEASE_US, action.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:
         return False

@@ -82,9 +82,9 @@ def report(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Rep
         assert isinstance(begun, Begun)
         plan = plans(action.contract)
         until_us = begun.now_us + LOOK_AGAIN_US if plan is None else lease_until(plan.contract, begun.now_us)
-        leased = yield Lease(action_id, until_us)
+        leased = yield Lease(action_id, until_us, action.version)
         assert isinstance(leased, Leased)
-        if leased.fence is None or leased.version != action.version:
+        if leased.fence is None:
             yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
         run = yield from revive(action, plans, begun.owner, leased.fence)

@@ -184,8 +184,11 @@ class Desk:
             left = other == owner and held is not None and self._left.get(step.action_id) == held.fence
             if left or (other and other != owner and self.runtime.is_gone(other)):
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
-        stored = self.store.projection(step.action_id)
-        return Leased(fence, stored.version if stored is not None else 0, now_us)
+        version = self.version(step.action_id)
+        if fence is not None and step.version and version != step.version:
+            self.give_back({step.action_id: fence})  # somebody moved it on since the look above: nobody here goes on
+            fence = None
+        return Leased(fence, version, now_us)
 
     def leave(self, fences: Mapping[str, int]) -> None:
         """The work that had these leases has ended in an error: whoever asks again here need not wait for their end."""
