@@ -185,6 +185,26 @@ def test_equal_versions_are_equal_facts(database: Path) -> None:
     assert source.state().version != first
 
 
+def test_no_copy_of_a_database_is_left_open(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since Python 3.13 each that is left is a warning in whoever's program reads."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noted(*args: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    statement = "insert into o (n) values (strftime('%Y', 'now'))"
+    assert TablesSource("shop", database).state(statement).presence is Presence.PRESENT
+    (tmp_path / "text.db").write_text("no database at all, " * 100)
+    assert TablesSource("shop", tmp_path / "text.db").state().presence is Presence.UNAVAILABLE
+    assert len(opened) > 5
+    for each in opened:
+        with pytest.raises(sqlite3.ProgrammingError):
+            each.execute("select 1")
+
+
 def test_a_file_that_is_not_there_is_absent_and_one_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database at all, " * 100)
     assert TablesSource("shop", tmp_path / "none.db").state().presence is Presence.ABSENT

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from readback.domain.errors import StoreError
+from readback.sdk.beside import Beside
 from readback.testing.store_memory import MemoryStore
 from tests.circles import circles
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
@@ -32,6 +34,16 @@ def test_an_action_on_an_event_loop_leaves_none_either() -> None:
         return left
 
     assert asyncio.run(main()) == []
+
+
+def test_what_is_begun_after_the_end_leaves_none() -> None:
+    beside = Beside(1, "readback-writer")
+    beside.close()
+    with circles() as left:
+        late = beside.begin(lambda: None)
+        assert isinstance(late.exception(), StoreError)
+        del late
+    assert left == []
 
 
 def test_a_circle_would_be_seen() -> None:

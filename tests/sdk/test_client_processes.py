@@ -148,8 +148,10 @@ def test_it_works_in_a_notebook(start: Callable[[str], Program]) -> None:
 
 
 FORKED = """
-import os, signal, sys, threading
+import os, signal, sys, threading, warnings
 from readback import Readback, Subscriber
+
+warnings.simplefilter("ignore", DeprecationWarning)  # since Python 3.12, of a fork beside threads
 
 folder, what = sys.argv[1:]
 rb = Readback.open(

@@ -159,9 +159,11 @@ def test_outside_the_main_thread_its_answer_is_taken_when_it_comes() -> None:
 
 
 FORKED = """
-import os, threading
+import os, threading, warnings
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sdk.test_driver_sync import SOON, hang
+
+warnings.simplefilter("ignore", DeprecationWarning)  # since Python 3.12, of a fork beside threads
 
 def child():
     desk = Desk()

@@ -27,6 +27,8 @@ TABLES_MAX: Final = 1_000
 STEPS_MAX: Final = 20
 """How often a statement is interrupted to be asked whether it is over, each after a million instructions."""
 _Facts: TypeAlias = dict[tuple[str, str], str]
+_Now: TypeAlias = tuple[sqlite3.Connection, str]
+"""What computes with times, and the moment that it is taken to be."""
 _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
 _WRITES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
@@ -92,9 +94,13 @@ class TablesSource:
         if Path(self._database).stat().st_size > DATABASE_MAX_BYTES:
             raise ReaderTypeError(f"The database of {self.name!r} is over {DATABASE_MAX_BYTES} bytes.")
         where = f"file:{quote(self._database)}?mode=ro"
-        copy = _in_memory()
         with closing(sqlite3.connect(where, uri=True, timeout=self._timeout_s)) as original:
-            original.backup(copy)
+            copy = _in_memory()
+            try:
+                original.backup(copy)
+            except BaseException:
+                copy.close()
+                raise
         return copy
 
     def _foreseen(self, copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Json]:
@@ -103,10 +109,10 @@ class TablesSource:
         written: set[str] = set()
         moment = str(copy.execute("select datetime('now', ?)", (_LATER,)).fetchone()[0])
         for later, otherwise in _RUNS:
-            with closing(_in_memory()) as tried:
+            with closing(_in_memory()) as clock, closing(_in_memory()) as tried:
                 copy.backup(tried)
                 try:
-                    errors.append(_tried(tried, statement, moment if later else "", otherwise, written))
+                    errors.append(_tried(tried, statement, (clock, moment) if later else None, otherwise, written))
                 except _OverBoundError as over:
                     return {"bounded": str(over)}
                 made.append(_facts(tried))
@@ -140,7 +146,7 @@ def _in_memory() -> sqlite3.Connection:
 # --- trying --------------------------------------------------------------------------------------------------------
 
 
-def _tried(tried: sqlite3.Connection, statement: str, now: str, otherwise: bool, written: set[str]) -> str:
+def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwise: bool, written: set[str]) -> str:
     """Runs the statement on a copy; what went wrong, in the library's words. Adds the tables that it names to write in.
     Raises _OverBoundError where it is stopped by a bound that is the trial's own: the same statement may well succeed
     where nothing bounds it.
@@ -161,7 +167,7 @@ def _tried(tried: sqlite3.Connection, statement: str, now: str, otherwise: bool,
 
 
 @contextmanager
-def _bounded(tried: sqlite3.Connection, now: str, otherwise: bool, written: set[str]) -> Iterator[None]:
+def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, written: set[str]) -> Iterator[None]:
     """Neither other files nor settings are reached, no statement runs on and on, and time and chance are each run's."""
     left = iter(range(STEPS_MAX))
 
@@ -170,11 +176,12 @@ def _bounded(tried: sqlite3.Connection, now: str, otherwise: bool, written: set[
             written.add(str(table))
         return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
 
-    if now:
+    if now is not None:
+        clock, moment = now
         for name in _TIMES:
-            tried.create_function(name, -1, _in_time(name, now), deterministic=True)
+            tried.create_function(name, -1, _in_time(clock, name, moment), deterministic=True)
         for name, part in _NOW.items():
-            tried.create_function(name, 0, lambda part=part: now[part], deterministic=True)
+            tried.create_function(name, 0, lambda part=part: moment[part], deterministic=True)
     chance = _chances(otherwise)
     tried.create_function("random", 0, lambda: next(chance))
     tried.create_function("randomblob", 1, lambda size: _blob(next(chance), int(size)))
@@ -203,9 +210,8 @@ def _blob(value: int, size: int) -> bytes:
     return abs(value).to_bytes(8, "big")[-size:].ljust(size, b"\0")
 
 
-def _in_time(name: str, other: str) -> Callable[..., Any]:
+def _in_time(plain: sqlite3.Connection, name: str, other: str) -> Callable[..., Any]:
     """The library's own function, with another moment in place of now."""
-    plain = _in_memory()
 
     def told(*given: object) -> Any:
         at = 1 if name == "strftime" else 0

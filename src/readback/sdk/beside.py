@@ -40,7 +40,8 @@ class Beside:
                 raise closed_error()
             done.set_result(call())
         except Exception as error:  # tidy: boundary -- told to whoever waits for it, as from the thread
-            done.set_exception(error)
+            # Less this call, which holds what the error is told by: only a look for garbage lets such a circle go.
+            done.set_exception(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
         return done
 
     def close(self) -> None:

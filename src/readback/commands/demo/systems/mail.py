@@ -178,7 +178,17 @@ async def open_imap(root: Path, office: PostOffice) -> int:
         identity = Identity(config, login.tokens, address, None, frozenset({"admin"}))
         where = frozendict({"mailbox_path": str(place.relative_to(root))})
         await identity.set(UserMetadata(config, address, password=PASSWORD, params=where))
-    callback: Callable[..., Any] = ProxyProtocolReader(config.proxy_protocol).get_callback(IMAPServer(login, config))
+    imap, serving = IMAPServer(login, config), set[object]()
+
+    async def served(*session: Any) -> None:
+        task = asyncio.current_task()
+        serving.add(task)  # nobody else holds it, and garbage is ended wherever it is
+        try:
+            await imap(*session)
+        finally:
+            serving.discard(task)
+
+    callback: Callable[..., Any] = ProxyProtocolReader(config.proxy_protocol).get_callback(served)
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if office.imap_is_down():
