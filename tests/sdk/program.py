@@ -58,7 +58,7 @@ def ship_hanging(ctx: Context, order_id: str) -> object:
     return {"status": "ok"}
 
 
-@action(name="ship_given_up", **{**TERMS, "execute": {"timeout": "50ms"}})
+@action(name="ship_given_up", **{**TERMS, "execute": {"timeout": "1s"}})
 def ship_given_up(ctx: Context, order_id: str) -> object:
     write(ctx.stamp)
     hang()
