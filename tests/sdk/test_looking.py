@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -196,3 +198,40 @@ def test_a_lease_goes_to_who_may_go_on_and_not_to_who_asked_first_and_has_been_o
     now_us = runtime.now_us()
     assert asyncio.run(work()) == [Leased(None, 1, now_us), Leased(1, 1, now_us), Leased(None, 1, now_us)]
     assert store.leasings == [1]
+
+
+class SlowStore(FarStore):
+    """Its answer to a lease is on its way until `there`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken, self.there = threading.Event(), threading.Event()
+
+    def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
+        fences = super().leases(wanted, owner, now_us)
+        self.taken.set()
+        self.there.wait()
+        return fences
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_lease_whose_answer_comes_while_the_client_closes_is_given_back(*, cancelled: bool) -> None:
+    store, runtime = SlowStore(), VirtualRuntime()
+    store.append([sample_creation("a1")])
+    given: list[object] = []
+
+    async def work() -> None:
+        looks = Looks(store, runtime, given.append)
+        asked = asyncio.ensure_future(looks.answer(Lease("a1", runtime.now_us() + 10_000_000, 0)))
+        await asyncio.get_running_loop().run_in_executor(None, store.taken.wait)
+        if cancelled:
+            asked.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asked
+        store.there.set()
+        looks.close()
+        assert given == [{"a1": 1}]
+        asked.cancel()
+
+    asyncio.run(work())
+    assert given == [{"a1": 1}]

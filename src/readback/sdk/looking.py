@@ -61,6 +61,7 @@ class Line(Generic[Q, A]):
         self._ask, self._threads, self._runtime, self._unheard = ask, threads, runtime, unheard
         self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
+        self._under_way: tuple[list[Q], Future[Sequence[A | StoreCorruptError]]] | None = None
 
     async def answer(self, asked: Q) -> A:
         """What the store answers. Raises StoreError."""
@@ -94,7 +95,20 @@ class Line(Generic[Q, A]):
             call_back(loop, self._settle, loop, batch, finished)
             hold.__exit__(None, None, None)
 
-        self._threads.begin(lambda: self._answers([asked for asked, _ in batch])).add_done_callback(done)
+        questions = [asked for asked, _ in batch]
+        work = self._threads.begin(lambda: self._answers(questions))
+        self._under_way = questions, work
+        work.add_done_callback(done)
+
+    def end(self) -> None:
+        """When the threads have ended: what came of the last look is told to nobody any more."""
+        if self._under_way is None or self._unheard is None:
+            return
+        questions, work = self._under_way
+        if work.exception() is None:
+            for asked, answer in zip(questions, work.result(), strict=True):
+                if not isinstance(answer, BaseException):
+                    self._unheard(asked, answer)
 
     def _answers(self, asked: list[Q]) -> Sequence[A | StoreCorruptError]:
         """What is corrupt of one is told to that one, and to nobody beside it."""
@@ -111,6 +125,7 @@ class Line(Generic[Q, A]):
         batch: list[tuple[Q, asyncio.Future[A]]],
         work: Future[Sequence[A | StoreCorruptError]],
     ) -> None:
+        self._under_way = None
         error = work.exception()
         for place, (asked, future) in enumerate(batch):
             answer = error or work.result()[place]
@@ -168,8 +183,9 @@ class Looks:
         return await self._projections.answer(action_id)
 
     def close(self) -> None:
-        """Waits for looks that are on their way."""
+        """Waits for looks that are on their way. A lease that one of them took is given back: the store is still open."""
         self._threads.close()
+        self._leases.end()
 
     # --- in a thread ---
 
