@@ -122,7 +122,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
             ) from error
         return open_postgres_store(url, read_only=read_only)
     if scheme != "sqlite":
-        raise _unserved(scheme)
+        raise _unserved(url)
     from readback.adapters.store_sqlite import open_sqlite_store
 
     return open_sqlite_store(url, read_only=read_only)
@@ -165,13 +165,15 @@ def _file_url(url: str) -> str:
     if url.startswith(("postgresql:", "postgres:")):
         raise SettingsError(f"The ledger {shown(url)} is no file.", remedy="Copy it with pg_dump and pg_restore.")
     if not url.startswith("sqlite:"):
-        raise _unserved(url.partition(":")[0])
+        raise _unserved(url)
     return url
 
 
-def _unserved(scheme: str) -> SettingsError:
+def _unserved(url: str) -> SettingsError:
+    scheme = url.partition(":")[0]
+    named = f"{shown(url)!r}, which is no URL" if "=" in scheme else f"{scheme!r} URLs"
     return SettingsError(
-        f"No ledger store serves {scheme!r} URLs.",
+        f"No ledger store serves {named}.",
         remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database.",
     )
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
@@ -143,8 +144,14 @@ colon is no port, or the @ is in what would be the database's name.
 """
 
 
+_KEY_WORD: Final = re.compile(r"\s*\b\w*password\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^\s']*)", re.IGNORECASE)
+"""A password among key words, as libpq takes it where there is no URL."""
+
+
 def shown(url: str) -> str:
-    """A ledger's URL as it may be shown: without its password."""
+    """A ledger's URL as it may be shown: without its password, and what stands there in place of a URL likewise."""
+    if "://" not in url and "=" in url:
+        return _KEY_WORD.sub("", url).strip()
     scheme, colon, rest = url.partition("://")
     if not colon and "@" in url:  # somebody left the slashes out
         scheme, colon, rest = url.partition(":")
@@ -155,8 +162,15 @@ def shown(url: str) -> str:
         place, at, host = rest.rpartition("@")
     address = f"{scheme}{colon}{place.partition(':')[0]}{at}{host}" if at else url
     path, asked, query = address.partition("?")
-    kept = [one for one in query.split("&") if "password" not in one.partition("=")[0].lower()]
+    kept = [_without(one) for one in query.split("&") if "password" not in one.partition("=")[0].lower()]
     return path + (asked + "&".join(kept) if any(kept) else "")
+
+
+def _without(option: str) -> str:
+    """An option of a URL; one that is a URL itself without its password."""
+    name, equals, value = option.partition("=")
+    inner = unquote(value)
+    return name + equals + shown(inner) if "://" in inner and "@" in inner else option
 
 
 def is_contract_file(named: str) -> bool:

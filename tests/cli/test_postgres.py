@@ -103,7 +103,21 @@ def test_a_server_that_is_not_there_is_a_store_error(desk: Desk, tmp_path: Path)
         ("postgresql://ops:p@db/x?user=a@b", "postgresql://ops@db/x?user=a@b"),
         ("postgresql://g:1,h:2/x?user=a@b", "postgresql://g:1,h:2/x?user=a@b"),
         ("postgresql:ops:p@db/x", "postgresql:ops@db/x"),
+        ("postgresql://db/x?objects=s3://key:s3cret@b/p&schema=a", "postgresql://db/x?objects=s3://key@b/p&schema=a"),
+        ("postgresql://db/x?objects=s3%3A%2F%2Fkey%3As3cret%40b", "postgresql://db/x?objects=s3://key@b"),
+        ("host=db password=s3cret user=ops", "host=db user=ops"),
+        ("host=db PASSWORD = 'it\\'s : 3' user=ops", "host=db user=ops"),
+        ("password=s3cret", ""),
     ],
 )
 def test_a_ledgers_address_is_shown_without_its_password(url: str, said: str) -> None:
     assert shown(url) == said
+
+
+@pytest.mark.parametrize("given", ["host=db password=s3cret", "password='s3:cret' host=db"])
+def test_an_address_in_the_words_of_libpq_is_refused_without_its_password(desk: Desk, given: str) -> None:
+    for words in (("list",), ("ledger", "verify")):
+        said = desk(*words, "--url", given, code=5)
+        assert "No ledger store serves" in said.err
+        assert "cret" not in said.err + said.out
+    assert "cret" not in desk("doctor", "--url", given, code=None).out
