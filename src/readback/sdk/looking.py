@@ -183,8 +183,7 @@ class Looks:
         return await self._projections.answer(action_id)
 
     def close(self) -> None:
-        """Waits for looks that are on their way. A lease that one of them took is given back, as the store is still open.
-        """
+        """Waits for looks that are on their way. A lease that one of them took is given back."""
         self._threads.close()
         self._leases.end()
 
