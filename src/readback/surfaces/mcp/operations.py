@@ -39,9 +39,10 @@ class Operations:
         if not named:
             return _nothing
         try:
-            self.check_others(key, contract, named)
+            self._check_begun(key, contract, named)
             if operation and contract != UNGOVERNED:
                 self._refuse(operation, UNGOVERNED, f"tool/{key[0] or '-'}/{key[1] or '-'}")
+            self._check_under_way(key, contract, named)  # last: what is on record has an id to be told
         except ReadbackError:
             proposal.mark_run()  # it never will be
             raise
@@ -64,9 +65,15 @@ class Operations:
 
     def check_others(self, key: ToolKey, contract: str, operation: str) -> None:
         """The same for contracts of the files alone. `contract`: whose operation it may be."""
+        self._check_begun(key, contract, operation)
+        self._check_under_way(key, contract, operation)
+
+    def _check_begun(self, key: ToolKey, contract: str, operation: str) -> None:
         for name in self.names.get(key, ()):
             if name != contract:
                 self._refuse(operation, name, "")
+
+    def _check_under_way(self, key: ToolKey, contract: str, operation: str) -> None:
         other = next((name for name in self._under_way.get((key, operation), ()) if name != contract), "")
         if other:
             raise PayloadConflictError(
