@@ -18,7 +18,7 @@ from readback.sdk.looking import Looks
 from readback.testing.conformance_store_together import TogetherConformance
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
-from readback.testing.store_samples import sample_creation
+from readback.testing.store_samples import sample_append, sample_creation
 from tests.sdk.given import Desk, opened_async, ship_async_of
 
 MANY = 40
@@ -235,3 +235,28 @@ def test_a_lease_whose_answer_comes_while_the_client_closes_is_given_back(*, can
 
     asyncio.run(work())
     assert given == [{"a1": 1}]
+
+
+class OvertakenStore(FarStore):
+    """Somebody else moves the action on the moment before its lease is taken."""
+
+    def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
+        fence = self.lease("a1", "virtual/other", now_us, now_us + 1)
+        assert fence is not None
+        self.append([sample_append("a1", 1, fence=fence)])
+        return super().leases(wanted, owner, now_us + 1)
+
+
+def test_a_lease_of_what_somebody_moved_on_between_the_looks_is_given_back() -> None:
+    store, runtime = OvertakenStore(), VirtualRuntime()
+    store.append([sample_creation("a1")])
+    given: list[object] = []
+
+    async def work() -> Answer:
+        looks = Looks(store, runtime, given.append)
+        told = await looks.answer(Lease("a1", runtime.now_us() + 10_000_000, 1))
+        looks.close()
+        return told
+
+    assert asyncio.run(work()) == Leased(None, 2, runtime.now_us())
+    assert given == [{"a1": 2}]

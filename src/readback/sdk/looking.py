@@ -206,7 +206,8 @@ class Looks:
 
     def _leased(self, steps: list[Lease]) -> list[tuple[int | None, int]]:
         """Fence and version of each; of several who ask for one action the first has it that may: for whom the action
-        has moved on, it is none. The lease of an owner who is provably gone does not count.
+        has moved on, it is none, also where that was between the looks. The lease of an owner who is provably gone does
+        not count.
         """
         moved = self._versions([step.action_id for step in steps if step.version])
         wanted: dict[str, int] = {}
@@ -220,6 +221,11 @@ class Looks:
         if refused:
             fences |= self._fences(wanted, self._of_the_gone(refused))
         versions = self._versions([step.action_id for step in steps])
+        asked = {action_id: steps[place].version for action_id, place in taker.items()}
+        late = {each: fence for each, fence in fences.items() if asked[each] and versions.get(each, 0) != asked[each]}
+        if late:
+            self._give_back(late)
+            fences = {each: fence for each, fence in fences.items() if each not in late}
         return [
             (
                 fences.get(step.action_id) if taker.get(step.action_id) == place else None,
