@@ -234,6 +234,7 @@ def test_a_report_whose_quotes_run_into_each_other_is_refused_where_that_would_t
         read_report(unit * 2_000)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("REPORT-hostile")
 @pytest.mark.parametrize(
     "unit",
