@@ -17,7 +17,7 @@ from time import perf_counter
 import apsw
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.adapters.store_sqlite import open_sqlite_store, opening, rows
+from readback.adapters.store_sqlite import folding, open_sqlite_store, opening, rows
 from readback.ports.store import Append
 from readback.testing.store_samples import sample_creation, sample_evidence
 
@@ -46,7 +46,7 @@ class Bare:
         self._db = apsw.Connection(str(path))
         self._db.pragma("synchronous", "FULL")
         self._db.pragma("cache_size", -opening.WRITER_CACHE_KIB)
-        self._db.wal_autocheckpoint(opening.WAL_PAGES_BEFORE_CHECKPOINT)
+        self._db.wal_autocheckpoint(folding.LONG_PAGES)
         self._seq = 0
 
     def ready(self, batch: Sequence[Append]) -> list[tuple[str, list[rows.Row]]]:

@@ -107,9 +107,11 @@ def test_a_lease_that_processes_race_for_has_one_holder_at_a_time(tmp_path: Path
 
 WRITE = """
 import sys, threading
-from readback.adapters.store_sqlite import open_sqlite_store
+from readback.adapters.store_sqlite import folding, open_sqlite_store
 from readback.testing.store_samples import sample_append, sample_creation, sample_evidence
 from dataclasses import replace
+if sys.argv[1] == "folds":
+    folding.LONG_PAGES, folding.AGAIN_PAGES, folding.TOO_LONG_PAGES = 30, 15, 60
 store = open_sqlite_store(sys.argv[2])
 lock = threading.Lock()
 def work(name):
@@ -125,12 +127,14 @@ for name in "abcd":
 """
 
 
+@pytest.mark.parametrize("way", ["writes", "folds"])
 @pytest.mark.parametrize("acknowledged", KILLS)
 def test_a_killed_writer_loses_nothing_it_acknowledged_and_leaves_nothing_half(
-    tmp_path: Path, acknowledged: int
+    tmp_path: Path, acknowledged: int, way: str
 ) -> None:
+    """`folds`: nearly always in the middle of folding its log back."""
     path = tmp_path / "ledger.db"
-    [child] = _children(WRITE, path, ["w"])
+    [child] = _children(WRITE, path, [way])
     assert child.stdout is not None
     with killed_after(child):
         seen = [child.stdout.readline().strip() for _ in range(acknowledged)]

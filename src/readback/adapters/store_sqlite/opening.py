@@ -36,9 +36,6 @@ from readback.domain.errors import (
 
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
 """Before it, a WAL reset at the wrong moment could corrupt the database."""
-WAL_PAGES_BEFORE_CHECKPOINT: Final = 2000
-"""8 MB. Longer makes commits slower, since a file that grows costs more to sync than one that is written
-over; shorter makes the one commit in so many that pays for the checkpoint a more frequent one."""
 WAL_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
 WRITER_CACHE_KIB: Final = 32 * 1024
 READER_CACHE_KIB: Final = 4 * 1024
@@ -83,7 +80,7 @@ class Opening:
             raise
         return connection
 
-    def purger(self) -> apsw.Connection:
+    def for_folding(self) -> apsw.Connection:
         """A connection beside the writer's, which is never in a transaction: for folding the log back."""
         connection = self._connect()
         connection.pragma("synchronous", "FULL")
@@ -238,7 +235,6 @@ def _tune(connection: apsw.Connection, cache_kib: int) -> None:
     connection.pragma("cell_size_check", True)
     connection.pragma("trusted_schema", False)
     connection.pragma("journal_size_limit", WAL_BYTES_KEPT_MAX)
-    connection.wal_autocheckpoint(WAL_PAGES_BEFORE_CHECKPOINT)
 
 
 def _refuse_impossible_paths(path: Path) -> None:

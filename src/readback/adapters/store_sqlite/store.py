@@ -7,6 +7,7 @@ decide: which event may follow which is the engine's business.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ import apsw
 from readback.adapters.store_group import GroupCommit, Job
 from readback.adapters.store_sqlite import rows
 from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
+from readback.adapters.store_sqlite.folding import Folding
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
@@ -102,7 +104,8 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         self._writer: apsw.Connection | None = None
         self._known: Known | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
-        self._purger = opening.purger
+        self._for_folding = opening.for_folding
+        self._folding = Folding(opening.for_folding)
         self._forked = False
         readers = Readers(self._path, opening.reader)
         if self._read_only:
@@ -111,6 +114,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             self._writer = opening.writer()
             self._known = Known(self._writer, Watched(self._writer, self._path))
             self._places = _places_of(self._path_text)
+            self._folding.watch(self._writer)
         super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
 
@@ -142,7 +146,14 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         """Folds the write-ahead log back and empties it: it held pages as they were before something was erased."""
         if self._read_only:
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
-        connection = self._purger()
+        self._folding.hold()  # two cannot fold it at once, and neither would wait
+        try:
+            return self._emptied()
+        finally:
+            self._folding.release()
+
+    def _emptied(self) -> bool:
+        connection = self._for_folding()
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
@@ -267,6 +278,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
     # --- the end -------------------------------------------------------------------------------------
 
     def _close_connections(self) -> None:
+        self._folding.hold()  # for good
         self._readers.close(closed_error)
         if self._writer is not None:
             self._writer.close()
@@ -311,5 +323,18 @@ def _inode_of(path: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def _stand_still() -> None:
+    """A thread at work would leave the child SQLite's locks as they are just then, and nobody to let them go."""
+    _still.found = [store._folding for store in list(_opened)]  # noqa: SLF001 - of this module
+    for folding in _still.found:
+        folding.hold()
+
+
+def _go_on() -> None:
+    for folding in _still.found:
+        folding.release()
+
+
 _opened: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_refuse_in_child)
+_still = threading.local()
+os.register_at_fork(before=_stand_still, after_in_parent=_go_on, after_in_child=_refuse_in_child)

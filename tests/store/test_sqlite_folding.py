@@ -1,0 +1,202 @@
+"""The write-ahead log is folded back beside the writer: it stays short, and nobody waits for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+
+from readback.adapters.store_sqlite import SqliteStore, folding, open_sqlite_store
+from readback.ports.store import Append
+from readback.testing.store_samples import sample_creation, sample_evidence
+
+LONG, TOO_LONG = 60, 240
+FRAME_BYTES = 4096 + 24
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+    monkeypatch.setattr(folding, "LONG_PAGES", LONG)
+    monkeypatch.setattr(folding, "AGAIN_PAGES", LONG // 2)
+    monkeypatch.setattr(folding, "TOO_LONG_PAGES", TOO_LONG)
+    with open_sqlite_store(path) as opened:
+        yield opened
+
+
+def large(number: int) -> Append:
+    """Some fifteen pages of the log."""
+    name = f"a{number:04}"
+    return replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 4_000),))
+
+
+def longest(path: Path) -> int:
+    """Pages of the log where it was longest: what begins anew is written over it."""
+    return Path(f"{path}-wal").stat().st_size // FRAME_BYTES
+
+
+def folds_held_up(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """A thread is at work that has begun and waits: (that it has begun, what lets it go on)."""
+    begun, go_on = threading.Event(), threading.Event()
+    connect = store._folding._connect
+
+    def waiting() -> apsw.Connection:
+        begun.set()
+        assert go_on.wait(30)
+        return connect()
+
+    monkeypatch.setattr(store._folding, "_connect", waiting)
+    number = 0
+    while store._folding._thread is None:
+        store.append([large(number)])
+        number += 1
+    assert begun.wait(30)
+    return begun, go_on
+
+
+def let_go_when_held(store: SqliteStore, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = store._folding.hold
+
+    def held() -> None:
+        go_on.set()
+        hold()
+
+    monkeypatch.setattr(store._folding, "hold", held)
+
+
+def test_the_log_is_folded_back_beside_the_writer_and_begins_anew(store: SqliteStore, path: Path) -> None:
+    for number in range(60):
+        store.append([large(number)])
+        store._folding.hold()  # until what began has ended
+        store._folding.release()
+    assert LONG <= longest(path) < TOO_LONG, "never as long as what the writer would fold"
+    assert len(list(store.scan())) == 60
+    assert store.damage() == []
+
+
+def test_nobody_who_writes_waits_for_it(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, go_on = folds_held_up(store, monkeypatch)
+    try:
+        for number in range(100, 105):
+            store.append([large(number)])
+        assert longest(path) > LONG
+    finally:
+        go_on.set()
+
+
+def test_where_the_system_gives_no_thread_the_writer_folds_it(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    for number in range(60):
+        store.append([large(number)])
+    assert TOO_LONG <= longest(path) < TOO_LONG + LONG
+    assert len(list(store.scan())) == 60
+
+
+def test_whoever_reads_for_long_keeps_it_long_and_no_thread_begins_at_each_commit(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+    connect = store._folding._connect
+
+    def counted() -> apsw.Connection:
+        begun.append(longest(path))
+        return connect()
+
+    monkeypatch.setattr(store._folding, "_connect", counted)
+    store.append([large(0)])
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN").execute("SELECT count(*) FROM event").fetchall()
+    for number in range(1, 9):
+        store.append([large(number)])
+        store._folding.hold()
+        store._folding.release()
+    assert longest(path) < TOO_LONG
+    assert begun
+    assert all(later - earlier >= LONG // 2 for earlier, later in pairwise(begun))
+    reader.close()
+
+
+def test_closing_waits_for_it_and_leaves_neither_a_thread_nor_a_log(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, go_on = folds_held_up(store, monkeypatch)
+    let_go_when_held(store, go_on, monkeypatch)
+    store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "readback-folding"]
+    assert not Path(f"{path}-wal").exists()
+
+
+def test_what_an_erasure_empties_is_emptied_while_it_is_being_folded(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, go_on = folds_held_up(store, monkeypatch)
+    let_go_when_held(store, go_on, monkeypatch)
+    try:
+        assert store.purge()
+        assert Path(f"{path}-wal").stat().st_size == 0
+        assert not [thread for thread in threading.enumerate() if thread.name == "readback-folding"]
+    finally:
+        go_on.set()
+
+
+FORK = """
+import os, sys, threading
+from dataclasses import replace
+from readback.adapters.store_sqlite import folding, open_sqlite_store
+from readback.testing.store_samples import sample_creation, sample_evidence
+folding.LONG_PAGES = 60
+path = sys.argv[1]
+store = open_sqlite_store(path)
+begun, go_on = threading.Event(), threading.Event()
+connect, hold = store._folding._connect, store._folding.hold
+def waiting():
+    begun.set()
+    go_on.wait(30)
+    return connect()
+def held():
+    go_on.set()
+    hold()
+store._folding._connect, store._folding.hold = waiting, held
+number = 0
+while store._folding._thread is None:
+    name = f"a{number:04}"
+    store.append([replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 4_000),))])
+    number += 1
+begun.wait(30)
+child = os.fork()
+if child == 0:
+    print(threading.active_count(), store._folding._thread.is_alive(), flush=True)
+    with open_sqlite_store(path) as own:
+        own.append([sample_creation("z")])
+    os._exit(0)
+print(store._folding._thread.is_alive(), os.waitpid(child, 0)[1])
+go_on.set()
+store.append([sample_creation("y")])
+print(store._folding._held, store.damage())
+store.close()
+"""
+
+
+def test_a_process_forks_only_when_it_is_done(path: Path) -> None:
+    """Else the child could have SQLite's own locks as the thread held them, with nobody to let them go."""
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORK, str(path)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert sorted(answer.stdout.splitlines()) == ["0 []", "1 False", "False 0"]
+    assert answer.stderr == ""
