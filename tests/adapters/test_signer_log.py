@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from readback.adapters.signer_ed25519 import create_key
 from readback.adapters.signer_log import create_log_key, open_log_key
 from readback.bootstrap import settings, verify_signature
-from readback.domain.errors import SettingsError
+from readback.domain.errors import ReadbackError, SettingsError
 from readback.ledger.note import VerifierKey
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
@@ -46,6 +49,22 @@ def test_a_key_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: in
     with pytest.raises(SettingsError, match="mode 0600") as refused:
         open_log_key(path)
     assert refused.value.code == "settings.signing-key"
+
+
+@pytest.mark.parametrize(
+    "make", [lambda at: create_log_key(at, "a"), lambda at: create_key(at, "of some length")], ids=["log", "approver"]
+)
+def test_a_key_that_does_not_fit_on_the_disk_leaves_its_name_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
+) -> None:
+    def full(_handle: int, _mode: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", full)
+        with pytest.raises(ReadbackError, match="No space left"):
+            make(tmp_path / "own.key")
+    assert make(tmp_path / "own.key")
 
 
 @pytest.mark.requirement("LEDGER-log-key")

@@ -135,6 +135,34 @@ def test_nothing_is_signed_by_a_key_that_another_one_was_about_to_follow(
     assert found.exit_code == 0, found.output
 
 
+class KilledError(BaseException):
+    """Nothing of the program runs any more."""
+
+
+@pytest.mark.requirement("LEDGER-key-rotated")
+@pytest.mark.parametrize(
+    "end", [KilledError(), OSError(errno.ENOSPC, "No space left on device")], ids=["killed", "full"]
+)
+def test_a_rotation_that_ended_while_its_key_was_written_keeps_nobody_from_signing_or_rotating(
+    place: Place, monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    def ends(_handle: int, _mode: int) -> None:
+        raise end
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fchmod", ends)
+        try:
+            assert place.rotate().exit_code == 5
+        except KilledError:
+            assert isinstance(end, KilledError)
+    signed = _ledger("checkpoint", "--url", place.url, "--key-file", str(place.key_file))
+    assert signed.exit_code == 0, signed.output
+    assert place.rotate().exit_code == 0
+    place.act("last")
+    found = place.verify()
+    assert found.exit_code == 0, found.output
+
+
 def test_where_a_file_system_has_no_locks_a_log_is_sealed_and_its_key_rotated(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,10 +68,16 @@ def create_key(path: Path, passphrase: str) -> Ed25519Signer:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, OWNER_ONLY)) as file:
-            os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
-            file.write(written)
+            try:
+                os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
+                file.write(written)
+                file.flush()
+            except OSError:
+                path.unlink(missing_ok=True)  # half of a key would keep the name from being taken again
+                raise
     except OSError as error:
-        raise _fault(f"The key file {path} cannot be made: {error.strerror}.", "Name another file.") from error
+        why = error.strerror or type(error).__name__
+        raise _fault(f"The key file {path} cannot be made: {why}.", "Look at its folder, or name another.") from error
     return Ed25519Signer(key)
 
 

@@ -27,6 +27,8 @@ FILE_MAX_BYTES: Final = 4_096
 OWNER_ONLY: Final = 0o600
 NEXT_SUFFIX: Final = ".next"
 """Of the file of a key that is about to follow another one."""
+MADE_SUFFIX: Final = ".being-written"
+"""Of such a file while it is made."""
 ROTATIONS_SUFFIX: Final = ".rotations"
 """Of the file that says which keys came before; there is nothing secret in it."""
 OWN_NAME: Final = "readback.local/"
@@ -61,12 +63,17 @@ def create_log_key(path: Path, name: str) -> LogKey:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "xb", opener=lambda place, flags: os.open(place, flags, OWNER_ONLY)) as file:
-            os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
-            file.write(written.encode())
-            file.flush()
-            os.fsync(file.fileno())
+            try:
+                os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
+                file.write(written.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                path.unlink(missing_ok=True)  # half of a key would keep the name from being taken again
+                raise
     except OSError as error:
-        raise _fault(f"The key file {path} cannot be made: {error.strerror}.", "Name another file.") from error
+        why = error.strerror or type(error).__name__
+        raise _fault(f"The key file {path} cannot be made: {why}.", "Look at its folder, or name another.") from error
     return LogKey(verifier.name, key)
 
 
@@ -111,9 +118,21 @@ def _beside(path: Path) -> Path:
 
 
 def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
-    """The key that is to follow the one in a file, in a file beside it; the same again where it was made."""
+    """The key that is to follow the one in a file, in a file beside it; the same again where it was made.
+
+    It is whole before it has the name by which it is found: nothing is signed from then on, and no other one is made.
+    """
     beside = _beside(path)
-    return (open_log_key(beside) if beside.exists() else create_log_key(beside, name)), beside
+    if beside.exists():
+        return open_log_key(beside), beside
+    part = beside.with_name(beside.name + MADE_SUFFIX)
+    try:
+        part.unlink(missing_ok=True)  # of a rotation that was broken off: there is no other one meanwhile
+        made = create_log_key(part, name)
+        os.replace(part, beside)
+    except OSError as error:
+        raise _fault(f"The key file {beside} cannot be made: {error.strerror}.", "Look at its folder.") from error
+    return made, beside
 
 
 def take_over(path: Path, beside: Path) -> None:
