@@ -112,6 +112,21 @@ def test_a_policy_out_of_the_runs_own_folder_is_refused(tmp_path: Path) -> None:
         assert json.loads(told.stdout)["error"]["code"] == "trace.policy"
 
 
+@pytest.mark.parametrize("name", ["nowhere.json", "link.json", "folder"])
+def test_a_policy_that_is_not_to_be_had_cannot_be_used(name: str, tmp_path: Path) -> None:
+    run = honest().write(tmp_path / "run")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "policy.json").write_text('{"version": 1}')
+    (tmp_path / "link.json").symlink_to(tmp_path / "policy.json")
+    told = asked(run, "--policy", str(tmp_path / name), "--json")
+    assert told.exit_code == 5
+    error = json.loads(told.stdout)["error"]
+    assert (error["code"], error["remedy"].partition(";")[0]) == (
+        "trace.policy",
+        "Name a regular file of your own that can be read",
+    )
+
+
 def test_another_runs_trace_is_not_taken_for_this_ones(tmp_path: Path) -> None:
     one = honest().write(tmp_path / "one")
     other = honest(constraints={"min_supports_per_claim": 1}).write(tmp_path / "other")

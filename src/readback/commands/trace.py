@@ -8,7 +8,16 @@ from typing import Final
 
 import click
 
-from readback.citations import DEFAULT_POLICY, Failure, Policy, Report, TracePolicyError, read_policy, verify_trace
+from readback.citations import (
+    DEFAULT_POLICY,
+    Failure,
+    Policy,
+    Report,
+    TraceInputError,
+    TracePolicyError,
+    read_policy,
+    verify_trace,
+)
 from readback.citations.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 from readback.commands import options
 from readback.commands.terminal import BAD, NONE, OK, console, mark, note, print_json, safe
@@ -17,6 +26,7 @@ from readback.interop.run_folder import RunFolder, read_given
 
 FAILURES_SHOWN_MAX: Final = 40
 LINE_MAX_CHARACTERS: Final = 600
+POLICY_REMEDY: Final = "Name a regular file of your own that can be read; `docs/traces.md` has its keys."
 
 
 @click.group("trace")
@@ -70,7 +80,11 @@ def _policy(file: str | None, artifacts: str | None) -> Policy:
             f"The policy {safe(file)} lies in the run's folder.",
             remedy="Keep the policy where the run cannot write it.",
         )
-    return read_policy(read_given(Path(file), RUN_FILE_MAX_BYTES, "policy"), safe(file))
+    try:
+        given = read_given(Path(file), RUN_FILE_MAX_BYTES, "policy")
+    except TraceInputError as error:
+        raise TracePolicyError(error.message, remedy=POLICY_REMEDY, details=error.details) from error
+    return read_policy(given, safe(file))
 
 
 def _tell(report: Report) -> None:
