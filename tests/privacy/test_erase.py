@@ -218,6 +218,30 @@ def test_an_action_that_comes_while_another_is_erased_keeps_what_it_refers_to(
     assert shelf.audited().faults == []
 
 
+@pytest.mark.requirement("PRIVACY-bytes-gone")
+def test_what_another_tenant_records_while_actions_are_erased_keeps_nothing_of_them(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = eraser._Piece._append
+
+    def comes(piece: Any, each: Any) -> Any:
+        monkeypatch.undo()
+        with shelf.open("globex") as theirs:
+            theirs.run(shelf.write(page="p", text="said by all"), operation="theirs")
+        return append(piece, each)
+
+    with shelf.open() as rb:
+        made = [rb.run(shelf.write(page="p", text="said by all"), operation=each) for each in ("one", "two")]
+        monkeypatch.setattr(eraser._Piece, "_append", comes)
+        assert rb.erase(before=datetime(2030, 1, 1, tzinfo=UTC), **WHY).shared == 0
+        store = rb._session.store
+        for outcome in made:
+            said = open_envelope(store.events(outcome.id)[-1].envelope).event.data["digests"]
+            assert isinstance(said, list)
+            assert all(store.erased("acme", str(each)) for each in said)
+    assert shelf.audited().faults == []
+
+
 @pytest.mark.requirement("PRIVACY-audit", "PRIVACY-at-work-refused")
 def test_an_action_that_is_moved_on_while_it_is_erased_keeps_everything(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch

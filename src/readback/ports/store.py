@@ -118,7 +118,8 @@ class Erasure:
     """Evidence whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
 
     `as_of_seq`: up to this entry the caller knows that no other action refers to it. Where a later entry of another
-    action does (its own `erased` entries apart), the bytes stay. An entry without a place yet is a later one.
+    action of the tenant does (its own `erased` entries apart), the bytes stay. An entry without a place yet is a later
+    one.
     """
 
     digests: tuple[str, ...]

@@ -237,6 +237,15 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         own = sample_append("a1", 4, projection=held, reserve=sample_reservation(held))
         assert isinstance(self.store.append([own])[0], Appended), "its own action may always reserve it again"
 
+    def test_a_new_action_does_not_get_the_key_that_its_holder_reserves_again_beside_it(self) -> None:
+        held = sample_projection("a1", key_hash="k")
+        again = sample_append("a1", 1, projection=held, reserve=sample_reservation(held))
+        self.store.append([sample_creation("a1", key_hash="k")])
+        assert self.store.append([sample_creation("a2", key_hash="k"), again]) == [
+            KeyTaken(sample_reservation(held)),
+            self.kept(2, 2),
+        ]
+
     def test_settling_changes_the_own_record_only(self) -> None:
         self.store.append([sample_creation("a1", key_hash="k")])
         self.store.append(

@@ -14,8 +14,10 @@ from readback.ports.store import (
     Freeze,
     Frozen,
     Incident,
+    KeyTaken,
     Opened,
 )
+from readback.ports.store_rules import SUCCEEDED
 from readback.ports.store_together import LooksTogether
 from readback.testing.conformance_store_places import PlacesConformance
 from readback.testing.store_samples import (
@@ -128,6 +130,20 @@ class ControlConformance(PlacesConformance):
             sample_append(n, projection=sample_projection(n, due_us=NOON_US), in_flight_max=2) for n in ("a5", "a6")
         ]
         assert self.store.append(batch)[1] == Crowded(2)
+
+    def test_what_is_only_looked_at_again_makes_no_room_when_it_is_taken_up(self) -> None:
+        watched = sample_creation("a2", state=SUCCEEDED, due_us=NOON_US)
+        self.store.append([sample_creation("a1", due_us=NOON_US), watched])
+        waits = sample_projection("a2", due_us=NOON_US)
+        assert self.store.append([sample_append("a2", 1, projection=waits, in_flight_max=1)]) == [Crowded(1)]
+
+    def test_whose_key_it_is_is_said_before_what_is_frozen_and_how_many_wait(self) -> None:
+        first = sample_creation("a1", key_hash="the key", due_us=NOON_US)
+        self.store.append([replace(first, freezes=(_freeze("a1"),))])
+        assert first.reserve is not None
+        again = sample_creation("a2", key_hash="the key")
+        for barred in (replace(again, unless_frozen=(ORDER,)), replace(again, in_flight_max=1)):
+            assert self.store.append([barred]) == [KeyTaken(first.reserve)]
 
     def test_looks_over_a_tenants_rate_are_put_into_the_minutes_after(self) -> None:
         minute, now_us = 60_000_000, NOON_US - NOON_US % 60_000_000

@@ -62,6 +62,14 @@ class ErasureConformance(PlacesConformance):
         self.store.append([sample_append("a1", 2, erases=Erasure((ITEM.digest,), self.store.last_seq()))])
         assert self.store.erased(TENANT, ITEM.digest)
 
+    def test_bytes_that_another_tenants_action_has_referred_to_since_go(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,))])
+        theirs = _mention("b1", 0, "observed")
+        theirs = replace(theirs, tenant="other", projection=replace(theirs.projection, tenant="other"))
+        self.store.append([theirs])
+        self.store.append([sample_append("a1", 1, erases=Erasure((ITEM.digest,), 1))])
+        assert self.store.erased(TENANT, ITEM.digest)
+
     def test_bytes_that_an_entry_without_a_place_refers_to_are_kept(self) -> None:
         self.store.append([sample_append("a1", evidence=(ITEM,))])
         self.place()

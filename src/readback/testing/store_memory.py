@@ -180,7 +180,10 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     def _erase(self, item: Append, erases: Erasure) -> None:
         since = [*self._content.log[erases.as_of_seq :], *self._content.unplaced]
-        later = [e for e in since if e.action_id != item.action_id]
+        own = self._content.actions
+        later = [
+            e for e in since if e.action_id != item.action_id and own[e.action_id].projection.tenant == item.tenant
+        ]
         for digest in erases.digests:
             name = (item.tenant, digest)
             shared = any(e.kind != "erased" and digest.encode() in e.envelope for e in later)

@@ -187,11 +187,13 @@ class Transaction:
             return VersionConflict(version=head.version, fence=head.fence)
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
-            found = self._keys.get(name) if new else self._key(*name)
+            found = self._keys.get(name) if new and name not in self._keys_found else self._key(*name)
             if found is not None and not may_have_key(item, found):
                 return KeyTaken(found)
         barred = self._barred(item, head)
         if barred is not None:
+            if new and item.reserve is not None:
+                raise DoubtError  # its key, whose holder is to be told first, was not looked up
             return barred
         self._take(item, head)
         if item.reserve is not None:

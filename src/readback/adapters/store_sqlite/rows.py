@@ -80,7 +80,8 @@ PUT_EVIDENCE: Final = (
 """What was erased and is recorded again has its bytes again; what is there stays as it is."""
 ERASE: Final = (
     "UPDATE evidence SET media = '', body = NULL WHERE digest = ? AND tenant = ? AND NOT EXISTS (SELECT 1 FROM event"
-    " WHERE seq > ? AND action_id <> ? AND kind <> 'erased' AND instr(envelope, ?) > 0)"
+    " WHERE seq > ? AND action_id <> ? AND kind <> 'erased' AND instr(envelope, ?) > 0 AND EXISTS (SELECT 1 FROM action"
+    " WHERE action.action_id = event.action_id AND action.tenant = evidence.tenant))"
 )
 IS_ERASED: Final = "SELECT 1 FROM evidence WHERE digest = ? AND tenant = ? AND body IS NULL AND media = ''"
 PUT_COUNT: Final = (
@@ -126,6 +127,9 @@ SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE ten
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
+)
+IS_IN_FLIGHT: Final = (
+    "SELECT 1 FROM action WHERE action_id = ? AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
 )
 IN_FLIGHT_UP_TO: Final = (
     "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = ? AND ready_us IS NOT NULL"

@@ -289,9 +289,7 @@ class Transaction:
             self.flush()
             [(waiting,)] = self._all(rows.IN_FLIGHT_UP_TO, (item.tenant, item.in_flight_max + 1))
             head = self._heads[item.action_id]
-            own = head.version > 0 and self.one(
-                "SELECT 1 FROM action WHERE action_id = ? AND ready_us IS NOT NULL", (item.action_id,)
-            )
+            own = head.version > 0 and self.one(rows.IS_IN_FLIGHT, (item.action_id,))
             others = cast("int", waiting) - (1 if own else 0)
             if others >= item.in_flight_max:
                 return Crowded(others)

@@ -221,7 +221,8 @@ class _Piece:
             self.as_of = stored.seq
             if stored.kind != EventKind.ERASED.value and stored.action_id not in self.looked_at:
                 opened = open_envelope(stored.envelope)
-                self.shared.update(digest for digest in payloads(opened.event) if digest in self.last)
+                if opened.tenant == self.order.tenant:
+                    self.shared.update(digest for digest in payloads(opened.event) if digest in self.last)
 
     def count(self) -> None:
         """What `erase` would do."""
