@@ -44,6 +44,30 @@ def test_what_a_gateway_left_in_flight_is_finished_by_the_next_one(tmp_path: Pat
 
 
 @pytest.mark.requirement("GATEWAY-restart")
+def test_what_was_left_by_a_contract_that_is_gone_is_named_when_the_next_one_begins(tmp_path: Path) -> None:
+    slow = {"timeout: 20s": "timeout: 200ms", "within: 2s": "within: 1h\n    polls: [0s, 1m]"}
+    renamed = {**slow, "  enter:\n": "  noted:\n", "200ms}": "200ms, tool: {name: enter}}"}
+
+    async def main() -> None:
+        terms = {"store": None, "url": f"sqlite:///{tmp_path}/readback.db", "runtime": VirtualRuntime(), "hold": 1}
+        async with a_desk(tmp_path, changes=slow, **terms) as desk:
+            desk.book.lie = "late"
+            assert (await desk.enter()).outcome["pending"]
+            desk.runtime.advance(60)
+        said = []
+        for changes in (renamed, renamed, slow):
+            async with a_desk(tmp_path, changes=changes, **terms) as desk:
+                await until_asleep()
+                said.append([line for line in desk.said if "'enter'" in line])
+                desk.runtime.advance(120)
+        assert not said[0], "within the minute somebody else may be about to take it up"
+        assert len(said[1]) == 1
+        assert not said[2], "here it is gone on with"
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("GATEWAY-restart")
 def test_what_is_due_is_gone_on_with_while_nobody_asks(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         desk.book.lie = "late"

@@ -28,6 +28,9 @@ class Ledger:
     def each_due(self, limit: int) -> Iterator[str]:
         yield from self.due[:limit]
 
+    def orphans(self, due_for_us: int, limit: int) -> list[Any]:
+        return []
+
     def next_due_us(self) -> int:
         return self.runtime.now_us()
 

@@ -47,6 +47,12 @@ class Attending(AsyncReadback):
         self._session.courier.sweep()
         return self._session.each_due(limit)
 
+    def orphans(self, due_for_us: int, limit: int) -> list[Projection]:
+        """Of the first so many that have been due for so long, those that nobody can go on with here."""
+        s = self._session
+        found = map(s.store.projection, s.store.due(s.runtime.now_us() - due_for_us, limit, s.scope.tenant))
+        return [each.projection for each in found if each is not None and not s.knows(each.projection)]
+
     def next_due_us(self) -> int | None:
         """When the next one is due."""
         return self._session.store.next_due_us(self._session.scope.tenant)

@@ -20,6 +20,11 @@ from readback.surfaces.mcp.attending import Attending
 US: Final = 1_000_000
 AT_ONCE_MAX: Final = 16
 """Actions that are gone on with at the same time."""
+ORPHANS_MAX: Final = 100
+"""Actions that are looked at, when the gateway begins, for those that no contract here can go on with."""
+ORPHANED_US: Final = 60 * US
+"""Whoever has their contracts would have taken them up by then."""
+NAMED_MAX: Final = 5
 REFUSED_FIRST_US: Final = 5 * US
 REFUSED_MAX_US: Final = 600 * US
 """An action that cannot be gone on with is tried again ever more seldom."""
@@ -43,6 +48,7 @@ class Tending:
 
     async def stay(self) -> None:
         """Until it is cancelled; then calls in hand are cancelled too, which is recorded."""
+        self._name_orphans()
         try:
             while True:
                 self._stirred.clear()
@@ -52,6 +58,18 @@ class Tending:
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _name_orphans(self) -> None:
+        try:
+            orphans = self._ledger.orphans(ORPHANED_US, ORPHANS_MAX)
+        except StoreError:
+            return  # what is due cannot be looked up either, which is said
+        if orphans:
+            names = ", ".join(sorted({repr(each.contract) for each in orphans})[:NAMED_MAX])
+            self._say(
+                f"{len(orphans)} actions are due for over a minute whose contracts are not among those here ({names}):"
+                " nobody goes on with them until a gateway or a worker has these contracts again."
+            )
 
     def _take_up(self) -> None:
         free = AT_ONCE_MAX - len(self._tasks)
