@@ -7,13 +7,14 @@ import warnings
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import pytest
+from pydantic import AfterValidator
 
 from readback import Context, Lookup, Observation, ObservationStatus, Outcome, Readback, Reading, action, bootstrap
-from readback.domain.errors import ReadbackError, StoreFullError
+from readback.domain.errors import ArgumentError, ReadbackError, StoreFullError
 from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 
@@ -229,3 +230,30 @@ def test_a_refused_argument_and_a_dropped_proposal_are_named_without_their_value
         said = repr(proposal) + str(proposal)
         del proposal
     assert _holds(said + "".join(str(each.message) for each in warned)) == []
+
+
+def _known(card: str) -> str:
+    raise ValueError(f"nobody knows the card {card}")
+
+
+@pytest.mark.requirement("PRIVACY-secrets")
+def test_a_redacted_argument_that_its_own_validator_quotes_is_not_told() -> None:
+    @action(
+        kind="set",
+        side_effect="low_risk_internal",
+        target="account/{requested.name}",
+        identity={"target": "authoritative.id", "tenant": "not_offered"},
+        ensure={"paid": "authoritative.paid"},
+        redact=["requested.card"],
+    )
+    def pay_by(ctx: Context, name: str, card: Annotated[str, AfterValidator(_known)]) -> object:
+        return {"ok": True}
+
+    @pay_by.read(source="books", consistency="strong", independence="other_client")
+    def booked(ctx: Context, name: str, card: str) -> Reading:
+        return Reading.of({"paid": True})
+
+    with pytest.raises(ArgumentError) as refused:
+        pay_by(name="ana", card=SECRET)
+    assert _holds(str(refused.value) + repr(refused.value.details)) == []
+    assert "card: " in str(refused.value)

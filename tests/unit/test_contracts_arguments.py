@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from readback.canon import BYTES_KEY, parse_json, payload_bytes
 from readback.canon.limits import PAYLOAD_MAX_BYTES, STRING_MAX_BYTES
@@ -398,3 +398,31 @@ def test_a_value_that_a_types_own_code_does_not_know_is_refused_and_said_without
     with pytest.raises(ArgumentError, match="raised KeyError") as refused:
         schema.revive({"price": {"currency": "secret"}})
     assert "secret" not in str(refused.value)
+
+
+class Login(BaseModel):
+    user: str
+    password: str
+
+    @field_validator("password")
+    @classmethod
+    def long(cls, password: str) -> str:
+        if len(password) < 20:
+            raise ValueError(f"{password} is too short")
+        return password
+
+
+@pytest.mark.requirement("INPUT-arguments")
+def test_a_validators_words_about_a_redacted_argument_are_not_told() -> None:
+    def enter(ctx: Context, login: Login, codes: dict[str, int]) -> object:
+        return None
+
+    schema = schema_of(enter)
+    wrong: dict[str, object] = {"login": {"user": "ana", "password": "s3cret"}, "codes": {"s3cret": "one"}}
+    assert problems_of(schema, **wrong)["login.password"] == "Value error, s3cret is too short."
+    kept = schema.withholding(["requested.login.password", "requested.codes", "authoritative.n"])
+    said = "It does not fit its type; it is redacted, and no more is said."
+    assert problems_of(kept, **wrong) == {"login": said, "codes": said}
+    with pytest.raises(ArgumentError) as refused:
+        kept.revive({"login": wrong["login"], "codes": {}})
+    assert "s3cret" not in str(refused.value)

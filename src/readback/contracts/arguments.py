@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -69,18 +70,27 @@ class Parameter:
 class ArgumentSchema:
     """The parameters of one action. Immutable once made, and safe to share between threads."""
 
-    __slots__ = ("_defaults", "_known", "_plain", "names", "parameters", "schema", "schema_hash")
+    __slots__ = ("_defaults", "_known", "_plain", "_withheld", "names", "parameters", "schema", "schema_hash")
 
     def __init__(self, parameters: Iterable[Parameter]) -> None:
         """Raises ContractFieldError for a default that does not fit its own annotation."""
         self.parameters = tuple(parameters)
         self.names = tuple(p.name for p in self.parameters)
         self._known = {p.name: p for p in self.parameters}
+        self._withheld: frozenset[str] = frozenset()
         self._defaults = {p.name: p.default for p in self.parameters if not p.required}
         plain = [(p.name, p.kinds) for p in self.parameters if p.kinds is not None]
         self._plain = tuple(plain) if len(plain) == len(self.parameters) else None
         self.schema = _schema(self.parameters)
         self.schema_hash = sha256_hex(payload_bytes(self.schema))
+
+    def withholding(self, redact: Iterable[str]) -> ArgumentSchema:
+        """The same; of what is redacted and does not fit, a validator's words, which may hold it, are not told."""
+        other = copy(self)
+        paths = (path.split(".") for path in redact)
+        asked_for = frozenset(rest[0] for root, *rest in paths if root == "requested" and rest)
+        other._withheld = asked_for  # noqa: SLF001 - of its own kind
+        return other
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
         """Checks everything, and takes a snapshot. Raises ArgumentError with all problems, or OversizeError."""
@@ -110,7 +120,7 @@ class ArgumentSchema:
             try:
                 revived[name] = _revive(parameter, value)
             except _UnfitError as error:
-                problems += error.problems
+                problems += self._told(parameter, error)
         problems += [_problem(p.name, "It is missing.") for p in self.parameters if p.name not in requested]
         _raise_any(problems)
         return revived
@@ -129,12 +139,17 @@ class ArgumentSchema:
             try:
                 arguments[parameter.name] = _take(parameter, value)
             except _UnfitError as error:
-                problems += error.problems
+                problems += self._told(parameter, error)
             except ValueTooLargeError as error:
                 raise OversizeError(f"The argument {parameter.name!r} is too large. {error.message}") from error
         _raise_any(problems)
         known = {name: value for name, value in arguments.items() if not isinstance(value, Reference)}
         return Bound(arguments, _written(known, _PAYLOAD_UNCHECKED_MAX_CHARS + 1))
+
+    def _told(self, parameter: Parameter, error: _UnfitError) -> list[dict[str, str]]:
+        if parameter.adapter is None or parameter.name not in self._withheld:
+            return error.problems
+        return [_problem(parameter.name, "It does not fit its type; it is redacted, and no more is said.")]
 
     def _named(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]

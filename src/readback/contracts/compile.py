@@ -63,6 +63,7 @@ def compile_contract(
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
     contract = replace(contract, find_terms=searches[0], lookup_terms=searches[1])
+    arguments = parts.arguments.withholding(contract.redact)
     return Plan(
         contract=_sealed(contract),
         predicates=predicates,
@@ -72,8 +73,8 @@ def compile_contract(
         ensure=ensure,
         fails_when=fails_when,
         expected_version=expected,
-        revive=parts.arguments.revive,
-        bind=partial(parts.arguments.bind, ()),
+        revive=arguments.revive,
+        bind=partial(arguments.bind, ()),
         hands=Hands(
             parts.execute,
             tuple(Hand(each.name, each.look, each.is_async, each.glance) for each in readers),

@@ -372,7 +372,8 @@ class ActionDefinition(Generic[P]):
                 problems = Problems()
                 schema = argument_schema(self.unverified, problems)
                 parts = self._parts(schema, problems)
-                self._loaded = (compile_contract(self._inherited(), parts, predicate_engine(), problems), schema)
+                plan = compile_contract(self._inherited(), parts, predicate_engine(), problems)
+                self._loaded = (plan, schema.withholding(plan.contract.redact))
             finally:
                 self._loading = False
             return self._loaded
