@@ -295,6 +295,14 @@ def anchor(url: str, secret: str = "") -> Anchor:
 
     `secret`: where the bearer token for an `https:` place is, by reference; "" for none.
     """
+    try:
+        return _anchor(url, secret)
+    except ValueError as error:  # what no address can hold, such as one bracket of two
+        said = f"An anchor's address is none ({error}): it begins with {url.partition(':')[0]!r}."
+        raise SettingsError(said, remedy="Correct the URL.") from error
+
+
+def _anchor(url: str, secret: str) -> Anchor:
     match url.partition(":")[0]:
         case "file":
             from readback.adapters.anchor_file import file_anchor

@@ -313,6 +313,8 @@ def test_a_webhook_that_hangs_is_broken_off_by_stop(web: Web) -> None:
         ("https://user:word@example.org/hook", SECRET),
         ("https:///hook", SECRET),
         ("https://example.org:port/hook", SECRET),
+        ("https://[example.org/hook", SECRET),
+        ("http://[::1", SECRET),
         ("https://example.org/h\N{LATIN SMALL LETTER O WITH DIAERESIS}ok", SECRET),
         ("", SECRET),
         ("https://example.org/hook", b"short"),

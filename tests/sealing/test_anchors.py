@@ -558,6 +558,10 @@ def test_an_anchor_that_holds_another_log_is_said_once(
         "witness+https://example.com/prefix",
         "witness+http://example.com/prefix#x",
         "gopher://x",
+        "https://[bad",
+        "witness+https://[bad/prefix#x",
+        "git+file://[bad/x",
+        "file://[bad",
         "plain",
     ],
 )

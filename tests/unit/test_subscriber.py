@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,11 @@ def test_the_bounds_are_what_the_reference_says() -> None:
 @pytest.mark.parametrize("name", ["a", "0", "pager", "a_b", "a.b-c", "9" * 64])
 def test_a_name_is_made_of_up_to_64_small_letters_digits_and_three_signs(name: str) -> None:
     assert Subscriber(name, file="f").name == name
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(SettingsError, match="name is no text"):
+        Subscriber(7, file="f")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", "Pager", "pager\n", "a b", "_a", ".a", "-a", "a/b", "9" * 65, "é"])
@@ -98,6 +104,12 @@ def test_a_webhook_has_a_secret_and_nothing_else_has() -> None:
         ({"file": "f", "events": ["incident.opened", 1]}, "events is no list"),
         ({"file": "f", "tenants": "acme"}, "tenants is no list"),
         ({"file": "f", "tenants": [None]}, "tenants is no list"),
+        ({"command": 7}, "command is no list"),
+        ({"file": "f", "events": None}, "events is no list"),
+        ({"file": 7}, "file is no text"),
+        ({"webhook": "https://example.com", "secret": b"k" * 32}, "secret is no text"),
+        ({"webhook": 7, "secret": "env:KEY"}, "webhook is no text"),
+        ({"file": "f", "naming": ["both"]}, "naming is no text"),
         ({"tell": "print"}, "tell is nothing"),
         ({"file": "f", "events": ["incident.opened", "incident.gone"]}, "no event 'incident.gone'"),
         ({"file": "f", "events": ["INCIDENT_OPENED"]}, "no event"),
@@ -116,6 +128,9 @@ def test_lists_are_kept_as_they_were_given() -> None:
     one = Subscriber("pager", command=["page"], events=["incident.opened"], tenants=tenants)
     tenants.append("globex")
     assert (one.command, one.events, one.tenants) == (("page",), ("incident.opened",), ("acme",))
+    one = Subscriber("pager", file="f", events=(name for name in ["incident.opened"]))  # type: ignore[arg-type]
+    assert one.events == ("incident.opened",)
+    assert Subscriber("pager", file=Path("told.jsonl")).file  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("naming", list(Naming))
@@ -179,6 +194,8 @@ def test_what_a_program_hands_in_is_a_list_of_subscribers_each_with_its_own_name
     one = Subscriber("app", tell=print)
     with pytest.raises(SettingsError, match="list of Subscriber"):
         listed([one, print], "acme")  # type: ignore[list-item]
+    with pytest.raises(SettingsError, match="list of Subscriber"):
+        listed(one, "acme")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="'app' is taken"):
         listed([one, one], "acme")
 

@@ -56,13 +56,12 @@ class WebhookSink:
     def __init__(
         self, url: str, secret: bytes, *, now_us: Callable[[], int], timeout_s: float, tls: ssl.SSLContext | None = None
     ) -> None:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        here = parts.scheme == "http" and _is_here(host)
         try:
-            port = parts.port
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
         except ValueError:
-            host, port = "", None
+            parts, host, port = urlsplit(""), "", None
+        here = parts.scheme == "http" and _is_here(host)
         if not host or parts.username or not url.isascii() or not (parts.scheme == "https" or here):
             raise SettingsError(
                 "A webhook takes an https URL without credentials; http only on this machine.",

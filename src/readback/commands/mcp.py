@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 HOLD_MAX_S: Final = 3600.0
+URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
 
 
 @click.command("mcp")
@@ -171,7 +173,11 @@ def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
         named = bool(equals) and "/" not in name and ":" not in name
         key, address = (name, url) if named else ("", each)
         if not address.startswith(("http://", "https://")):
-            raise UsageError(f"{safe(each)} is no address.", remedy="Write http://HOST:PORT/PATH or https://...")
+            raise UsageError(f"{safe(each)} is no address.", remedy=URL_REMEDY)
+        try:
+            urlsplit(address)
+        except ValueError as error:  # it may hold a password, and is not repeated
+            raise UsageError(f"What --url gives is no address: {error}.", remedy=URL_REMEDY) from error
         if len(urls) > 1 and not key:
             raise UsageError("Of several servers one has no name.", remedy="Write --url NAME=URL for each.")
         found.append((key, address))

@@ -30,6 +30,7 @@ FALLBACK: Final = "fallback"
 _RESERVED: Final = frozenset({OPERATOR, FALLBACK})
 _WAYS: Final = ("webhook", "command", "file", "tell")
 _LISTS: Final = frozenset({"command", "events", "tenants"})
+_TEXTS: Final = ("name", "webhook", "secret", "file", "naming")
 _BY_NAME: Final = {form: name for name in EventName for form in (name.value, name.underscored)}
 
 
@@ -63,13 +64,17 @@ class Subscriber:
 
     def __post_init__(self) -> None:
         for name in _LISTS:
-            given = getattr(self, name)
-            if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+            given: object = getattr(self, name)
+            found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+            if not all(isinstance(each, str) for each in found):
                 raise self._fault(f"{name} is no list of texts")
-            settle(self, name, tuple(given))
+            settle(self, name, found)
         self._check()
 
     def _check(self) -> None:
+        odd_kind = [each for each in _TEXTS if not isinstance(getattr(self, each), str)]
+        if odd_kind and not (odd_kind == ["file"] and hasattr(self.file, "__fspath__")):
+            raise self._fault(f"{odd_kind[0]} is no text")
         if NAME.fullmatch(self.name) is None:
             raise self._fault("its name is not made of up to 64 small letters, digits, '.', '_' and '-'")
         if sum(bool(getattr(self, way)) for way in _WAYS) != 1:
@@ -117,8 +122,9 @@ def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, 
 
     A program sees one tenant of a ledger; its subscribers are told of no other, and their positions are its tenant's.
     """
-    found = tuple(subscribers)
-    if not all(isinstance(each, Subscriber) for each in found):
+    given: object = subscribers
+    found = tuple(subscribers) if isinstance(given, Iterable) else ()
+    if not isinstance(given, Iterable) or not all(isinstance(each, Subscriber) for each in found):
         raise SettingsError("subscribers is a list of Subscriber(...).", remedy="Make one of each.")
     for each in found:
         if each.tenants not in ((), (tenant,)):
