@@ -447,6 +447,20 @@ def test_of_several_servers_each_has_a_key_of_its_own(tmp_path: Path) -> None:
             Gateway([InProcess(server, key=key) for key in keys])
 
 
+@pytest.mark.requirement("GATEWAY-several")
+def test_of_a_tool_that_several_servers_have_it_is_said_which_and_not_that_there_is_none(tmp_path: Path) -> None:
+    write_contracts(tmp_path, {})
+    both = [InProcess(server_of(Book(tmp_path)), key=key) for key in ("one", "two")]
+
+    async def start() -> None:
+        async with Gateway(both, [tmp_path / "book.yaml"], url=f"sqlite:///{tmp_path}/readback.db"):
+            pass
+
+    with pytest.raises(ContractFileError) as refused:
+        asyncio.run(start())
+    assert "Several servers have a tool 'enter' ('one', 'two'): name the one as `server`." in str(refused.value)
+
+
 def test_a_gateway_that_does_not_run_has_no_gate(tmp_path: Path) -> None:
     gateway = Gateway([InProcess(server_of(Book(tmp_path)))])
     with pytest.raises(UsageError):

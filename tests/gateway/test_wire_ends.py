@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from readback.domain.errors.gateway import UpstreamLostError
+from readback.surfaces.mcp import serve
 from readback.surfaces.mcp.call import Call, Toolserver
 from readback.surfaces.mcp.serve import sdk_server, serve_http
 from readback.surfaces.mcp.upstream import Upstream
@@ -112,6 +114,42 @@ def test_a_client_that_goes_in_the_middle_of_a_call_ends_neither_the_call_nor_th
                 await gate.calls[0]  # it ended with its server
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_gateway_that_ends_lets_go_who_only_listens_and_cuts_off_the_others_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, under_way: bool
+) -> None:
+    """A client of the handshake era keeps a stream open: each ordinary end waited for it, and ended in a traceback."""
+    monkeypatch.setattr(serve, "SHUTDOWN_S", 0 if under_way else 10 * SOON_S)
+    gate = _GoingOn()
+
+    async def run() -> None:
+        upstream = Upstream.command(ROUGH)
+        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+        serving = asyncio.ensure_future(
+            serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
+        )
+        url = await asyncio.wait_for(listening, SOON_S)
+        async with asyncio.timeout(2 * SOON_S), Client(url, mode=mode) as client:
+            waiting = asyncio.ensure_future(client.call_tool("silent" if under_way else "next", {}))
+            while under_way and not gate.calls:
+                await asyncio.to_thread(lambda: None)
+            if not under_way:
+                assert (await waiting).content
+            stop.set()
+            await serving
+            if under_way:
+                with pytest.raises(MCPError):
+                    await waiting
+        await upstream.aclose()
+        await asyncio.gather(*gate.calls, return_exceptions=True)
+
+    asyncio.run(run())
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert under_way or not said
 
 
 def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tmp_path: Path) -> None:

@@ -90,7 +90,10 @@ class ToolCheck:
             return None
         if name not in names:
             whose = f"The server {server!r}" if server else "The server"
-            self.tell(key, f"{whose} has no tool {name!r}.{did_you_mean(name, names)}")
+            lacks = f"{whose} has no tool {name!r}.{did_you_mean(name, names)}"
+            found = () if server else self.toolbox.having(name)
+            several = f"Several servers have a tool {name!r} ({', '.join(map(repr, found))}): name the one as `server`."
+            self.tell(key, several if len(found) > 1 else lacks)
         return self.toolbox.tool(server, name)
 
     def _given(self, spec: Spec, tool: Tool, key: str) -> None:

@@ -56,6 +56,10 @@ class Toolbox:
         listed = self.others.get(server) if server else self.own
         return None if listed is None else tuple(listed)
 
+    def having(self, name: str) -> tuple[str, ...]:
+        """The other servers that have a tool of this name."""
+        return tuple(server for server, listed in self.others.items() if name in listed)
+
     def tool(self, server: str, name: str) -> Tool | None:
         """None where it is not known."""
         listed = self.others.get(server) if server else self.own

@@ -22,6 +22,7 @@ from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ToolGate
 from readback.surfaces.mcp.call_lane import CALL, Admitted, CallLane, envelope_of
 from readback.surfaces.mcp.exchange import Context
+from readback.surfaces.mcp.http_end import HttpEnd
 from readback.surfaces.mcp.http_lane import HttpLane
 from readback.surfaces.mcp.http_reader import http_reader
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
@@ -158,7 +159,7 @@ async def serve_http(
     door = Door(gate, upstreams, one_client=False)
     sdk = _served(name, door)
     behind = sdk.streamable_http_app(streamable_http_path=path, host=host, max_request_body_size=MESSAGE_MAX_BYTES)
-    app = HttpLane(behind, path, sdk.session_manager.security_settings, door.stateless)
+    app = HttpEnd(HttpLane(behind, path, sdk.session_manager.security_settings, door.stateless))
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
@@ -170,7 +171,7 @@ async def serve_http(
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         server = _Uvicorn(config)
-        stopping = asyncio.ensure_future(_stopped(server, stop)) if stop is not None else None
+        stopping = asyncio.ensure_future(_stopped(server, app, stop)) if stop is not None else None
         if on_listening is not None:
             shown = f"[{host}]" if ":" in host else host
             on_listening(f"http://{shown}:{listener.getsockname()[1]}{path}")
@@ -199,10 +200,10 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _stopped(server: uvicorn.Server, stop: asyncio.Event | None) -> None:
-    if stop is not None:
-        await stop.wait()
-        server.should_exit = True
+async def _stopped(server: uvicorn.Server, app: HttpEnd, stop: asyncio.Event) -> None:
+    await stop.wait()
+    app.end()
+    server.should_exit = True
 
 
 class _Uvicorn(uvicorn.Server):
