@@ -88,6 +88,46 @@ def test_the_async_client_says_the_same() -> None:
     asyncio.run(all_of_them())
 
 
+SAYING: dict[str, tuple[str, Callable[[Any, Any, str], object]]] = {
+    "why it is retracted": ("input.usage", lambda rb, it, one: rb.retract(one, who="human:eve", reason=it)),
+    "why it is erased": ("input.usage", lambda rb, it, one: rb.erase(one, who="human:eve", reason=it)),
+    "before when": ("input.usage", lambda rb, it, one: rb.erase(before=it or 0, who="human:eve", reason="Asked for.")),
+    "how many at once": ("input.usage", lambda rb, it, one: rb.work(concurrency=it, until_idle=True)),
+    "whose": ("input.usage", lambda rb, it, one: rb.work(tenants=it, until_idle=True)),
+    "an approval": ("approval.forged", lambda rb, it, one: rb.approve(one, it)),
+    "a claim": ("input.usage", lambda rb, it, one: rb.submit("ship", {}, operation="two", upon=it)),
+}
+
+
+@pytest.mark.parametrize("name", SAYING)
+def test_what_is_said_in_the_wrong_kind_is_refused(name: str) -> None:
+    ship = ship_of(Desk())
+    code, say = SAYING[name]
+    with opened(MemoryStore()) as rb:
+        outcome = rb.run(ship(order_id="o-1", carrier="dhl"), operation="one")
+        for wrong in (None, 3.5, object()):
+            with pytest.raises(ReadbackError) as refused:
+                say(rb, wrong, outcome.id)
+            assert refused.value.code == code
+            assert refused.value.remedy
+        assert rb.get(outcome.id) == outcome
+
+
+@pytest.mark.requirement("TENANT-invisible")
+@pytest.mark.parametrize("named", [[""], [" "], ["globex", ""], [None], "", "acme"], ids=repr)
+def test_a_tenant_that_is_none_stands_for_nobody_and_not_for_everybody(named: Any) -> None:
+    """`",".split(...)` of a variable that is not set is [""]: a worker so begun acted for each tenant of the ledger."""
+    store, desk = MemoryStore(), Desk()
+    ship = ship_of(desk)
+    with opened(store, tenant="acme", actions=[ship]) as theirs:
+        held = theirs.submit("ship", {"order_id": "o-1", "carrier": "dhl"}, operation="one")
+        with opened(store, tenant="globex", actions=[ship]) as ours:
+            with pytest.raises(ReadbackError) as refused:
+                ours.work(tenants=named, until_idle=True)
+            assert refused.value.code in ("input.usage", "input.unknown-tenant")
+            assert theirs.get(held).attempts == 0
+
+
 def test_a_state_that_there_is_not_is_no_empty_list() -> None:
     with opened(MemoryStore()) as rb:
         assert rb.list(state="unknown") == []

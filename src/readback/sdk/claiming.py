@@ -26,7 +26,7 @@ from readback.lifecycle.claims.report import claim_of, claims_of
 from readback.lifecycle.people.claims import ClaimOrder, unsigned
 from readback.ports.signer import Signer
 from readback.ports.store import ActionFilter
-from readback.sdk.handed import named
+from readback.sdk.handed import count, named
 from readback.sdk.reviewing import check_words, signed_word
 from readback.sdk.session import Session
 
@@ -37,7 +37,7 @@ PAGE_MAX: Final = 10_000
 
 def upon_ids(session: Session, upon: Iterable[Upon] | Upon) -> tuple[str, ...]:
     """The ids of the claims that a proposal is planned upon, each once. Raises InputError; nothing was done."""
-    given = [upon] if isinstance(upon, Outcome | Claim | str) else list(upon)
+    given = list(upon) if isinstance(upon, Iterable) and not isinstance(upon, str) else [upon]
     if len(given) > UPON_MAX:
         raise OversizeError(f"A proposal is planned upon at most {UPON_MAX} claims, and these are {len(given)}.")
     return tuple(dict.fromkeys(_id(session, each) for each in given))
@@ -83,7 +83,7 @@ def claims(session: Session, of: str = "", *, limit: int = 50) -> tuple[Claim, .
     session.check_open()
     if named("an action", of):
         return claims_of(session.store.events(named_claim(session, of)[0]))
-    if not 0 < limit <= PAGE_MAX:
+    if not 0 < count("limit", limit) <= PAGE_MAX:
         raise UsageError(f"limit={limit} is no number of actions from 1 to {PAGE_MAX}.")
     page = session.store.page(ActionFilter(session.scope.tenant, claim=True, limit=limit))
     found: list[Claim] = []

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from readback.canon.limits import MESSAGE_MAX_BYTES
 from readback.domain.erasure import Erased, Erasing
-from readback.domain.errors import OversizeError, UsageError
+from readback.domain.errors import UsageError
 from readback.lifecycle.audit.ledger import nobody
 from readback.lifecycle.keeping import erase as eraser
-from readback.sdk.session import US, Session, check_id
+from readback.sdk.reviewing import check_words
+from readback.sdk.session import US, Session
 
 
 def erase(
@@ -29,11 +29,7 @@ def erase(
 ) -> Erased:
     """Carries it out. Raises UsageError for what is no order, and what `lifecycle.keeping.erase` raises."""
     session.check_open()
-    check_id("who", who, UsageError)
-    if not reason.strip():
-        raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
-    if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
-        raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")
+    check_words(who, reason)
     ids = tuple(session.action_id(each) for each in ids_or_stamps)
     if sum((bool(ids), before is not None, everything)) != 1:
         raise UsageError(
@@ -45,6 +41,10 @@ def erase(
 
 
 def _us(moment: datetime) -> int:
+    given: object = moment
+    if not isinstance(given, datetime):
+        remedy = "Pass a datetime with its zone, such as UTC."
+        raise UsageError(f"before is a moment, and not {type(given).__name__}.", remedy=remedy)
     if moment.tzinfo is None:
         raise UsageError(f"{moment} has no time zone.", remedy="Pass a moment with its zone, such as UTC.")
     return int(moment.timestamp()) * US + moment.microsecond

@@ -140,6 +140,8 @@ def signed_word(
 ) -> SignedWord:
     """Exactly this, signed by one of this process's approvers. Raises ReviewError where that counts for nothing."""
     approvals, tenant = session.engine.approvals, session.scope.tenant
+    if not isinstance(given, bytes) and not hasattr(given, "sign"):
+        raise _unsigned(f"What is given as signature is {type(given).__name__}.")
     signature = given if isinstance(given, bytes) else given.sign(message)
     approver = approvals.policy.named(who)
     if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
@@ -153,7 +155,8 @@ def signed_word(
 def check_words(who: str, reason: str) -> None:
     """Who decides, and why: both are said. Raises InputError."""
     check_id("who", who, UsageError)
-    if not reason.strip():
+    said: object = reason
+    if not isinstance(said, str) or not said.strip():
         raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
     if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
         raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")

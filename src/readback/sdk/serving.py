@@ -6,14 +6,15 @@ tenants are asked for at once; here the same holds for those that are named.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import UsageError
+from readback.domain.errors import UnknownTenantError, UsageError
 from readback.ports.known import Known
 from readback.ports.store import LedgerStore
 from readback.ports.wakeups import due_in_turn
+from readback.sdk.session import check_id
 
 TENANTS_MAX: Final = 256
 ROOM_FOR_OTHERS: Final = 4
@@ -27,13 +28,18 @@ class Served:
     tenants: tuple[str, ...]
 
     @classmethod
-    def of(cls, named: Sequence[str], default: str, *, everybody: bool) -> Served:
-        """As a caller says it. Raises UsageError."""
+    def of(cls, named: Iterable[str], default: str, *, everybody: bool) -> Served:
+        """As a caller says it. Raises UsageError, and UnknownTenantError for what is none: an empty one means all."""
+        if isinstance(named, str) or not isinstance(named, Iterable):
+            raise UsageError("tenants is a list of tenants.", remedy="Pass tenants=['...'].")
         if everybody and named:
             raise UsageError("Both some tenants and all of them are named.", remedy="Leave one of the two away.")
         if everybody:
             return cls(())
-        found = tuple(dict.fromkeys(named)) or (default,)
+        found = (*named,) or (default,)
+        for each in found:
+            check_id("tenant", each, UnknownTenantError)
+        found = tuple(dict.fromkeys(found))
         if len(found) > TENANTS_MAX:
             raise UsageError(f"{len(found)} tenants are named.", remedy=f"Name up to {TENANTS_MAX}, or all of them.")
         return cls(found)

@@ -105,8 +105,9 @@ def worker_for(
 ) -> Worker:
     """A worker as the clients are asked for one; times in seconds. Raises UsageError."""
     session.check_open()
-    if not 1 <= concurrency <= CONCURRENCY_MAX:
-        raise UsageError(f"concurrency={concurrency!r} is no number from 1 to {CONCURRENCY_MAX}.")
+    if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
+        said = f"concurrency={concurrency!r:.80} is no whole number from 1 to {CONCURRENCY_MAX}."
+        raise UsageError(said, remedy="Pass concurrency=16, say.")
     if poll <= 0:
         raise UsageError(f"poll={poll!r} is no number of seconds.")
     left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)

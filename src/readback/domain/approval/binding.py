@@ -277,6 +277,8 @@ _NUMBERS: Final = ("signed_at_us", "expires_us")
 
 def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
     """A token from outside. Raises ApprovalError (approval.forged) for whatever is not exactly one."""
+    if not isinstance(given, bytes | str | Mapping):
+        raise _no_token(f"it is {type(given).__name__}")
     try:
         raw = dict(given) if isinstance(given, Mapping) else parse_json(given, bytes_max=TOKEN_MAX_BYTES)
         if not isinstance(raw, dict) or set(raw) != {"format", "decision", *_TEXTS, *_NUMBERS}:
