@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,23 @@ def test_a_backup_that_was_cut_at_any_byte_is_refused(desk: Desk, kept: str, at:
     assert refused["code"] in ("restore.damaged", "restore.cut")
     assert not (desk.folder / "again.db").exists()
     assert not list(desk.folder.glob(".again*"))
+
+
+@pytest.mark.requirement("RESTORE-judged")
+@pytest.mark.parametrize("kind", ["nothing", "a pipe", "a device"])
+def test_what_is_no_file_or_an_empty_one_is_no_backup(desk: Desk, kept: str, kind: str) -> None:
+    """With its loss accepted, an empty file was put in place as a sound ledger."""
+    place = desk.folder / "odd.db"
+    if kind == "a pipe":
+        os.mkfifo(place)
+    elif kind == "a device":
+        place.symlink_to("/dev/zero")
+    else:
+        place.touch()
+    refused = desk("ledger", "restore", "odd.db", *TO, *TAKEN, "--json", code=6).json["error"]
+    assert refused["code"] == "restore.damaged"
+    assert "is no backup" in refused["message"]
+    assert not list(desk.folder.glob("*again*"))
 
 
 @pytest.mark.requirement("RESTORE-nothing-overwritten")

@@ -7,6 +7,7 @@ anything. It checks nothing of what a ledger says: lifecycle.keeping.restore doe
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,8 +97,12 @@ def _put(part: Path, target: Path) -> None:
 
 def _copy_bytes(backup: Path, part: Path, progress: Progress) -> None:
     try:
-        with open(backup, "rb") as source, open(part, "wb") as copy:
-            total = os.fstat(source.fileno()).st_size
+        with open(backup, "rb", opener=_not_waiting) as source, open(part, "wb") as copy:
+            found = os.fstat(source.fileno())
+            total = found.st_size
+            if not stat.S_ISREG(found.st_mode) or not total:
+                said = f"{backup} is no backup: it is {'empty' if stat.S_ISREG(found.st_mode) else 'no plain file'}."
+                raise RestoreError(said, remedy="Take another backup.", code="restore.damaged")
             while chunk := source.read(BYTES_AT_ONCE):
                 copy.write(chunk)
                 progress(copy.tell(), total)
@@ -105,6 +110,10 @@ def _copy_bytes(backup: Path, part: Path, progress: Progress) -> None:
             os.fsync(copy.fileno())
     except OSError as error:
         raise _failed(RestoreError, "restore.failed", f"{backup} cannot be copied ({error.strerror}).") from error
+
+
+def _not_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # for a pipe that nobody writes
 
 
 Kind = type[StoreError]
