@@ -8,8 +8,15 @@ import pytest
 
 from readback.adapters.store_postgres import open_postgres_store
 from readback.adapters.store_postgres.writing import Transaction
-from readback.ports.store import Appended, KeyTaken
-from readback.testing.store_samples import sample_append, sample_creation, sample_projection
+from readback.ports.store import Appended, Freeze, KeyTaken, VersionConflict
+from readback.testing.store_samples import (
+    NOON_US,
+    TENANT,
+    sample_append,
+    sample_creation,
+    sample_projection,
+    sample_reservation,
+)
 
 
 def test_a_key_that_is_open_again_when_the_transaction_writes_is_not_taken_over(
@@ -33,3 +40,18 @@ def test_a_key_that_is_open_again_when_the_transaction_writes_is_not_taken_over(
         assert (found.record.action_id, found.record.status) == ("a1", "PENDING")
         assert store.projection("a2") is None
         assert len(commits) == 3, "it was begun again"
+
+
+def test_what_another_process_moved_on_is_told_as_that_and_not_as_barred_by_what_was_remembered(
+    ledger_url: str,
+) -> None:
+    with open_postgres_store(ledger_url) as store, open_postgres_store(ledger_url) as other:
+        store.append([sample_creation("a1"), sample_creation("a2", key_hash="k2", due_us=NOON_US)])
+        held = sample_projection("a1", key_hash="k2")
+        freeze = Freeze(TENANT, "tool:ship_order", "a2", "why", NOON_US)
+        other.append([sample_append("a1", 1), replace(sample_append("a2", 1), freezes=(freeze,))])
+        stale = sample_append("a1", 1, projection=held, reserve=sample_reservation(held))
+        assert store.append([stale]) == [VersionConflict(2, 0)]
+        other.append([sample_append("a1", 2)])
+        frozen = replace(sample_append("a1", 2), unless_frozen=("tool:ship_order",))
+        assert store.append([frozen]) == [VersionConflict(3, 0)]

@@ -181,19 +181,22 @@ class Transaction:
         """Take one append in, or say why not."""
         new = self._is_new(item)
         head = _NEW if new else self._head(item.action_id)
+        believed = new or head is self._known.heads.get(item.action_id)
         if head.version != item.expected_version or head.fence != item.fence:
-            if head is self._known.heads.get(item.action_id):
+            if believed:
                 raise DoubtError
             return VersionConflict(version=head.version, fence=head.fence)
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
             found = self._keys.get(name) if new and name not in self._keys_found else self._key(*name)
             if found is not None and not may_have_key(item, found):
+                if believed:
+                    raise DoubtError
                 return KeyTaken(found)
         barred = self._barred(item, head)
         if barred is not None:
-            if new and item.reserve is not None:
-                raise DoubtError  # its key, whose holder is to be told first, was not looked up
+            if believed:
+                raise DoubtError  # whoever has moved it on, or has its key, is to be told first
             return barred
         self._take(item, head)
         if item.reserve is not None:
