@@ -19,6 +19,7 @@ from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.saga_run import fold_saga
 from readback.ports.store import ActionFilter, Projection
+from readback.sdk import handed
 from readback.sdk.session import Session
 
 SETTLED_LOADED_MAX: Final = 256
@@ -56,7 +57,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
     named.
     """
     session.check_open()
-    named = session.scope.run if run is None else run
+    named = session.scope.run if run is None else handed.sought("run", run)
     if not named:
         raise UsageError(
             "No run is named, and a belief is of one run.", remedy="Pass run='...' to Readback.open, or to belief."

@@ -15,6 +15,7 @@ from readback.domain.outcome import Outcome
 from readback.domain.reporting import USER_STATUS
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Verdict
+from readback.sdk import handed
 from readback.sdk.session import Session
 
 CANNOT_TELL: Final = USER_STATUS[ReportKey.UNKNOWN]
@@ -34,7 +35,7 @@ def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
     and none is named.
     """
     session.check_open()
-    named = session.scope.run if run is None else run
+    named = session.scope.run if run is None else handed.sought("run", run)
     if needed and not named:
         raise UsageError("No run is named, and what is told in place of a report is what is known of one run.",
                          remedy="Pass run='...' to Readback.open, or to guard_report.")  # fmt: skip

@@ -19,6 +19,8 @@ from readback.sdk.proposal import Definition
 
 T = TypeVar("T")
 STATES: Final = frozenset(each.value for each in State)
+COUNT_MAX: Final = 2**53
+"""More than there is of anything, and no more than a database counts to."""
 
 
 def address(url: object) -> str | None:
@@ -31,10 +33,12 @@ def address(url: object) -> str | None:
 
 def named(what: str, name: object) -> str:
     """An id that somebody names. Raises UsageError."""
-    if isinstance(name, str):
-        return name
-    said = f"The id of {what} is text, and not {type(name).__name__}."
-    raise UsageError(said, remedy="Pass the id alone, such as outcome.id or claim.id.")
+    return _text(f"The id of {what}", name, "Pass the id alone, such as outcome.id or claim.id.")
+
+
+def sought(what: str, value: object) -> str:
+    """What is looked for by its text; "" for anything. Raises UsageError."""
+    return "" if value is None else _text(f"The {what}", value, f"Pass {what} as text.")
 
 
 def spending(budget: object) -> dict[str, Json]:
@@ -76,8 +80,9 @@ def opened(session: T) -> T:
     )
 
 
-def state_named(state: str) -> str:
+def state_named(value: object) -> str:
     """A state that there is, or none. Raises UsageError: no action is ever in another one."""
+    state = sought("state", value)
     if state and state not in STATES:
         raise UsageError(f"There is no state {state!r}.", remedy=f"There are: {', '.join(sorted(STATES))}.")
     return state
@@ -86,8 +91,16 @@ def state_named(state: str) -> str:
 def count(name: str, number: object) -> int:
     """How many at most. Raises UsageError."""
     if isinstance(number, int) and not isinstance(number, bool):
-        return number
+        return min(number, COUNT_MAX)
     raise UsageError(f"{name}={number!r} is no number.", remedy=f"Pass {name} as a whole number.")
+
+
+def _text(what: str, value: object, remedy: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{what} is text, and not {type(value).__name__}.", remedy=remedy)
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise UsageError(f"{what} holds half a character (a lone surrogate).", remedy="Pass text that is UTF-8.")
+    return value
 
 
 def _has_plan(each: object) -> bool:

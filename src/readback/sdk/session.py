@@ -367,12 +367,12 @@ class Session:
     def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
         """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
         seen: set[str] = set()
-        left = handed.count("limit", limit)
+        left = most = handed.count("limit", limit)
 
         def known(store: LedgerStore, now_us: int, limit: int) -> list[str]:
             return store.due(now_us, limit, self.scope.tenant, self.known(now_us))
 
-        while left > 0 and (fresh := [each for each in self.due(len(seen) + limit, known) if each not in seen]):
+        while left > 0 and (fresh := [each for each in self.due(len(seen) + most, known) if each not in seen]):
             for action_id in fresh:
                 seen.add(action_id)
                 stored = self.store.projection(action_id)
@@ -393,7 +393,12 @@ class Session:
         """Actions of this tenant, newest first."""
         self.check_open()
         wanted = ActionFilter(
-            self.scope.tenant, handed.state_named(state), contract, run, before_id, handed.count("limit", limit)
+            self.scope.tenant,
+            handed.state_named(state),
+            handed.sought("contract", contract),
+            handed.sought("run", run),
+            before_id,
+            handed.count("limit", limit),
         )
         return self.store.page(wanted)
 
