@@ -228,6 +228,16 @@ def test_a_saga_is_no_record_and_its_steps_are(untouched: Path, desk: Desk, rich
     assert not set(sagas) & {each["action_id"] for each in lines(told.out)}
 
 
+@pytest.mark.requirement("TENANT-invisible")
+def test_an_empty_tenant_is_none_and_not_every_one(desk: Desk) -> None:
+    """As `--tenant "$TENANT"` of a variable that is not set: all records were written then."""
+    desk.ship("op", code=0)
+    for name in ("", " "):
+        refused = desk("ledger", "export", "--tenant", name, "--out", "records.jsonl", code=2)
+        assert "The tenant is missing" in refused.err
+        assert not Path("records.jsonl").exists()
+
+
 def test_a_damaged_entry_is_not_exported(desk: Desk, tmp_path: Path) -> None:
     import apsw
 

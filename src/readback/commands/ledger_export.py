@@ -17,7 +17,7 @@ from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, signin
 from readback.commands.ledger_log import URL, existing, kept_checkpoint
 from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
 from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
-from readback.domain.errors import UsageError
+from readback.domain.errors import UnknownTenantError, UsageError
 from readback.ledger.checkpoint import Checkpoint
 from readback.ledger.tiles import CHECKPOINT
 from readback.lifecycle.evidence import attest
@@ -25,13 +25,14 @@ from readback.lifecycle.evidence import sealed as attest_sealed
 from readback.lifecycle.evidence.exported import ExportReport, audit_export
 from readback.lifecycle.sealing.place import place_all
 from readback.lifecycle.sealing.seal import seal_all
+from readback.sdk.session import check_id
 
 EXIT_FAULT = 1
 
 
 @click.command("export", short_help="Records of actions, one replay bundle, or the whole log.")
 @click.option("--out", metavar="FILE", help="Where to; - (which is the default for records) is stdout.")
-@click.option("--tenant", metavar="ID", default="", help="Records: only this tenant's.")
+@click.option("--tenant", metavar="ID", help="Records: only this tenant's.")
 @click.option("--since", metavar="MOMENT", help="Records: only what was proposed at this moment or later.")
 @click.option("--until", metavar="MOMENT", help="Records: only what was proposed before this moment.")
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Records: only this action; may be repeated.")
@@ -48,7 +49,7 @@ EXIT_FAULT = 1
 @options.as_json
 def export(
     out: str | None,
-    tenant: str,
+    tenant: str | None,
     since: str | None,
     until: str | None,
     ids: tuple[str, ...],
@@ -76,14 +77,16 @@ def export(
     written.
     """
     chosen = {"--tiles": folder is not None, "--bundle": bundle is not None}
-    narrowed = bool(tenant or since or until or ids)
+    narrowed = tenant is not None or bool(since or until or ids)
     if all(chosen.values()) or (any(chosen.values()) and narrowed) or (folder is not None and out is not None):
         raise UsageError("Records, a bundle and the whole log are three different exports.", remedy="Ask for one.")
     if folder is not None:
         return _tiles(folder, url, key_file, as_json=as_json)
     if bundle is not None:
         return write_bundle(url, bundle, out, table, key_file, as_json=as_json)
-    wanted = Wanted(tenant, ids, moment_us("--since", since), moment_us("--until", until))
+    if tenant is not None:
+        check_id("tenant", tenant, UnknownTenantError)  # an empty one would be every tenant's
+    wanted = Wanted(tenant or "", ids, moment_us("--since", since), moment_us("--until", until))
     return write_records(url, wanted, out or STDOUT, as_json=as_json)
 
 
