@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from readback.ports.store import Append, Erasure, Evidence
 from readback.testing.conformance_store_places import PlacesConformance
-from readback.testing.store_samples import TENANT, sample_append, sample_event, sample_evidence
+from readback.testing.store_samples import TENANT, sample_append, sample_event, sample_evidence, sample_projection
 
 ITEM = sample_evidence(b'{"name":"Ana"}')
 
@@ -44,6 +44,15 @@ class ErasureConformance(PlacesConformance):
         self.store.append([sample_append("a1", 1, erases=Erasure((ITEM.digest,), 1)), again])
         assert self.store.evidence(TENANT, ITEM.digest) == ITEM
         assert not self.store.erased(TENANT, ITEM.digest)
+
+    def test_a_contract_whose_text_was_erased_has_it_again_with_the_next_action(self) -> None:
+        contract = sample_projection("a1", contract_hash=ITEM.digest)
+        self.store.append([sample_append("a1", projection=contract, evidence=(ITEM,))])
+        self.place()
+        self.store.append([sample_append("a1", 1, projection=contract, erases=Erasure((ITEM.digest,), 1))])
+        assert self.store.erased(TENANT, ITEM.digest)
+        self.store.append([sample_append("a2", projection=replace(contract, action_id="a2"), evidence=(ITEM,))])
+        assert self.store.evidence(TENANT, ITEM.digest) == ITEM
 
     def test_only_one_tenants_bytes_are_erased(self) -> None:
         self.store.append([sample_append("a1", evidence=(ITEM,))])

@@ -323,6 +323,7 @@ class Transaction:
         named = ((digest, bytes.fromhex(digest)) for digest in erases.digests)
         values = [(raw, item.tenant, erases.as_of_seq, item.action_id, digest.encode()) for digest, raw in named]
         self._connection.executemany(rows.ERASE, values)
+        self._known.contracts.clear()  # one of them may be what was erased
 
     # --- writing -------------------------------------------------------------------------------------
 
