@@ -46,6 +46,25 @@ def test_what_a_command_does_is_told_before_it_ends(desk: Desk, bus: Path) -> No
     assert "bus" in desk("events", "list", code=0).out
 
 
+@pytest.mark.requirement("PRIVACY-secrets")
+def test_a_webhook_is_named_by_its_host_and_a_command_by_its_program(
+    desk: Desk, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of a webhook is a key to many services, and a command may be given one."""
+    desk.ship("one", code=0)
+    monkeypatch.setenv("HOOK_SECRET", "k" * 32)
+    say(
+        '[subscribers.app]\nwebhook = "https://hooks.example:8443/T0/canary"\nsecret = "env:HOOK_SECRET"\n'
+        '[subscribers.asked]\nwebhook = "https://hooks.example?token=canary"\nsecret = "env:HOOK_SECRET"\n'
+        '[subscribers.pager]\ncommand = ["/bin/true", "--key", "canary"]\n'
+    )
+    told = desk("events", "list", "--json", code=0)
+    where = {row["name"]: row["where"] for row in told.json}
+    assert (where["app"], where["asked"]) == ("https://hooks.example:8443", "https://hooks.example")
+    assert where["pager"] == "/bin/true"
+    assert "canary" not in told.out + desk("events", "list", code=0).out
+
+
 def test_where_nobody_is_told_the_list_says_so(desk: Desk) -> None:
     desk.ship("one", code=0)
     assert desk("events", "list", "--json", code=0).json == []

@@ -155,4 +155,6 @@ def _seen(name: str, tenant: str) -> bool:
 def _where(subscriber: Subscriber | None, name: str) -> str:
     if subscriber is None:
         return "the file beside the ledger" if name == OPERATOR else "a program" if "/" in name else ""
-    return subscriber.webhook or subscriber.file or " ".join(subscriber.command)
+    if subscriber.webhook:  # by its host alone, and a command by its program: the rest may be, or hold, a credential
+        return "/".join(subscriber.webhook.split("/", 3)[:3]).partition("?")[0]
+    return subscriber.file or next(iter(subscriber.command), "")
