@@ -213,6 +213,8 @@ def test_bytes_can_be_signed_away_from_the_ledger_and_the_token_recorded(office:
     assert signed.answer.code == 0, signed
     assert "requested.amount = 7" in signed.screen
     (apart / "token").write_text(signed.answer.out, encoding="utf-8")
+    both = office.agent("approve", action_id, "--bytes", "--token", str(apart / "token"), "--json")
+    assert both.code == 2, "whoever asks for the bytes approves nothing"
     taken = office.agent("approve", action_id, "--token", str(apart / "token"), "--json")
     assert taken.code == 0, taken
     office.worker()

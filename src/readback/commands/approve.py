@@ -59,6 +59,8 @@ def approve(
     It shows what would be called and the bytes that your signature is bound to, asks at the terminal, and signs with
     your own key, whose passphrase is asked at the terminal too. Nothing is executed here.
     """
+    if raw and token is not None:  # it would be approved where only its bytes were asked for
+        raise UsageError("--bytes records nothing, and --token does.", remedy="Pass one of them.")
     settings = settings_of(url, tenant, principal)
     return _decide(settings, action, Decision.APPROVE, key, token, raw=raw, as_json=as_json)
 
