@@ -37,15 +37,17 @@ $(BIN)/python:
 	  || { echo "Readback needs Python 3.11 or later; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# A lock names everything, so pip resolves nothing: for an extra that one of them asks for (`coverage[toml]`) it would take
+# the newest release, and refuse that as unpinned on the day it comes out.
 $(SETUP): requirements.lock requirements-agentdojo.lock pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-agentdojo.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(SETUP) $(DEMO)
 
 # What the demo needs is a part of what everything needs; an older full set-up serves too.
 $(DEMO): requirements-demo.lock pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-demo.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-demo.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(DEMO)
 

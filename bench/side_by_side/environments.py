@@ -31,7 +31,7 @@ def python_of(name: str, progress: Callable[[str], None]) -> Path:
         progress(f"making the environment of {name}")
         shutil.rmtree(folder, ignore_errors=True)
         _do(sys.executable, "-m", "venv", str(folder))
-        _do(str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(lock))
+        _do(str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "-r", str(lock))
         stamp.write_text(wanted)
     return python
 
