@@ -17,6 +17,8 @@ from readback.adapters.store_postgres.opening import Opening
 _LEFT: Final = re.compile(r"(\d+) are dead but not yet removable")
 _MISSED: Final = re.compile(r"tuples missed: (\d+) dead")
 """On pages that somebody had in hand, which a VACUUM does not wait for."""
+COUNTS_AT_ONCE: Final = 150_000
+"""From this version of the server on its statistics are those of now. Before, they may be of before the VACUUM."""
 _DEAD: Final = (
     "SELECT current_setting('track_counts')::bool,"
     " pg_stat_get_dead_tuples(oid) + coalesce(pg_stat_get_dead_tuples(nullif(reltoastrelid, 0)), 0)"
@@ -35,6 +37,8 @@ def purged(opening: Opening) -> bool:
         connection.execute("VACUUM (VERBOSE, PARALLEL 0) evidence")
         left = [int(number) for each in said for number in _LEFT.findall(each)]
         if not left:
+            if connection.info.server_version < COUNTS_AT_ONCE:
+                return False
             counted, dead = connection.execute(_DEAD).fetchone() or (False, 0)
             return bool(counted) and not dead
     except psycopg.Error as error:
