@@ -85,16 +85,20 @@ class _GoingOn(Passing):
         return await asyncio.shield(self.calls[-1])
 
 
+def begun(gate: Passing, upstream: Upstream) -> tuple[asyncio.Future[None], asyncio.Event, asyncio.Future[str]]:
+    """A gateway over HTTP: until it has ended, what ends it, and its address once it listens."""
+    stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+    serving = serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
+    return asyncio.ensure_future(serving), stop, listening
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_client_that_goes_in_the_middle_of_a_call_ends_neither_the_call_nor_the_gateway(mode: str) -> None:
     gate = _GoingOn()
 
     async def run() -> None:
         upstream = Upstream.command(ROUGH)
-        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
-        serving = asyncio.ensure_future(
-            serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
-        )
+        serving, stop, listening = begun(gate, upstream)
         try:
             url = await asyncio.wait_for(listening, SOON_S)
             async with asyncio.timeout(SOON_S), Client(url, mode=mode) as client:
@@ -127,10 +131,7 @@ def test_a_gateway_that_ends_lets_go_who_only_listens_and_cuts_off_the_others_wi
 
     async def run() -> None:
         upstream = Upstream.command(ROUGH)
-        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
-        serving = asyncio.ensure_future(
-            serve_http(gate, [upstream], port=0, stop=stop, on_listening=listening.set_result)
-        )
+        serving, stop, listening = begun(gate, upstream)
         url = await asyncio.wait_for(listening, SOON_S)
         async with asyncio.timeout(2 * SOON_S), Client(url, mode=mode) as client:
             waiting = asyncio.ensure_future(client.call_tool("silent" if under_way else "next", {}))
@@ -157,10 +158,7 @@ def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tm
 
     async def run() -> None:
         upstream = Upstream.command(ROUGH, env={"MARK": mark})
-        stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
-        serving = asyncio.ensure_future(
-            serve_http(Passing(), [upstream], port=0, stop=stop, on_listening=listening.set_result)
-        )
+        serving, stop, listening = begun(Passing(), upstream)
         url = await asyncio.wait_for(listening, SOON_S)
         async with asyncio.timeout(SOON_S):
             async with Client(url, mode="legacy") as one, Client(url, mode="legacy") as other:

@@ -13,6 +13,7 @@ from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.errors import UsageError
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of
+from tests.sdk.test_wrong_kinds import NAMING as BY_ID
 
 HALF = "\ud800"
 
@@ -26,13 +27,7 @@ def rb(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Readback]:
 
 
 NAMING: dict[str, Callable[[Any, Any], object]] = {
-    "get": lambda rb, it: rb.get(it),
-    "get_saga": lambda rb, it: rb.get_saga(it),
-    "wait": lambda rb, it: rb.wait(it, wait=0),
-    "cancel": lambda rb, it: rb.cancel(it),
-    "signal": lambda rb, it: rb.signal(it),
-    "approval": lambda rb, it: rb.approval(it),
-    "review": lambda rb, it: rb.review(it),
+    **{name: ask for name, ask in BY_ID.items() if name not in ("resume", "list")},
     "erase": lambda rb, it: rb.erase(it, who="human:eve", reason="Asked for."),
     "belief": lambda rb, it: rb.belief(it),
     "report": lambda rb, it: rb.check_report("Done.", it),
