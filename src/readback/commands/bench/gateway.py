@@ -2,9 +2,10 @@
 
 Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, new
 ones in each round: how long a call takes differs by a quarter between two starts of the very same programs. The client
-is the SDK's. What a reading costs by itself is measured too, since it is not the gateway's: a governed call is
-told both less its readings, as the mark counts it, and whole. Readings by themselves take turns with plain calls, as
-whoever calls a plain tool and looks by hand would make them: in a row they would take half as long.
+is the SDK's. What the mark counts is what a call adds to the plain one, in plain calls; how many of those it is as a
+whole is told beside it. What a reading costs by itself is measured too, since it is not the gateway's, and taken off
+what a governed call adds. Readings by themselves take turns with plain calls, as whoever calls a plain tool and looks
+by hand would make them: in a row they would take half as long.
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
                     flight = await _in_flight(place, ways.governed, transport)
         measured = {**_figures(rounds), "in_flight": flight}
         raw[transport] = measured
-        for key in ("governed", "governed_whole", "unverified", "passed"):
-            found[f"{transport}_{key}"] = measured[f"{key}_times"]
+        for key in OURS:
+            for figure in ("added", "times"):
+                found[f"{transport}_{key}_{figure}"] = measured[f"{key}_{figure}"]
         found[f"{transport}_cpu"] = {name: round(statistics.median(cpu[name] for cpu in cpus), 2) for name in OURS}
         found[f"{transport}_lost"] = flight["lost"]
         found["readings_ms"] = measured["readings_ms"]
@@ -236,10 +238,13 @@ def _figures(rounds: Sequence[Slices]) -> dict[str, Json]:
         f"{name}_ms": _spread([each for part in slices for each in part]) for name, slices in times.items()
     }
     found["readings_ms"] = round(readings_ms, 3)
-    found["governed_times"] = _times(times["governed"], times["put"], readings_ms)
-    found["governed_whole_times"] = _times(times["governed"], times["put"])
-    found["unverified_times"] = _times(times["unverified"], times["answer"])
-    found["passed_times"] = _times(times["passed"], times["answer"])
+    for name, plain, apart_ms in (
+        ("governed", "put", readings_ms),
+        ("unverified", "answer", 0),
+        ("passed", "answer", 0),
+    ):
+        found[f"{name}_added"] = _in_plain_calls(times[name], times[plain], apart_ms, added=True)
+        found[f"{name}_times"] = _in_plain_calls(times[name], times[plain])
     return found
 
 
@@ -256,11 +261,15 @@ async def _called(client: Any, tool: str, name: str) -> None:
         raise RuntimeError(f"{tool} {name}: {result.content}")
 
 
-def _times(ours: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], readings_ms: float = 0.0) -> Json:
-    """How many plain calls one of ours is, by the median of the slices: at the median, and at the 99th of a hundred."""
+def _in_plain_calls(
+    ours: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], apart_ms: float = 0.0, *, added: bool = False
+) -> Json:
+    """How many plain calls one of ours is, or adds, by the median of the slices: at the median, and at the 99th of a
+    hundred. `apart_ms`: of ours, and not counted.
+    """
     pairs = [*zip(ours, plain, strict=True)]
-    middle = [(statistics.median(mine) - readings_ms) / statistics.median(bare) for mine, bare in pairs]
-    high = [(_at(mine, 0.99) - readings_ms) / _at(bare, 0.99) for mine, bare in pairs]
+    middle = [(statistics.median(mine) - apart_ms) / statistics.median(bare) - added for mine, bare in pairs]
+    high = [(_at(mine, 0.99) - apart_ms) / _at(bare, 0.99) - added for mine, bare in pairs]
     return {"p50": round(statistics.median(middle), 2), "p99": round(statistics.median(high), 2)}
 
 
