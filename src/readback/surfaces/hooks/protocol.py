@@ -63,13 +63,15 @@ class ToolCall:
 class Stopping:
     """The agent, or one that it has started, is about to end its turn. `again`: a hook has kept it from that before.
 
-    `busy`: agents or commands that it has started go on in the background, and may be at a call.
+    `busy`: agents or commands that it has started go on in the background, and may be at a call. `quiet`: it says that
+    nothing does; older agents say neither.
     """
 
     event: str
     session: str
     again: bool
     busy: bool = False
+    quiet: bool = False
 
 
 def read_call(content: bytes, hook: str) -> ToolCall:
@@ -101,7 +103,8 @@ def read_stop(content: bytes) -> Stopping:
     """What `readback hook stop` is told. Raises HookInputError."""
     said, event = _read(content, "stop")
     session, again = _name(said, "session_id", _SESSION_MAX_BYTES), _flag(said, "stop_hook_active")
-    return Stopping(event, session, again=again, busy=_busy(said.get("background_tasks")))
+    busy = _busy(said.get("background_tasks"))
+    return Stopping(event, session, again=again, busy=busy, quiet="background_tasks" in said and not busy)
 
 
 def kept_on_before(content: bytes) -> bool:

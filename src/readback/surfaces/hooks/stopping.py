@@ -15,9 +15,15 @@ from readback.canon import ReadbackError
 from readback.contracts.templates import RENDERED_MAX_CHARS
 from readback.domain.belief.entry import Item, Standing
 from readback.domain.belief.run import Belief, believe
+from readback.domain.errors import ToolError
 from readback.domain.events import EventKind
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
 from readback.domain.observation import one_line
 from readback.domain.state import State
+from readback.domain.verdict import Verdict
+from readback.lifecycle.outside import Report
+from readback.lifecycle.steps import Ending
 from readback.ports.store import StoredEvent
 from readback.sdk.believing import choose
 from readback.surfaces.hooks import protocol
@@ -30,13 +36,15 @@ SETTLED_MAX: Final = 4_096
 """Of a session's settled actions, those that are looked through for what is refuted; a turn may have hundreds."""
 LOOKING_US_MAX: Final = 30_000_000
 """How long the end of a turn may be held up by readings; what is not read by then is told as it is."""
+_NOT_SO: Final = frozenset({Finding.VALUE_MISMATCH.value, Finding.NO_OP_FAILURE.value, Finding.TARGET_MISSING.value})
+NOT_REPORTED: Final = "No report of this call came before the turn ended: it was refused, or interrupted, or is over."
 
 
 def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], AbstractContextManager[Desk]]) -> Answer:
     """Stop and SubagentStop: kept on once with what is not verified, else let go."""
     with opening(file, said.session) as desk:
         if not said.again:
-            read_again(desk, all_open=said.event == STOP and not said.busy)
+            read_again(desk, all_open=said.event == STOP and not said.busy, hold_us=file.hold_us if said.quiet else 0)
         belief = believed(desk)
         left = unverified(desk, belief)
     loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
@@ -46,9 +54,10 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     return protocol.shown(text) if said.again else protocol.kept_on(text)
 
 
-def read_again(desk: Desk, *, all_open: bool) -> None:
+def read_again(desk: Desk, *, all_open: bool, hold_us: int) -> None:
     """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
-    Of one that runs it would be told that nothing of it can appear, and that it may be repeated.
+    Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `hold_us`: how long
+    each of those is stayed with, where the agent itself says that none runs: that is how the call ended, then.
 
     What cannot be read now stays as it is, and is told so.
     """
@@ -63,9 +72,17 @@ def read_again(desk: Desk, *, all_open: bool) -> None:
         waiting = all_open and each.state == State.EXECUTING
         if (due or waiting) and s.knows(each):
             try:
-                desk.go_on(each.action_id)
+                if waiting and hold_us:
+                    desk.report(each.action_id, _not_reported(), min(hold_us, until_us - now_us))
+                else:
+                    desk.go_on(each.action_id)
             except ReadbackError:
                 continue  # it stays unresolved, and that is said
+
+
+def _not_reported() -> Report:
+    """The call is over, and nothing is known of its answer. Nobody is at it: nothing of it is on its way."""
+    return Report(Ending.RAISED, error=ToolError(NOT_REPORTED))
 
 
 def believed(desk: Desk) -> Belief:
@@ -83,17 +100,29 @@ def believed(desk: Desk) -> Belief:
 
 
 def unverified(desk: Desk, belief: Belief) -> list[Item]:
-    """What is open; and what was called and is refuted, unless the same was verified on the same target since."""
+    """What is open; and what was called and is refuted, unless the same was verified on the same target since.
+
+    What a tool said that it had done, and did not do, or did otherwise, is refuted, and waits for a person besides: he
+    is asked, whatever the agent does, and the turn is kept on only until the target is as a later call wanted it.
+    """
     done: dict[tuple[str, str], list[str]] = {}
     for fact in belief.verified:
         done.setdefault((fact.contract, fact.target), []).append(fact.action_id)
-    refuted = [
+    found = [
         each
-        for each in belief.not_done
-        if each.attempted and not _put_right(desk, each, done.get((each.contract, each.target), []))
+        for each in (*belief.unresolved, *belief.not_done)
+        if each.contract != UNGOVERNED and (each.standing is Standing.UNRESOLVED or each.attempted)
+        if not (_refuted(desk, each) and _put_right(desk, each, done.get((each.contract, each.target), [])))
     ]
-    found = [each for each in (*belief.unresolved, *refuted) if each.contract != UNGOVERNED]
     return sorted(found, key=lambda each: each.action_id)
+
+
+def _refuted(desk: Desk, item: Item) -> bool:
+    """Whether a reading has shown that the target is not as it was to be, and that is all that is wrong."""
+    if item.standing is Standing.NOT_DONE:
+        return True
+    waits = item.state is State.REVIEW_REQUIRED and item.review in _NOT_SO and item.kind == Kind.SET.value
+    return waits and desk.outcome(item.action_id).verdict is Verdict.REFUTED
 
 
 def _put_right(desk: Desk, refuted: Item, verified: list[str]) -> bool:
