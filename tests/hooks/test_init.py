@@ -110,6 +110,35 @@ def test_files_of_ones_own_are_never_written_over_and_a_link_is_followed(project
     assert "readback hook pre" in (project / "real.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.requirement("HOOK-closed", "L29")
+def test_a_hook_that_the_agent_gives_up_on_or_cannot_start_holds_the_tool_back(project: Path) -> None:
+    """As the agent documents it since 2.1.295; the key stands beside the command, and means nothing at a turn's end."""
+    init()
+    written = {event: hook for event, (entry,) in settings(project)["hooks"].items() for hook in entry["hooks"]}
+    failing = {event: hook["onFailure"] for event, hook in written.items() if "onFailure" in hook}
+    assert failing == dict.fromkeys(("PreToolUse", "PostToolUse", "PostToolUseFailure"), "block")
+
+
+@pytest.mark.requirement("HOOK-closed", "HOOK-settings")
+def test_hooks_that_an_earlier_release_wrote_fail_closed_from_the_next_time_on_and_ones_own_are_left_alone(
+    project: Path,
+) -> None:
+    init()
+    today = settings(project)
+    earlier = json.loads(json.dumps(today))
+    for event in ("PreToolUse", "PostToolUse"):
+        del earlier["hooks"][event][0]["hooks"][0]["onFailure"]
+    earlier["hooks"]["PostToolUseFailure"][0]["hooks"][0]["onFailure"] = "continue"
+    own = {"type": "command", "command": "readback hook pre --hooks mine.yaml"}
+    earlier["hooks"]["PreToolUse"][0]["hooks"].append(own)
+    (project / ".claude" / "settings.json").write_text(json.dumps(earlier))
+    assert "written: .claude/settings.json" in init().stdout
+    found = settings(project)["hooks"]
+    assert found["PreToolUse"][0]["hooks"] == [*today["hooks"]["PreToolUse"][0]["hooks"], own]
+    assert found["PostToolUse"] == today["hooks"]["PostToolUse"]
+    assert found["PostToolUseFailure"] == earlier["hooks"]["PostToolUseFailure"]
+
+
 def test_a_hook_that_is_set_up_already_is_not_set_up_twice(project: Path) -> None:
     (project / ".claude").mkdir()
     own = {"hooks": [{"type": "command", "command": "/opt/bin/readback hook pre --hooks x.yaml"}]}

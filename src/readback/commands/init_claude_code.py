@@ -35,6 +35,10 @@ MATCHER: Final = f"^(?!({'|'.join(OWN_TOOLS)})$).*"
 _EVERY_TOOL: Final = ("", "*", ".*", MATCHER)
 HELD_BACK: Final = " || exit 2"
 """Where the command cannot be started at all the tool is held back too: the agent takes other codes for leave."""
+ON_FAILURE: Final = ("onFailure", "block")
+"""Since 2.1.295 of the agent: a hook that it gives up on, or that is killed, counts as one that held the tool back. An
+older one leaves the key alone; at the end of a turn it means nothing.
+"""
 HOOKS: Final = {
     PRE: ("pre", HELD_BACK, 60),
     POST: ("post", HELD_BACK, 330),
@@ -151,18 +155,33 @@ def _with_hooks(settings: dict[str, Any], path: Path) -> tuple[bool, list[str]]:
         if there:
             if all(str(each.get("matcher", "")) not in _EVERY_TOOL for each in there):
                 narrow.append(f"{event}: {there[0]['matcher']}")
+            for hook in (each for entry in there for each in entry["hooks"] if _command(each) == command + behind):
+                added |= _held_back(hook, behind)
             continue
-        ours: dict[str, Any] = {} if event in (STOP, SUBAGENT_STOP) else {"matcher": MATCHER}
+        ours: dict[str, Any] = {"matcher": MATCHER} if behind else {}
         entries.append({**ours, "hooks": [{"type": "command", "command": command + behind, "timeout": seconds}]})
+        _held_back(entries[-1]["hooks"][0], behind)
         added = True
     return added, narrow
+
+
+def _held_back(hook: Any, behind: str) -> bool:
+    """Lets a hook of ours fail closed where it does not say otherwise; whether anything was added."""
+    if not behind or not isinstance(hook, dict) or ON_FAILURE[0] in hook:
+        return False
+    hook[ON_FAILURE[0]] = ON_FAILURE[1]
+    return True
 
 
 def _commands(entry: dict[str, Any], path: Path, event: str) -> list[Any]:
     listed = entry.get("hooks", [])
     if not isinstance(listed, list):
         raise _broken(path, f"a hook for {event} has no list of commands")
-    return [each.get("command", "") for each in listed if isinstance(each, dict)]
+    return [_command(each) for each in listed]
+
+
+def _command(hook: Any) -> Any:
+    return hook.get("command", "") if isinstance(hook, dict) else ""
 
 
 def _broken(path: Path, why: str) -> UsageError:
