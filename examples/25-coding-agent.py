@@ -20,6 +20,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from itertools import count
@@ -28,7 +29,9 @@ from typing import Any
 
 folder = tempfile.TemporaryDirectory()
 project = Path(os.path.realpath(folder.name))
-beside = {**os.environ, "CLAUDE_PROJECT_DIR": str(project)}
+# `readback` is installed beside this Python, on the path or not.
+programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+beside = {**os.environ, "CLAUDE_PROJECT_DIR": str(project), "PATH": programs}
 calls = count(1)
 always = {"session_id": "9f1c0a52", "transcript_path": "", "cwd": str(project), "permission_mode": "default"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import textwrap
@@ -40,6 +41,21 @@ def test_an_example_prints_what_it_says(path: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == _promised(path), done.stderr
+
+
+def test_an_example_that_starts_the_command_finds_it_beside_its_python_where_it_is_not_on_the_path(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "25-coding-agent.py"],
+        cwd=tmp_path,
+        env={**environment(tmp_path, forked=False), "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_there_are_examples_and_each_is_named_in_the_documents() -> None:
