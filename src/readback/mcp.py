@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
-from readback.surfaces.mcp.gateway import Gateway
-from readback.surfaces.mcp.own_server import InProcess
-from readback.surfaces.mcp.own_server import verified_server as verify_server
-from readback.surfaces.mcp.upstream import Upstream
+try:
+    from readback.surfaces.mcp.gateway import Gateway
+    from readback.surfaces.mcp.own_server import InProcess
+    from readback.surfaces.mcp.own_server import verified_server as verify_server
+    from readback.surfaces.mcp.upstream import Upstream
+except ModuleNotFoundError as error:  # said in its own kind, which whoever asks whether the extra is there looks for
+    raise ModuleNotFoundError(
+        f"readback.mcp needs the extra `mcp`: pip install 'readback[mcp]'. ({error})", name=error.name
+    ) from error
 
 __all__ = ["Gateway", "InProcess", "Upstream", "verify_server"]

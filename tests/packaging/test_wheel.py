@@ -104,6 +104,13 @@ def test_the_gateway_says_which_extra_it_needs(installed: Installed) -> None:
     assert "readback[mcp]" in done.stderr
 
 
+def test_a_program_is_told_which_extra_the_gateway_needs_by_the_error_that_asks_for_it(installed: Installed) -> None:
+    done = installed.run("python", "-c", "import readback.mcp")
+    assert done.returncode == 1
+    (*_, said) = done.stderr.splitlines()
+    assert said.startswith("ModuleNotFoundError: readback.mcp needs the extra `mcp`: pip install 'readback[mcp]'.")
+
+
 def test_the_command_helps(installed: Installed) -> None:
     done = installed.run("readback", "--help")
     assert done.returncode == 0, done.stderr
