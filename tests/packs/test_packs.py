@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,14 @@ def test_a_pack_in_the_settings_is_a_name_and_no_path(tmp_path: Path, monkeypatc
     (tmp_path / "readback").mkdir()
     (tmp_path / "readback" / "config.toml").write_text('contracts = ["pack:git?repository=/r", "mine.yaml"]\n')
     assert settings().contracts == ("pack:git?repository=/r", str(tmp_path / "readback" / "mine.yaml"))
+
+
+@pytest.mark.requirement("PACK-at-hand")
+@pytest.mark.parametrize("there", [True, False])
+def test_the_git_pack_is_found_sound_over_a_repository_and_at_fault_over_none(tmp_path: Path, there: bool) -> None:
+    if there:
+        subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    told = CliRunner().invoke(main, ["contracts", "check", f"pack:git?repository={tmp_path}"])
+    assert (told.exit_code == 0) is there
+    words = {line.split(":")[0] for line in told.stdout.splitlines()[1:]}
+    assert words == {"ok" if there else "fault"}, told.stdout

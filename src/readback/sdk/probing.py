@@ -65,6 +65,8 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
             return told(True, "present", "It is reached; it names no argument, so it shows one and the same object.")
         case Presence.NOT_VISIBLE:
             return told(True, "not_visible", f"It is reached, and its absences are not believed: {found.detail}")
+        case _ if each.spec.kind == "git" and "at" in each.spec.asked:
+            return told(True, "unavailable", "It is reached, and finds no repository where a target does not exist.")
         case _:
             return told(False, "unavailable", found.detail)
 
