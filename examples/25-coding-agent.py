@@ -10,7 +10,7 @@ Prints:
     Bash git commit    before: nothing stands against it    after: verified
     Bash git commit    before: nothing stands against it    after: blocked, no_op_failure
     Bash make test     before: nothing stands against it    after: not verified, no contract
-    end of the turn:   kept on, once: Write on plan.txt, git_commit on HEAD
+    end of the turn:   kept on, once: Write on plan.txt, git_commit on .
     end of the turn:   the turn ends, and its person is told
 """
 
@@ -69,8 +69,9 @@ def use(told: str, tool: str, given: dict[str, Any], act: Callable[[], object], 
 def end(again: bool) -> None:
     said = hook("Stop", stop_hook_active=again)
     if said.get("decision") == "block":
-        items = re.findall(r"- (\w+) on \S*/(\S+):", said["reason"])
-        print(f"end of the turn:   kept on, once: {', '.join(f'{name} on {what}' for name, what in items)}")
+        items = re.findall(r"- (\w+) on \w+/(\S+):", said["reason"])
+        named = ", ".join(f"{name} on {os.path.relpath(what, project)}" for name, what in items)
+        print(f"end of the turn:   kept on, once: {named}")
     else:
         print("end of the turn:   the turn ends, and its person is told" if "systemMessage" in said else "silence")
 

@@ -32,6 +32,10 @@ _VARYING = (
 )
 
 
+PROJECT = "/home/ada/project"
+"""Where a reader is, as the pages have it."""
+
+
 def environment(folder: Path, *, forked: bool = False) -> dict[str, str]:
     """Only what a reader's shell needs: no settings from outside, this environment's programs first. `forked`: such as
     have themselves forked from a Python that has everything loaded.
@@ -119,7 +123,7 @@ class Reader:
             command = command.replace(ours, real)
         done = self._shell(["bash", "-c", command])
         self.last_exit = done.returncode
-        came = (done.stdout + done.stderr).splitlines()
+        came = (done.stdout + done.stderr).replace(str(self.folder), PROJECT).splitlines()
         return [line.rstrip() for line in came]
 
     def _learn(self, shown: list[str], came: list[str]) -> None:

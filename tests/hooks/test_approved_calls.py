@@ -50,7 +50,8 @@ def test_an_approved_call_of_which_an_argument_is_redacted_is_let_through_and_no
 ) -> None:
     alice = approver(agent)
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n    redact: [requested.command]\n"
+        "    target: git/{requested.cwd}\n",
+        "    target: git/{requested.cwd}\n    approval: required\n    redact: [requested.command]\n",
     ))  # fmt: skip
     agent.git("commit", "--quiet", "--allow-empty", "-m", "first")
     bash = {"command": "git commit -m x"}
@@ -88,7 +89,7 @@ def test_a_call_that_was_approved_after_another_one_was_refuted_puts_that_right_
 @pytest.mark.requirement("HOOK-denied", "L18")
 def test_a_call_with_more_than_its_contract_names_is_not_let_through_by_an_approval_of_the_rest(agent: Agent) -> None:
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n"
+        "    target: git/{requested.cwd}\n", "    target: git/{requested.cwd}\n    approval: required\n"
     ))  # fmt: skip
     bash = {"command": "git commit -m x", "description": "Commits."}
     told = pre(agent, "Bash", {**bash, "dangerouslyDisableSandbox": True, "timeout": 5}, "toolu_a").denied

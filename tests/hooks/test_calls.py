@@ -240,7 +240,7 @@ def test_a_contract_may_govern_a_tool_of_an_mcp_server_or_a_notebook(agent: Agen
 @pytest.mark.requirement("HOOK-denied")
 def test_a_call_that_waits_for_an_approval_is_denied_and_says_who_has_to_do_what(agent: Agent) -> None:
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n"
+        "    target: git/{requested.cwd}\n", "    target: git/{requested.cwd}\n    approval: required\n"
     ))  # fmt: skip
     bash = {"command": "git commit -m x"}
     first = pre(agent, "Bash", bash)
@@ -263,7 +263,7 @@ def test_an_approved_call_is_let_through_once_when_the_agent_makes_it_again_and_
         f'[approvers.alice]\nkey = "{alice.public_key}"\ntenants = ["default"]\n', encoding="utf-8"
     )
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "    target: git/HEAD\n", "    target: git/HEAD\n    approval: required\n"
+        "    target: git/{requested.cwd}\n", "    target: git/{requested.cwd}\n    approval: required\n"
     ))  # fmt: skip
     bash = {"command": "git commit -m x"}
     assert pre(agent, "Bash", bash, "toolu_a").denied

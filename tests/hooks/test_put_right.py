@@ -31,7 +31,7 @@ def test_a_commit_that_was_not_made_is_told_as_that_and_held_against_no_turn_aft
     told = agent.use("Bash", COMMIT, lambda: None, answer)
     assert "Unknown" not in told.context, "the command has ended, and no commit of it is on its way"
     assert outcomes(agent)[0]["verdict"] == "refuted"
-    assert "git_commit on git/HEAD" in agent.tell("Stop", **NO_TASKS).blocks
+    assert f"git_commit on git/{agent.folder}" in agent.tell("Stop", **NO_TASKS).blocks
     assert "Verified" in agent.use("Bash", COMMIT, lambda: commit(agent), BASH).context
     assert agent.tell("Stop", **NO_TASKS).out == ""
 

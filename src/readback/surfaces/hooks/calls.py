@@ -29,7 +29,7 @@ FAILED_TEXT_MAX: Final = 2_000
 
 def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     """PreToolUse: go ahead, or denied with the reason for it."""
-    if file.passes(call.tool, call.given):
+    if file.passes(call.tool, call.given, call.folder):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action = governing(desk, file, call)
@@ -47,7 +47,7 @@ def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
     """The contract that governs a call: the one of an entry that fits it, else the one of the tool's own name."""
     from readback.surfaces.hooks.desk import UNGOVERNED
 
-    ruled = file.ruled(call.tool, call.given)
+    ruled = file.ruled(call.tool, call.given, call.folder)
     if not ruled and call.tool == UNGOVERNED:
         return None
     return desk.actions.get(ruled or call.tool)
@@ -93,7 +93,7 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     """
     from readback.surfaces.hooks.desk import UNGOVERNED
 
-    if file.passes(call.tool, call.given):
+    if file.passes(call.tool, call.given, call.folder):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))

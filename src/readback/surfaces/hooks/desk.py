@@ -7,6 +7,7 @@ the session and the call's own id, whatever became of the process before.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Generator, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,6 +48,8 @@ LOOKED_BACK_MAX: Final = 2_000
 ABOUT_MAX_CHARACTERS: Final = 200
 _WORDS: Final = {"Bash": frozenset({"description"})}
 """What a tool is given for people to read, and does nothing with."""
+_PLACED: Final = frozenset({"Bash"})
+"""Tools that act where the agent is, and have no argument for it."""
 _ABOUT: Final = ("command", "file_path", "notebook_path", "path", "url")
 
 
@@ -246,5 +249,9 @@ def unapprovable(action: FileAction, call: ToolCall) -> list[str]:
 
 
 def arguments_of(action: FileAction, call: ToolCall) -> dict[str, Json]:
-    """The tool's arguments that the contract takes: what it does not name is not what it is about."""
-    return {name: value for name, value in call.given.items() if name in action.arguments.names}
+    """The tool's arguments that the contract takes: what it does not name is not what it is about.
+
+    A command means what it means in the folder that the agent is in, which no argument says: that is its `cwd`.
+    """
+    placed: dict[str, Json] = {"cwd": os.path.abspath(call.folder)} if call.tool in _PLACED and call.folder else {}
+    return {name: value for name, value in {**call.given, **placed}.items() if name in action.arguments.names}

@@ -6,6 +6,7 @@ or a file that cannot be read raises HookFileError, and the tool is held back.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -26,7 +27,7 @@ from readback.domain.errors.hook import HookFileError
 API_VERSION: Final = "readback/v1"
 KIND: Final = "Hooks"
 KEYS: Final = ("apiVersion", "kind", "contracts", "ledger", "hold", "tools", "ungoverned")
-RULE_KEYS: Final = ("tool", "match", "contract")
+RULE_KEYS: Final = ("tool", "match", "folder", "contract")
 UNGOVERNED_KEYS: Final = ("policy", "at_stop", "pass", "deny")
 FILE_MAX_BYTES: Final = 262_144
 RULES_MAX: Final = 256
@@ -62,15 +63,18 @@ class AtStop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Calls of a tool, or of all that fit a name with `*`, whose arguments match, are governed by a contract."""
+    """Calls of a tool, or of all that fit a name with `*`, whose arguments match, are governed by a contract; with
+    `folder`, an absolute path, those of an agent that is in it or below.
+    """
 
     tool: str
     match: tuple[tuple[str, re.Pattern[str]], ...]
     contract: str
+    folder: str = ""
 
-    def fits(self, tool: str, given: Mapping[str, Json]) -> bool:
-        """Whether it is about this call. An argument that is no text matches nothing."""
-        if not fnmatchcase(tool, self.tool):
+    def fits(self, tool: str, given: Mapping[str, Json], place: str) -> bool:
+        """Whether it is about this call. An argument that is no text matches nothing. `place`: where the agent is."""
+        if not fnmatchcase(tool, self.tool) or not (not self.folder or _lies_in(self.folder, place)):
             return False
         return all(
             isinstance(value, str) and pattern.search(value)
@@ -92,16 +96,16 @@ class HookFile:
     passed: tuple[str, ...] = OWN_TOOLS
     denied: tuple[str, ...] = ()
 
-    def ruled(self, tool: str, given: Mapping[str, Json]) -> str:
+    def ruled(self, tool: str, given: Mapping[str, Json], place: str) -> str:
         """The contract that an entry of `tools` names for this call; "" for none."""
-        return next((rule.contract for rule in self.rules if rule.fits(tool, given)), "")
+        return next((rule.contract for rule in self.rules if rule.fits(tool, given, place)), "")
 
-    def passes(self, tool: str, given: Mapping[str, Json]) -> bool:
+    def passes(self, tool: str, given: Mapping[str, Json], place: str) -> bool:
         """Nothing is recorded of this call: the policy lets it pass, and no contract is about it.
 
         Raises SettingsError.
         """
-        if self.ruled(tool, given) or self.policy_of(tool) is not Policy.PASS:
+        if self.ruled(tool, given, place) or self.policy_of(tool) is not Policy.PASS:
             return False
         return tool in OWN_TOOLS or not any(_may_have(path, tool) for path in self.contracts)
 
@@ -138,6 +142,12 @@ def read_hook_file(path: str | Path) -> HookFile:
         lines = [f"{named}:{each.place.line}:{each.place.column}: {each.path}: {each.said}" for each in faults[:20]]
         raise HookFileError(f"The hook file cannot be used. {'; '.join(lines)}")
     return made
+
+
+def _lies_in(folder: str, place: str) -> bool:
+    """Whether the place is the folder, or one below it, whatever links lead there. "" is nowhere."""
+    root = os.path.realpath(folder)
+    return bool(place) and os.path.join(os.path.realpath(place), "").startswith(os.path.join(root, ""))
 
 
 def _placed(folder: Path, named: str) -> str:
@@ -210,7 +220,9 @@ class _Taking:
             self._add(match, f"{path}.match", "It is a mapping of arguments to regular expressions.")
         asked = match.mapping or {} if match is not None else {}
         patterns = [(name, self._pattern(each, f"{path}.match.{name}")) for name, each in asked.items()]
-        return Rule(named["tool"], tuple(patterns), named["contract"])
+        folder = self._text(keys["folder"], f"{path}.folder") if "folder" in keys else ""
+        placed = str((self.path.parent / folder).absolute()) if folder else ""
+        return Rule(named["tool"], tuple(patterns), named["contract"], placed)
 
     def _pattern(self, node: Written, path: str) -> re.Pattern[str]:
         text = self._text(node, path)

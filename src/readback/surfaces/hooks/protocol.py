@@ -51,6 +51,7 @@ class ToolCall:
     failed: str | None = None
     stopped: bool = False
     running: bool = False
+    folder: str = ""
 
     @property
     def operation(self) -> str:
@@ -86,6 +87,7 @@ def read_call(content: bytes, hook: str) -> ToolCall:
         _name(said, "tool_use_id", _CALL_MAX_BYTES),
         _name(said, "tool_name", ID_MAX_BYTES),
         tool_input,
+        folder=_text(said, "cwd") if "cwd" in said else "",
     )
     if event == PRE:
         return call
