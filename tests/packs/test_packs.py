@@ -137,7 +137,10 @@ def test_a_pack_in_the_settings_is_a_name_and_no_path(tmp_path: Path, monkeypatc
 
 @pytest.mark.requirement("PACK-at-hand")
 @pytest.mark.parametrize("there", [True, False])
-def test_the_git_pack_is_found_sound_over_a_repository_and_at_fault_over_none(tmp_path: Path, there: bool) -> None:
+def test_the_git_pack_is_found_sound_over_a_repository_and_at_fault_over_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)  # what a call names begins there
     if there:
         subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     told = CliRunner().invoke(main, ["contracts", "check", f"pack:git?repository={tmp_path}"])
