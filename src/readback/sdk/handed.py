@@ -66,6 +66,11 @@ def at_most(limits: object) -> TenantLimits | None:
     raise SettingsError(f"limits is no {type(limits).__name__}.", remedy="Pass limits=TenantLimits(...).")
 
 
+def several(name: str, given: Iterable[T], kind: type | tuple[type, ...], remedy: str) -> tuple[T, ...]:
+    """A list of things of one kind: one thing alone, or a text that is taken apart, is none. Raises SettingsError."""
+    return _all(given, name, lambda each: isinstance(each, kind), SettingsError, remedy)
+
+
 def listed(steps: object) -> list[Any]:
     """A saga's steps; whoever is given them looks at each."""
     return list(steps) if isinstance(steps, Iterable) else [steps]

@@ -24,6 +24,7 @@ from readback.domain.observation_signs import one_line
 from readback.ports.fittings import ServerTerms
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
+from readback.sdk import handed
 from readback.sdk.fitted_settings import Settled
 from readback.sdk.sealing import SealLike
 from readback.surfaces.mcp import serve
@@ -76,7 +77,8 @@ class Gateway:
         say: Callable[[str], None] | None = None,
     ) -> None:
         self._upstreams = _sound(upstreams)
-        self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in contracts), pins
+        named = handed.several("contracts", contracts, (str, os.PathLike), "Pass contracts=['FILE.yaml'].")
+        self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in named), pins
         self._policy = _policy(ungoverned)
         self._hold_s, self._in_flight_max = _hold(hold), in_flight_max
         self._say = say or _on_stderr
@@ -237,12 +239,13 @@ def upstream_of(name: str, terms: ServerTerms) -> Upstream:
 
 
 def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:
-    keys = [each.key for each in upstreams]
+    found = handed.several("upstreams", upstreams, Upstream, "Pass [Upstream.command([...])], or Upstream.url(...).")
+    keys = [each.key for each in found]
     if not keys:
         raise SettingsError("The gateway has no server behind it.", remedy="Name a command or an address.")
     if len(set(keys)) < len(keys) or (len(keys) > 1 and "" in keys):
         raise SettingsError("Of several servers each has a key of its own.", remedy="Give each a `key=`.")
-    return tuple(upstreams)
+    return found
 
 
 def _told(contracts: Path, upstreams: Sequence[Upstream]) -> Path:

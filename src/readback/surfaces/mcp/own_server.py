@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment, goes_on, paged
@@ -75,9 +76,14 @@ async def verified_server(
             sdk.middleware.remove(governing)
 
 
-def lowlevel(server: SdkServer[Any] | MCPServer[Any]) -> SdkServer[Any]:
-    """The server under an MCPServer, which has no public way to it."""
-    return server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001
+def lowlevel(server: object) -> SdkServer[Any]:
+    """The server under an MCPServer, which has no public way to it. Raises SettingsError for what is no server."""
+    if isinstance(server, MCPServer):
+        return server._lowlevel_server  # noqa: SLF001
+    if isinstance(server, SdkServer):
+        return server
+    remedy = "Pass an MCPServer, or a lowlevel Server, of the package `mcp`."
+    raise SettingsError(f"{type(server).__name__} is no server of the SDK.", remedy=remedy)
 
 
 class _Governing:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from readback.canon import Json
+from readback.sdk import handed
 from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ClientLink
@@ -56,8 +57,9 @@ class Upstream:
     def command(
         cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Upstream:
-        """A server started as a process."""
-        return cls(Command(tuple(argv), env, cwd), key=key)
+        """A server started as a process. Raises SettingsError where the command is no list of words."""
+        words = handed.several("argv", argv, str, "Pass the program and its arguments as a list: no shell reads them.")
+        return cls(Command(words, env, cwd), key=key)
 
     @classmethod
     def url(cls, url: str, *, key: str = "", headers: Mapping[str, str] | None = None) -> Upstream:
