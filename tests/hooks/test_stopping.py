@@ -113,6 +113,19 @@ def test_a_turn_with_something_unverified_is_kept_on_once_and_its_person_is_told
     assert "a.txt" in second.json["systemMessage"]
 
 
+@pytest.mark.requirement("HOOK-stop-once")
+def test_the_person_is_told_in_words_for_a_person_and_the_agent_in_words_for_it(agent: Agent) -> None:
+    agent.write("a.txt", "hello", "he")
+    asked = stop(agent).blocks
+    told = stop(agent, again=True).json["systemMessage"]
+    assert "Do not tell the user" in asked
+    assert "the user" not in told
+    assert "asked once" not in told
+    assert [line for line in told.splitlines() if line.startswith("- ")] == [
+        line for line in asked.splitlines() if line.startswith("- ")
+    ]
+
+
 def test_another_session_is_not_answerable_for_it(agent: Agent) -> None:
     agent.write("a.txt", "hello", really="")
     agent.session = "another"
@@ -231,7 +244,7 @@ def test_what_does_not_fit_into_what_an_agent_is_told_is_counted_and_not_cut_off
         assert pre(agent, given=given, call=f"toolu_{number}").denied == ""
     said = stop(agent, "SubagentStop").blocks
     assert len(said) <= TEXT_MAX_CHARACTERS
-    assert said.endswith("This is asked once.")
+    assert said.endswith("This is asked once a turn.")
     named = re.findall(r"\(([0-9a-z]{26})\)$", said, re.MULTILINE)
     [older] = re.findall(r"^- and ([0-9]+) older ones", said, re.MULTILINE)
     assert named == sorted(each["id"] for each in outcomes(agent))[-len(named) :]

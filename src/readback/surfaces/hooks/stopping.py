@@ -37,6 +37,14 @@ SETTLED_MAX: Final = 4_096
 LOOKING_US_MAX: Final = 30_000_000
 """How long the end of a turn may be held up by readings; what is not read by then is told as it is."""
 _NOT_SO: Final = frozenset({Finding.VALUE_MISMATCH.value, Finding.NO_OP_FAILURE.value, Finding.TARGET_MISSING.value})
+FOR_THE_AGENT: Final = (
+    "Not everything of this session is verified. Do not tell the user that these are done:",
+    "Look at what is there, correct what is wrong, and say what stays open. This is asked once a turn.",
+)
+FOR_A_PERSON: Final = (
+    "Not everything of this session is verified. Do not take these for done, whatever the agent says:",
+    "Look at what is there, and decide what becomes of it.",
+)
 NOT_REPORTED: Final = "No report of this call came before the turn ended: it was refused, or interrupted, or is over."
 
 
@@ -44,20 +52,23 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     """Stop and SubagentStop: kept on once with what is not verified, else let go."""
     with opening(file, said.session) as desk:
         if not said.again:
-            read_again(desk, all_open=said.event == STOP and not said.busy, hold_us=file.hold_us if said.quiet else 0)
+            hold_us = file.hold_us if said.quiet else None
+            read_again(desk, all_open=said.event == STOP and not said.busy, hold_us=hold_us)
         belief = believed(desk)
         left = unverified(desk, belief)
     loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
     if not left and not (loose and file.at_stop is AtStop.BLOCK):
         return protocol.shown(_counted(loose)) if loose else protocol.go_ahead()
-    text = worded(left, loose)
-    return protocol.shown(text) if said.again else protocol.kept_on(text)
+    if said.again:
+        return protocol.shown(worded(left, loose, FOR_A_PERSON))
+    return protocol.kept_on(worded(left, loose, FOR_THE_AGENT))
 
 
-def read_again(desk: Desk, *, all_open: bool, hold_us: int) -> None:
+def read_again(desk: Desk, *, all_open: bool, hold_us: int | None) -> None:
     """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
     Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `hold_us`: how long
-    each of those is stayed with, where the agent itself says that none runs: that is how the call ended, then.
+    each of those is stayed with, where the agent itself says that none runs: that is how the call ended, then. None
+    where it does not say so.
 
     What cannot be read now stays as it is, and is told so.
     """
@@ -72,7 +83,7 @@ def read_again(desk: Desk, *, all_open: bool, hold_us: int) -> None:
         waiting = all_open and each.state == State.EXECUTING
         if (due or waiting) and s.knows(each):
             try:
-                if waiting and hold_us:
+                if waiting and hold_us is not None:
                     desk.report(each.action_id, _not_reported(), min(hold_us, until_us - now_us))
                 else:
                     desk.go_on(each.action_id)
@@ -152,13 +163,11 @@ def _comes_after(one: StoredEvent, other: StoredEvent) -> bool:
     return one.seq > other.seq if one.seq and other.seq else one.at_us > other.at_us
 
 
-def worded(left: Iterable[Item], loose: list[Item]) -> str:
+def worded(left: Iterable[Item], loose: list[Item], words: tuple[str, str]) -> str:
     """The items, one a line, and what to do with them. What is too much to be told is counted: never cut off."""
     items = list(left)
-    head = "Not everything of this session is verified. Do not tell the user that these are done:"
-    tail = ([_counted(loose)] if loose else []) + [
-        "Look at what is there, correct what is wrong, and say what stays open. This is asked once."
-    ]
+    head = words[0]
+    tail = [*([_counted(loose)] if loose else []), words[1]]
     room = TEXT_MAX_CHARACTERS - sum(len(line) + 1 for line in (head, *tail, _older(len(items))))
     shown: list[str] = []
     for line in map(_line, reversed(items[-ITEMS_TOLD_MAX:])):
