@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.conftest import BASH, Agent
-from tests.hooks.test_calls import outcomes
+from tests.hooks.test_calls import outcomes, rewrite
 
 COMMIT = {"command": "git commit -m notes", "description": "Commits"}
 NO_TASKS: dict[str, Any] = {"stop_hook_active": False, "background_tasks": [], "session_crons": []}
@@ -101,3 +101,28 @@ def test_a_call_without_a_report_is_not_told_as_not_done_unless_the_agent_says_t
     agent.runtime.advance(5)
     assert "unresolved" in agent.tell("Stop", stop_hook_active=False, **said).blocks
     assert outcomes(agent)[0]["may_repeat"] is False
+
+
+@pytest.mark.requirement("HOOK-reported", "L29")
+@pytest.mark.parametrize("pattern", ["", "mcp__files__*", "mc*", "*put"])
+def test_a_server_may_still_be_at_a_call_that_the_agent_gave_up(agent: Agent, pattern: str) -> None:
+    tool = "mcp__files__put"
+    rewrite(agent, "readback-contracts.yaml", lambda text: text + (
+        f"\n  {'put' if pattern else tool}:\n    kind: set\n    side_effect: ephemeral_write\n"
+        "    target: file/{requested.path}\n    arguments: {path: string, content: string}\n"
+        "    execute: {agent: {}, timeout: 10m}\n    readers:\n      - file: {root: /, path: \"{requested.path}\"}\n"
+        "    ensure: {same bytes: authoritative.sha256 == sha256(requested.content)}\n    within: 1s\n"
+    ))  # fmt: skip
+    if pattern:
+        rewrite(agent, "readback.yaml", lambda text: text.replace(
+            "  - tool: Bash", f"  - tool: '{pattern}'\n    contract: put\n  - tool: Bash", 1
+        ))  # fmt: skip
+    given = {"path": str(agent.folder / "m.txt"), "content": "new"}
+    assert agent.tell("PreToolUse", tool_name=tool, tool_input=given, tool_use_id="gone").denied == ""
+    assert "unresolved" in agent.tell("Stop", **NO_TASKS).blocks
+    agent.runtime.advance(5)
+    assert "unresolved" in agent.tell("Stop", **NO_TASKS).blocks
+    assert outcomes(agent)[0]["may_repeat"] is False
+    (agent.folder / "m.txt").write_text("new", encoding="utf-8")
+    agent.runtime.advance(900)
+    assert agent.tell("Stop", **NO_TASKS).out == "", "it landed after all, and was read"

@@ -41,6 +41,9 @@ OWN_TOOLS: Final = (
     "EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool",
 )  # fmt: skip
 """Of Claude Code: they read, or move nothing but the agent's own state. An agent within makes calls of its own."""
+BY_SERVERS: Final = "mcp__"
+"""How the names of tools begin that MCP servers have."""
+_WILD: Final = re.compile(r"[*?\[]")
 
 
 class Policy(StrEnum):
@@ -112,6 +115,14 @@ class HookFile:
     def contracts_of(self, tool: str) -> frozenset[str]:
         """Every contract that can govern a call of the tool, whatever its arguments are."""
         return frozenset({tool, *(rule.contract for rule in self.rules if fnmatchcase(tool, rule.tool))})
+
+    def is_by_a_server(self, contract: str) -> bool:
+        """Whether calls under the contract may be an MCP server's work, which goes on when the agent waits no more."""
+        tools = (contract, *(rule.tool for rule in self.rules if rule.contract == contract))
+        heads = ((tool, _WILD.split(tool, maxsplit=1)[0]) for tool in tools)
+        return any(
+            head.startswith(BY_SERVERS) or (head != tool and BY_SERVERS.startswith(head)) for tool, head in heads
+        )
 
     def policy_of(self, tool: str) -> Policy:
         """What becomes of the tool where no contract governs the call."""

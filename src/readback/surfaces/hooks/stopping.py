@@ -52,8 +52,7 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     """Stop and SubagentStop: kept on once with what is not verified, else let go."""
     with opening(file, said.session) as desk:
         if not said.again:
-            hold_us = file.hold_us if said.quiet else None
-            read_again(desk, all_open=said.event == STOP and not said.busy, hold_us=hold_us)
+            read_again(desk, file, all_open=said.event == STOP and not said.busy, quiet=said.quiet)
         belief = believed(desk)
         left = unverified(desk, belief)
     loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
@@ -64,11 +63,11 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     return protocol.kept_on(worded(left, loose, FOR_THE_AGENT))
 
 
-def read_again(desk: Desk, *, all_open: bool, hold_us: int | None) -> None:
+def read_again(desk: Desk, file: HookFile, *, all_open: bool, quiet: bool) -> None:
     """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
-    Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `hold_us`: how long
-    each of those is stayed with, where the agent itself says that none runs: that is how the call ended, then. None
-    where it does not say so.
+    Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `quiet`: the agent
+    itself says that none runs. That is how a call of its own tools has ended, then; an MCP server may still be at one
+    that the agent gave up.
 
     What cannot be read now stays as it is, and is told so.
     """
@@ -83,8 +82,8 @@ def read_again(desk: Desk, *, all_open: bool, hold_us: int | None) -> None:
         waiting = all_open and each.state == State.EXECUTING
         if (due or waiting) and s.knows(each):
             try:
-                if waiting and hold_us is not None:
-                    desk.report(each.action_id, _not_reported(), min(hold_us, until_us - now_us))
+                if waiting and quiet and not file.is_by_a_server(each.contract):
+                    desk.report(each.action_id, _not_reported(), min(file.hold_us, until_us - now_us))
                 else:
                     desk.go_on(each.action_id)
             except ReadbackError:
