@@ -111,18 +111,17 @@ def test_a_server_may_still_be_at_a_call_that_the_agent_gave_up(agent: Agent, pa
         f"\n  {'put' if pattern else tool}:\n    kind: set\n    side_effect: ephemeral_write\n"
         "    target: file/{requested.path}\n    arguments: {path: string, content: string}\n"
         "    execute: {agent: {}, timeout: 10m}\n    readers:\n      - file: {root: /, path: \"{requested.path}\"}\n"
-        "    ensure: {same bytes: authoritative.sha256 == sha256(requested.content)}\n    within: 1s\n"
+        "    ensure:\n      same bytes: authoritative.sha256 == sha256(requested.content)\n"
+        "      a file: before == null || before.kind == 'file'\n    within: 1s\n"
     ))  # fmt: skip
     if pattern:
         rewrite(agent, "readback.yaml", lambda text: text.replace(
             "  - tool: Bash", f"  - tool: '{pattern}'\n    contract: put\n  - tool: Bash", 1
         ))  # fmt: skip
+    (agent.folder / "m.txt").write_text("older", encoding="utf-8")
     given = {"path": str(agent.folder / "m.txt"), "content": "new"}
     assert agent.tell("PreToolUse", tool_name=tool, tool_input=given, tool_use_id="gone").denied == ""
     assert "unresolved" in agent.tell("Stop", **NO_TASKS).blocks
     agent.runtime.advance(5)
     assert "unresolved" in agent.tell("Stop", **NO_TASKS).blocks
     assert outcomes(agent)[0]["may_repeat"] is False
-    (agent.folder / "m.txt").write_text("new", encoding="utf-8")
-    agent.runtime.advance(900)
-    assert agent.tell("Stop", **NO_TASKS).out == "", "it landed after all, and was read"
