@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from readback.adapters.predicates_cel import CelPredicates
 from readback.adapters.predicates_cel.plain import plainly
-from readback.canon import Json
+from readback.canon import Json, sha256_hex
 
 ENGINE = CelPredicates()
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.sampled_from(["a", "b", "", "é"])
@@ -21,6 +21,7 @@ SOURCES = (
     *(f"{path} == 'a'" for path in PATHS),
     "authoritative.a == ''",
     *(f"{path} == requested.a" for path in PATHS),
+    *(f"{path} == sha256(requested.a)" for path in PATHS),
 )
 
 
@@ -83,3 +84,11 @@ def test_a_text_is_never_taken_for_its_part_before_a_nul(source: str) -> None:
 def test_a_nul_elsewhere_keeps_nothing_from_being_judged() -> None:
     binding = ENGINE.bind({"requested": {"a": "acme", "b": "\0"}, "authoritative": {"a": "acme", "note": "x\0y"}})
     assert ENGINE.compile("(authoritative.a == requested.a)").evaluate(binding).value is True
+
+
+def test_the_digest_of_a_text_with_a_nul_is_that_of_the_whole_text() -> None:
+    text = "a\0b"
+    predicate = ENGINE.compile("authoritative.sha256 == sha256(requested.a)", boolean=True)
+    for held, holds in ((text, True), ("a", False)):
+        found: Json = {"sha256": sha256_hex(held.encode())}
+        assert predicate.evaluate(ENGINE.bind({"requested": {"a": text}, "authoritative": found})).value is holds

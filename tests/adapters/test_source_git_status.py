@@ -45,6 +45,22 @@ def test_it_is_shown_where_head_is_and_what_refs_there_are(repository: Path) -> 
     assert shown["tip"]["parents"] == []
 
 
+def test_a_branch_that_holds_a_tag_in_place_of_a_commit_is_shown_by_what_it_holds(repository: Path) -> None:
+    held = git(repository, "rev-parse", "refs/tags/v1")
+    (repository / ".git" / "refs" / "heads" / "broken").write_text(f"{held}\n")
+    shown = status(repository, revision="v1")
+    assert shown["means"] == git(repository, "rev-parse", "HEAD")
+    assert shown["branches"]["broken"] == held != shown["means"]
+
+
+def test_what_is_only_marked_to_be_added_is_told_apart_from_what_was_changed(repository: Path) -> None:
+    for name in ("a.txt", "new.txt"):
+        (repository / name).write_text("new\n")
+    git(repository, "add", "-N", "new.txt")
+    shown = status(repository)
+    assert (shown["unstaged"], shown["intended"], shown["staged"]) == (["a.txt", "new.txt"], ["new.txt"], [])
+
+
 def test_what_is_staged_unstaged_and_unknown_is_told_apart(repository: Path) -> None:
     before = status(repository)
     assert (before["staged"], before["unstaged"], before["untracked"], before["tracked"]) == ([], [], [], 3)

@@ -231,3 +231,32 @@ def test_what_a_statement_takes_from_the_connection_that_it_comes_over_is_left_o
         connection.execute(statement)
         connection.commit()
     assert set(foreseen) <= set(value(database)["facts"])
+
+
+@pytest.mark.requirement("PACK-foreseen")
+def test_what_a_statement_makes_of_a_table_of_full_text_is_foreseen_but_for_the_insides_of_its_index(
+    database: Path,
+) -> None:
+    run(database, "create virtual table docs using fts5 (title, body)", "insert into docs values ('a', 'one two')")
+    statement = "insert into docs values ('b', 'two three')"
+    foreseen = value(database, statement)
+    assert foreseen["error"] == ""
+    assert foreseen["left_open"] == []
+    assert {each.partition(":")[0] for each in foreseen["foreseen"]} == {"docs"}
+    assert not set(foreseen["foreseen"]) <= set(foreseen["facts"])
+    run(database, statement)
+    assert set(foreseen["foreseen"]) <= set(value(database)["facts"])
+    run(database, statement)
+    assert not set(foreseen["foreseen"]) <= set(value(database)["facts"])
+
+
+@pytest.mark.requirement("PACK-foreseen")
+def test_what_only_the_insides_of_an_index_would_show_is_named_as_it_is_before(database: Path) -> None:
+    run(database, "create virtual table docs using fts5 (title)", "insert into docs values ('a')")
+    run(database, "insert into docs values ('b')")
+    statement = "insert into docs (docs) values ('optimize')"
+    shown = value(database, statement)
+    assert shown["left_open"]
+    assert set(shown["left_open"]) <= set(shown["facts"])
+    run(database, statement)
+    assert not set(shown["left_open"]) <= set(value(database)["facts"])

@@ -102,6 +102,13 @@ def test_what_is_so_already_is_told_as_such_and_the_tools_that_only_read_pass(de
     assert "same" in desk.call("read_text_file", {"path": "same.txt"}).text
 
 
+def test_a_text_with_a_nul_is_told_by_all_of_its_bytes(desk: Desk) -> None:
+    given = {"path": "nul.txt", "content": "before\0after"}
+    assert desk.call("write_file", given, "drop").verified is False
+    assert desk.call("write_file", given).verified
+    assert (desk.folder / "nul.txt").read_bytes() == b"before\0after"
+
+
 def test_calls_side_by_side_are_each_verified(desk: Desk) -> None:
     told = desk.call_all("write_file", [{"path": f"beside-{n}.txt", "content": f"{n}"} for n in range(12)])
     assert [each.verified for each in told] == [True] * 12

@@ -98,3 +98,18 @@ def test_a_commit_is_told_with_the_message_that_was_asked_for(desk: Desk, messag
     git(at, "add", "b.txt")
     assert desk.call("git_commit", {"repo_path": str(at), "message": message}).verified
     assert git(at, "rev-list", "--count", "main") == "2"
+
+
+def test_a_branch_off_an_annotated_tag_is_told_where_it_holds_a_commit_and_not_where_it_holds_the_tag(
+    desk: Desk,
+) -> None:
+    at = begun(desk.folder / "tagged")
+    git(at, "tag", "-a", "-m", "one", "v1", "side")
+    told = desk.call("git_create_branch", {"repo_path": str(at), "branch_name": "fix", "base_branch": "v1"})
+    assert told.verified is (git(at, "cat-file", "-t", git(at, "rev-parse", "refs/heads/fix")) == "commit")
+
+
+def test_a_branch_is_told_where_no_base_is_named(desk: Desk) -> None:
+    at = begun(desk.folder / "no-base")
+    for name, base in (("a", {}), ("b", {"base_branch": ""})):
+        assert desk.call("git_create_branch", {"repo_path": str(at), "branch_name": name, **base}).verified

@@ -55,7 +55,7 @@ def test_a_memory_that_lost_more_than_was_asked_for_is_not_as_intended(
 def test_a_reset_that_threw_changes_away_is_not_as_intended() -> None:
     action = contract_files("pack:git?repository=/repository")["git_reset"]
     before: dict[str, Json] = {
-        "branch": "main", "commit": "c1", "staged": ["a"], "unstaged": ["b"], "untracked": ["new"],
+        "branch": "main", "commit": "c1", "staged": ["a"], "unstaged": ["b"], "untracked": ["new"], "intended": [],
         "files": "f1",
     }  # fmt: skip
     requested = {"repo_path": "/repository"}

@@ -127,3 +127,11 @@ def test_what_only_the_time_would_show_is_told_as_done_where_it_shows_it_and_now
     assert run(desk.folder, f"select at from {name}") == [("2001-01-01",)]
     assert (dropped.verified, dropped.outcome["verdict"]) == (False, "undetermined")
     assert desk.call("write_query", touch).verified is True
+
+
+def test_what_is_written_to_a_table_of_full_text_is_told_as_done(desk: Desk) -> None:
+    run(desk.folder, "create virtual table place_docs using fts5 (body)")
+    write = {"query": "INSERT INTO place_docs VALUES ('one two')"}
+    assert desk.call("write_query", write, "drop").verified is False
+    assert desk.call("write_query", write).verified
+    assert run(desk.folder, "select body from place_docs where place_docs match 'two'") == [("one two",)]

@@ -122,6 +122,8 @@ def entity(name: str, *observations: str, of: str = "thing") -> dict[str, Any]:
 
 
 LINK = {"type": "relation", "from": "ada", "to": "bob", "relationType": "knows"}
+BACK = {"type": "relation", "from": "bob", "to": "ada", "relationType": "knows"}
+BOTH_OF_THEM = {"entities": [entity("ada", "a"), entity("bob", "a")]}
 ADD = {"observations": [{"entityName": "ada", "contents": ["c"]}]}
 FORGET = {"deletions": [{"entityName": name, "observations": ["a"]} for name in ("ada", "bob")]}
 
@@ -140,6 +142,10 @@ MEMORY = (
     Done("created twice", "create_entities", ADA, left(entity("ada", "a"), entity("ada", "a"))),
     Done("created, and another of its name", "create_entities", ADA, left(entity("ada", "a"), entity("ada", "lie"))),
     Done("related twice", "create_relations", {"relations": [LINK]}, left(LINK, LINK)),
+    Done("related twice beside one that was there", "create_relations", {"relations": [BACK, LINK]},
+         left(BACK, LINK, LINK), {"memory": lines(BACK)}),
+    Done("created twice beside one that was there", "create_entities", BOTH_OF_THEM,
+         left(entity("bob", "a"), entity("ada", "a"), entity("ada", "a")), {"memory": lines(entity("bob", "a"))}),
     Done("observed", "add_observations", ADD, left(entity("ada", "a", "b", "c"), entity("bob", "a", "b")), BOTH, True),
     Done("observed twice", "add_observations", ADD, left(entity("ada", "a", "b", "c", "c"), entity("bob")), BOTH),
     Done("more than was observed", "add_observations", ADD, left(entity("ada", "a", "b", "c", "d"), entity("bob")),
@@ -147,6 +153,10 @@ MEMORY = (
     Done("made another thing of it", "add_observations", ADD, left(entity("ada", "a", "b", "c", of="x"), entity("bob")),
          BOTH),
     Done("forgotten", "delete_observations", FORGET, left(entity("ada", "b"), entity("bob", "b")), BOTH, True),
+    Done("forgotten, each as often as it was there", "delete_observations", FORGET,
+         left(entity("ada", "b"), entity("bob", "b")),
+         {"memory": lines(entity("ada", "a", "b", "a"), entity("bob", "a", "b"))}, True),
+    Done("forgotten another", "delete_observations", FORGET, left(entity("ada", "x"), entity("bob", "b")), BOTH),
     Done("forgotten too much", "delete_observations", FORGET, left(entity("ada"), entity("bob", "b")), BOTH),
     Done("forgotten what it is", "delete_observations", FORGET, left(entity("ada", "b", of="x"), entity("bob", "b")),
          BOTH),
@@ -207,6 +217,17 @@ def nothing(at: Path) -> None:
     pass
 
 
+def intended(at: Path) -> None:
+    (at / "new.txt").write_text("new\n")
+    git(at, "add", "-N", "new.txt")
+
+
+def tagged(at: Path) -> None:
+    """A tag on an older commit that has the name of a branch, and one with a message."""
+    git(at, "tag", "side", "main")
+    git(at, "tag", "-a", "-m", "one", "v1")
+
+
 AWAY = "git('checkout', '-q', 'HEAD', '--', 'a.txt')"
 GIT: tuple[tuple[Done, Callable[[Path], None]], ...] = (
     (Done("added", "git_add", {"files": ["a.txt", "new.txt"]}, "git('add', 'a.txt', 'new.txt')", asked=True), changed),
@@ -225,6 +246,21 @@ GIT: tuple[tuple[Done, Callable[[Path], None]], ...] = (
     (Done("reset", "git_reset", {}, "git('reset', '-q')", asked=True), changed),
     (Done("reset with what was staged", "git_reset", {}, "git('reset', '-q', '--hard')"), staged),
     (Done("reset with what was on top", "git_reset", {}, "git('reset', '-q', '--hard')"), changed),
+    (Done("reset of what was only marked", "git_reset", {}, "git('reset', '-q')", asked=True), intended),
+    (Done("branched elsewhere", "git_create_branch", {"branch_name": "side", "base_branch": "far"},
+          "git('branch', '-f', 'side', 'far'); git('branch', 'other')"), nothing),
+    (Done("branched elsewhere beside one that was there", "git_create_branch",
+          {"branch_name": "side", "base_branch": "side"}, "git('branch', 'other', 'side')"), nothing),
+    (Done("branched", "git_create_branch", {"branch_name": "new", "base_branch": ""}, "git('branch', 'new')",
+          asked=True), nothing),
+    (Done("branched off a tag", "git_create_branch", {"branch_name": "new", "base_branch": "v1"},
+          "git('branch', 'new', 'v1')", asked=True), tagged),
+    (Done("branched off the branch that has a tag's name", "git_create_branch",
+          {"branch_name": "new", "base_branch": "side"}, "git('branch', 'new', 'refs/heads/side')", asked=True), tagged),
+    (Done("a tag in place of a commit", "git_create_branch", {"branch_name": "new", "base_branch": "v1"},
+          "open('.git/refs/heads/new', 'wb').write(open('.git/refs/tags/v1', 'rb').read())"), tagged),
+    (Done("the branch that has a tag's name", "git_checkout", {"branch_name": "side"}, "git('checkout', '-q', 'side')",
+          asked=True), tagged),
     (Done("checked out", "git_checkout", {"branch_name": "side"}, "git('checkout', '-q', 'side')", asked=True),
      changed),
     (Done("checked out by force", "git_checkout", {"branch_name": "side"}, "git('checkout', '-qf', 'side')"), changed),

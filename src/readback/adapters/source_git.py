@@ -83,8 +83,8 @@ class GitSource:
     def status(self, paths: Sequence[str] = (), *, revision: str = "", files: Sequence[str] | None = None) -> Reading:
         """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
         `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
-        `staged`, `unstaged` and `untracked` (paths), `submodules` (those of `unstaged` that are some), `tracked` (how
-        many files git knows), `means` (the commit that `revision` is; null where it is none), `files` (a digest of what
+        `staged`, `unstaged` and `untracked` (paths), `submodules` and `intended` (those of `unstaged` that are
+        some, and those that are only marked to be added, by `add -N`), `tracked` (how many files git knows), `means` (the commit that `revision` is; null where it is none), `files` (a digest of what
         lies at those paths in the working tree; None: at those of the three lists), `matched` (whether each of `paths`
         means a file). With `paths`, git's own pathspecs, `files` and all lists but `staged` are of those.
         """
@@ -191,7 +191,7 @@ class GitSource:
         named = ["--", *paths] if paths else []
         # Of a submodule only its commit counts: what is changed in it is nothing that this repository could take in.
         shown = ("--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
-        unstaged, untracked, submodules = _worktree(self._git("status", *shown, *named))
+        unstaged, untracked, submodules, intended = _worktree(self._git("status", *shown, *named))
         if files is None:
             files = [*unstaged, *untracked, *([] if paths else _texts(head["staged"]))]
         value: dict[str, Json] = {
@@ -201,6 +201,7 @@ class GitSource:
             "unstaged": [*unstaged],
             "untracked": [*untracked],
             "submodules": [*submodules],
+            "intended": [*intended],
             "files": self._files(files),
             "matched": self._matched(paths),
             "tracked": self._git("ls-files", "-z", *named, most=BLOB_MAX_BYTES).count(b"\0"),
@@ -247,14 +248,16 @@ class GitSource:
             return None
 
     def _refs(self) -> dict[str, Json]:
-        """Branches, tags and remotes' branches by name; an annotated tag by the commit that it means."""
+        """Branches, tags and remotes' branches by name; an annotated tag by the commit that it means. A branch by what
+        it holds: one that holds a tag is broken, and git commits nothing on it.
+        """
         rooms = {"refs/heads/": "branches", "refs/tags/": "tags", "refs/remotes/": "remotes"}
         found: dict[str, dict[str, Json]] = {room: {} for room in rooms.values()}
         listed = self._git("for-each-ref", "--format=%(refname) %(objectname) %(*objectname)", *rooms)
         for line in listed.decode(errors="replace").split("\n")[:-1]:
             ref, commit, meant = line.split(" ", 2)
             start = next(each for each in rooms if ref.startswith(each))
-            found[rooms[start]][ref.removeprefix(start)] = meant or commit
+            found[rooms[start]][ref.removeprefix(start)] = meant if meant and start == "refs/tags/" else commit
         return {**found}
 
     def _remote(self, remote: str, branch: str) -> Reading:
@@ -324,24 +327,27 @@ class GitSource:
         return out, said
 
 
-def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str]]:
-    """The paths whose file is not as it is staged, those that git does not know, and which of the first are submodules;
-    of `status --porcelain=v2 -z`.
+def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str], list[str]]:
+    """The paths whose file is not as it is staged, those that git does not know, and which of the first are submodules,
+    and which are only marked to be added; of `status --porcelain=v2 -z`.
     """
     unstaged: list[str] = []
     untracked: list[str] = []
     submodules: list[str] = []
+    intended: list[str] = []
     for entry in listed.decode(errors="replace").split("\0"):
         kind, _, rest = entry.partition(" ")
         if kind == "1" and rest[1] != ".":
             unstaged.append(rest.split(" ", 7)[7])
             if rest.split(" ", 2)[1].startswith("S"):
                 submodules.append(unstaged[-1])
+            if rest[1] == "A":
+                intended.append(unstaged[-1])
         elif kind == "u":
             unstaged.append(rest.split(" ", 9)[9])
         elif kind == "?":
             untracked.append(rest.rstrip("/"))  # a repository within this one; once added it has its name alone
-    return unstaged, untracked, submodules
+    return unstaged, untracked, submodules, intended
 
 
 def _texts(paths: Json) -> list[str]:

@@ -31,6 +31,8 @@ _Now: TypeAlias = tuple[sqlite3.Connection, str]
 """What computes with times, and the moment that it is taken to be."""
 _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_ASKED_BY_FULL_TEXT: Final = "data_version"
+"""The one setting that a statement may ask for: the library itself does, for a table of full text."""
 _WRITES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
 _LATER: Final = "+1 hour"
@@ -125,18 +127,28 @@ class TablesSource:
         one, two = made[:2]
         anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
         anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
-        certain = {key: fact for key, fact in one.items() if two.get(key) == fact and key[0] in anew}
-        return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made)), "error": ""}
+        insides = _insides(copy)
+        certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - insides}
+        return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made, insides)), "error": ""}
 
 
-def _left_open(facts: _Facts, made: list[_Facts]) -> _Facts:
+def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
     """Where nothing that is sure tells the statement done from not done: what it may change, as it stands before."""
     one, two = made[:2]
-    if any(one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys()):
+    if any(
+        one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys() if key[0] not in insides
+    ):
         return {}
     if facts == one == made[-1]:  # as it is now it changes nothing, however chance falls
         return {}
-    return {key: fact for key, fact in facts.items() if one.get(key) != two.get(key)}
+    return {key: fact for key, fact in facts.items() if not fact == one.get(key) == two.get(key)}
+
+
+def _insides(database: sqlite3.Connection) -> set[str]:
+    """The tables in which the library keeps the insides of others, such as an index of full text: another version of it
+    may write the same otherwise, so what will be in them is never sure.
+    """
+    return {str(each[0]) for each in database.execute("select name from pragma_table_list where type = 'shadow'")}
 
 
 def _in_memory() -> sqlite3.Connection:
@@ -174,6 +186,8 @@ def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, writt
     def allowed(action: int, table: object, *_: object) -> int:
         if action in _WRITES:
             written.add(str(table))
+        if action == sqlite3.SQLITE_PRAGMA and table == _ASKED_BY_FULL_TEXT:
+            return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
 
     if now is not None:

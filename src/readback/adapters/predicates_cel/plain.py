@@ -1,5 +1,5 @@
 """The plainest expressions, answered without the library where the answer is beyond doubt: a path, and a path that
-equals a text or another path, over values that are texts.
+equals a text, another path or the SHA-256 of one, over values that are texts.
 
 The engine asks here first, since most identities and postconditions are of this form and a program costs ten times as
 much. It must not decide anything else: whatever is missing, of another type or of another form is the library's.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from readback.canon import Json
+from readback.canon import Json, sha256_hex
 from readback.ports.predicates import Evaluated
 
 Plain: TypeAlias = Callable[[Mapping[str, Json]], Evaluated | None]
@@ -19,7 +19,7 @@ Plain: TypeAlias = Callable[[Mapping[str, Json]], Evaluated | None]
 
 _PATH: Final = r"[a-z]+(?:\.[A-Za-z_]\w*)+"
 _VALUE: Final = re.compile(_PATH, re.ASCII)
-_EQUAL: Final = re.compile(rf"({_PATH}) == (?:({_PATH})|'([ !#-&(-\[\]-~]*)')", re.ASCII)
+_EQUAL: Final = re.compile(rf"({_PATH}) == (?:({_PATH})|'([ !#-&(-\[\]-~]*)'|sha256\(({_PATH})\))", re.ASCII)
 """The text between the quotes is printable ASCII without quotes and backslashes: it means itself."""
 
 _HOLDS: Final = Evaluated("value", True)
@@ -30,7 +30,7 @@ def plainly(source: str, boolean: bool) -> Plain | None:
     """How this expression is answered without the library; None where it is not of the forms that are known here."""
     equal = _EQUAL.fullmatch(source)
     if equal is not None:
-        return _equality(equal[1], equal[2], equal[3])
+        return _equality(equal[1], equal[2] or equal[4], equal[3], sha256_hex if equal[4] else None)
     if boolean or _VALUE.fullmatch(source) is None:
         return None
     path = tuple(source.split("."))
@@ -42,7 +42,7 @@ def plainly(source: str, boolean: bool) -> Plain | None:
     return value
 
 
-def _equality(left: str, right: str | None, text: str | None) -> Plain:
+def _equality(left: str, right: str | None, text: str | None, digest: Callable[[bytes], str] | None) -> Plain:
     one, other = tuple(left.split(".")), tuple(right.split(".")) if right is not None else ()
 
     def compare(variables: Mapping[str, Json]) -> Evaluated | None:
@@ -50,6 +50,8 @@ def _equality(left: str, right: str | None, text: str | None) -> Plain:
         wanted = _text_at(other, variables) if other else text
         if found is None or wanted is None:
             return None
+        if digest is not None:
+            wanted = digest(wanted.encode())
         return _HOLDS if found == wanted else _VIOLATED
 
     return compare
