@@ -41,8 +41,8 @@ def tool(
 
 
 def taken(text: str) -> str:
-    """The draft with each proposal taken, and the answers above where there is none."""
-    return "\n".join(_taken(line) for line in text.split("\n"))
+    """The draft with each proposal taken, and the answers above where there is none. His clients name operations."""
+    return "\n".join(_taken(line) for line in text.split("\n") if line.strip() != "operation: DECIDE")
 
 
 def _taken(line: str) -> str:

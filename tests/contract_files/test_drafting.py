@@ -152,6 +152,11 @@ READING = {
     "a hint that denies the name": (tool("get_ticket", readOnly=False), False),
     "a name and a destructive hint": (tool("read_and_purge", destructive=True), False),
     "a name with two doings": (tool("search_and_replace"), False),
+    "what reads behind a word that is nobody's name": (tool("frob_status"), False),
+    "what reads behind the name of a service": (tool("git_status"), True),
+    "a change of what is read": (tool("toggle_status"), False),
+    "a change of what is read, and says that it only reads": (tool("rotate_log", readOnly=True), False),
+    "what is read of a change": (tool("list_archive_runs"), True),
     "what reads, and then changes": (tool("find_then_replace"), False),
     "what reads, or else creates": (tool("getOrCreate"), False),
     "what reads and changes, and says that it only reads": (tool("read_and_purge", readOnly=True), False),
@@ -166,8 +171,46 @@ READING = {
 @pytest.mark.parametrize("case", READING)
 def test_only_what_says_that_it_reads_and_is_named_so_gets_no_contract(case: str) -> None:
     one, reads = READING[case]
-    found = _plain(draft([one, tool("set_other", {"id": "string"})], HERE))["contracts"]
+    fellows = [tool("set_other", {"id": "string"}), tool("git_show"), tool("toggle_mode", readOnly=False)]
+    found = _plain(draft([one, *fellows], HERE))["contracts"]
     assert (one["name"] not in found) is reads
+
+
+@pytest.mark.requirement("FILE-draft-marked")
+def test_what_no_call_could_be_verified_or_sent_without_is_asked_too() -> None:
+    found = _plain(draft(SHOP, HERE))["contracts"]
+    assert {name for name, each in found.items() if each.get("operation") == "DECIDE"} == {
+        "delete_stock", "run_query", "send_mail", "write_file",
+    }  # fmt: skip
+    assert found["set_stock"]["readers"][0]["consistency"] == "DECIDE strong"
+
+
+@pytest.mark.requirement("FILE-draft")
+def test_an_argument_that_is_null_where_it_is_not_given_may_be_sent_as_null() -> None:
+    note = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    takes = {"sku": "string", "count": {"type": "integer", "default": 1}, "note": note}
+    read = tool(
+        "get_stock", {"sku": "string"}, gives={"sku": "string", "count": "integer", "note": note}, readOnly=True
+    )
+    found = _contract("set_stock", tool("set_stock", takes, optional=("count", "note")), read)["ensure"]
+    assert found == {
+        "count": "DECIDE !has(requested.count) || authoritative.count == requested.count",
+        "note": "DECIDE !has(requested.note) || requested.note == null || authoritative.note == requested.note",
+    }
+
+
+@pytest.mark.requirement("FILE-draft")
+def test_a_repository_of_a_host_is_no_folder_that_git_could_be_asked_in() -> None:
+    given = {"owner": "string", "repo": "string", "branch": "string"}
+    assert _contract("create_branch", tool("create_branch", given))["readers"] == "DECIDE"
+    [reader] = _contract("git_commit", tool("git_commit", {"repo_path": "string", "message": "string"}))["readers"]
+    assert "git" in reader
+
+
+@pytest.mark.requirement("FILE-draft")
+def test_words_that_only_join_others_name_no_target() -> None:
+    one = tool("create_or_update_file", {"name": "string"})
+    assert _contract(one["name"], one)["target"] == "DECIDE file/{requested.name}"
 
 
 @pytest.mark.requirement("FILE-draft")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,12 +11,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from readback.canon import sha256_hex
+from readback.surfaces.mcp.call import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import TOKEN, Office
 from tests.contract_files.drafted_tools import taken
 from tests.contract_files.writing import loaded
+from tests.packs.desk import PROXY
+from tests.packs.lying_proxy import LIE
 from tests.workers import forks
 from tests.workers.limit import killed_after
 
@@ -73,6 +79,28 @@ def test_a_live_server_is_drafted_and_what_a_person_decides_passes_the_check(off
     [contract] = loaded(decided).contracts.values()
     assert contract.plan.contract.kind == "set"
     assert _gone(mark)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("FILE-draft-live")
+def test_what_is_decided_verifies_honest_calls_and_catches_one_that_is_dropped(office: Office) -> None:
+    office("contracts", "draft", "--out", "stock.yaml", "--", *STOCK, code=0)
+    decided = taken((office.folder / "stock.yaml").read_text(encoding="utf-8"))
+    office.write("stock.yaml", f"{decided}    within: 200ms\n")
+    proxied = [sys.executable, str(PROXY), *STOCK]
+    argv = [forks.READBACK, "mcp", "--contracts", str(office.folder / "stock.yaml")]
+    program, *words = forks.launched([*argv, "--ledger-url", f"sqlite:///{office.folder}/gate.db", "--", *proxied])
+    gateway = StdioServerParameters(command=program, args=words, env={**os.environ}, cwd=ROOT)
+
+    async def calls() -> list[object]:
+        async with Client(stdio_client(gateway)) as client:
+            several = [
+                await client.call_tool("set_stock", {"sku": "mug", "count": count}, meta={LIE: lie} if lie else None)
+                for count, lie in ((11, ""), (12, "drop"), (13, ""))
+            ]
+        return [(each.meta or {})[OUTCOME_KEY]["verdict"] for each in several]
+
+    assert [each == "verified" for each in asyncio.run(asyncio.wait_for(calls(), 60))] == [True, False, True]
 
 
 @pytest.mark.slow

@@ -83,10 +83,11 @@ class GitSource:
     def status(self, paths: Sequence[str] = (), *, revision: str = "", files: Sequence[str] | None = None) -> Reading:
         """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
         `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
-        `staged`, `unstaged` and `untracked` (paths), `submodules` and `intended` (those of `unstaged` that are
-        some, and those that are only marked to be added, by `add -N`), `tracked` (how many files git knows), `means` (the commit that `revision` is; null where it is none), `files` (a digest of what
-        lies at those paths in the working tree; None: at those of the three lists), `matched` (whether each of `paths`
-        means a file). With `paths`, git's own pathspecs, `files` and all lists but `staged` are of those.
+        `staged`, `unstaged` and `untracked` (paths), `submodules` and `intended` (those of `unstaged` that are some,
+        and those that are only marked to be added, by `add -N`), `tracked` (how many files git knows), `means` (the
+        commit that `revision` is; null where it is none), `files` (a digest of what lies at those paths in the working
+        tree; None: at those of the three lists), `matched` (whether each of `paths` means a file). With `paths`, git's
+        own pathspecs, `files` and all lists but `staged` are of those.
         """
         return self._told(lambda: self._status(paths, revision, files))
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.drafting.guesses import Guess, class_of, kind_of, nouns, only_reads
+from readback.contracts.drafting.guesses import Guess, class_of, kind_of, nouns, only_reads, prefixes_of
 from readback.contracts.drafting.readers import Candidate, candidates, identifying
 from readback.contracts.drafting.tools import Tool, tool_of
 from readback.contracts.drafting.writing import Line, rendered, shown
@@ -68,8 +68,10 @@ def document(tools: Sequence[Mapping[str, Json]], server: Server, only: Collecti
         )
     found = [each for each in map(tool_of, tools) if each is not None and proposed(each.name) is None]
     known = sorted({each.name: each for each in found}.values(), key=lambda each: each.name)
-    reading = [each for each in known if each.name not in only and only_reads(each)]
-    acting = [each for each in known if each.name in only] if only else [each for each in known if not only_reads(each)]
+    prefixes = prefixes_of(known)
+    reads = {each.name for each in known if only_reads(each, prefixes)}
+    reading = [each for each in known if each.name in reads - set(only)]
+    acting = [each for each in known if (each.name in only if only else each.name not in reads)]
     _bounded(acting, known, only)
     roots = [each for each in server.command[1:] if each.startswith("/") and not each.endswith((".py", ".js"))]
     named = _names(acting)
@@ -185,9 +187,16 @@ def _contract(tool: Tool, name: str, reading: Sequence[Tool], roots: Sequence[st
     if name != tool.name:
         lines.append(Line("execute", [Line("tool", [Line("name", tool.name)])]))
     lines += [_readers(chosen, found, side, kind), _ensure(kind, closest)]
+    if terms.operation_required:
+        lines.append(Line("operation", marked(), (f"{side.value}: {_OPERATION}",)))
     return Line(name, lines)
 
 
+_OPERATION: Final = (
+    "a call belongs to an operation, and none acts twice. Where your clients name it (`io.readback/operation` in the "
+    "call's `_meta`), take this line away; else write what tells one intent from the next, such as `order "
+    "{requested.order_id}`. What comes to the same again is answered from the record. Without either no call is sent."
+)
 _OURS: Final = frozenset(kind.value for kind in Kind if kind.needs_ours)
 
 

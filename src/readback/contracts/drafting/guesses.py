@@ -6,7 +6,8 @@ named after a change, is drafted like any other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from readback.canon.frozen import dataclass
@@ -25,6 +26,17 @@ READING: Final = words_of(
     "cat whoami ping inspect preview browse select summarize analyze validate verify compare tree explain"
 )
 _JOINING: Final = words_of("and or then")
+_FILLING: Final = words_of("and or then to from in into of on by with the a an for")
+CHANGING: Final = words_of(
+    "abort activate allow apply archive assign attach ban block build cancel cherry claim clean clone commit compact "
+    "compile connect convert deactivate deploy detach disconnect dismiss drain evict execute expire export fill flip "
+    "flush follow format generate grant import install invalidate join kick kill launch leave link load lock migrate "
+    "mute pause pick pin pop promote prune pull push queue rebase rebuild redo refresh regenerate reindex release "
+    "reload renew replay restart resume retry revert revoke rollback rotate run schedule seed shuffle shutdown sign "
+    "snapshot squash star start stash stop subscribe swap switch terminate toggle trigger unarchive unassign unblock "
+    "undo unfollow unlink unlock unmute unpin unsubscribe upgrade vacuum wipe"
+)
+"""Verbs of a change of which no kind follows. Behind a word that says that something is read they name what is read."""
 _KINDS: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.DELETE: words_of("delete remove drop destroy purge clear trash unlink erase rm truncate uninstall"),
     Kind.CREATE: words_of("create add insert new make register open fork upload mkdir init book schedule"),
@@ -67,17 +79,30 @@ class Guess:
     why: str
 
 
-def only_reads(tool: Tool) -> bool:
-    """Whether it is taken as one that changes nothing."""
+def only_reads(tool: Tool, prefixes: Collection[tuple[str, ...]] = ()) -> bool:
+    """Whether it is taken as one that changes nothing. `prefixes`: what the names of this server begin with, as
+    `prefixes_of` says: without a hint, nothing else may stand before the word that says that it reads.
+    """
     first = tool.words[:1]
     if tool.hints.read_only is True:
         if first and first[0] in READING:
             return _verb(tool) is None
-        return not any(first and first[0] in words for words in _KINDS.values())
+        named = (*_KINDS.values(), CHANGING)
+        return not any(first and first[0] in words for words in named)
     if tool.hints.read_only is False or tool.hints.destructive is True:
         return False
     told = READING | {"log"} if tool.words[-1:] == ("log",) else READING
-    return bool(set(tool.words) & told) and "and" not in tool.words and _verb(tool) is None
+    at = next((at for at, word in enumerate(tool.words) if word in told), None)
+    if at is None or "and" in tool.words or _verb(tool) is not None:
+        return False
+    before = tool.words[:at]
+    return not before or (before in prefixes and not CHANGING.intersection(before))
+
+
+def prefixes_of(tools: Iterable[Tool]) -> frozenset[tuple[str, ...]]:
+    """What several names begin with, such as the name of a service: no verb of one of them."""
+    begun = Counter(tool.words[:at] for tool in tools for at in range(1, len(tool.words)))
+    return frozenset(words for words, several in begun.items() if several > 1)
 
 
 def kind_of(tool: Tool) -> Guess:
@@ -87,9 +112,10 @@ def kind_of(tool: Tool) -> Guess:
         return Guess("", "No word of its name says what it does.")
     kind, word = found
     if kind in (Kind.CREATE, Kind.APPEND):
+        article = "an" if kind is Kind.APPEND else "a"
         why = (
-            f"{word!r} is a {kind.value}; but that is verified only where a reading shows whose doing it is (`find`, "
-            "`lookup`, `identity.stamp`), so `set`: it is there as it was asked for."
+            f"{word!r} is {article} {kind.value}; but that is verified only where a reading shows whose doing it is "
+            "(`find`, `lookup`, `identity.stamp`), so `set`: it is there as it was asked for."
         )
         return Guess(Kind.SET.value, why)
     return Guess(kind.value, f"By {word!r} in its name.")
@@ -132,7 +158,7 @@ def _verb(tool: Tool) -> tuple[Kind, str] | None:
 def nouns(tool: Tool) -> tuple[str, ...]:
     """The words of its name that are not what is done; in the singular, as far as an "s" tells."""
     verbs = READING.union(*_KINDS.values())
-    found = [word for word in tool.words if word not in verbs] or list(tool.words[1:])
+    found = [word for word in tool.words if word not in verbs | _FILLING] or list(tool.words[1:])
     return tuple(map(_singular, found))
 
 

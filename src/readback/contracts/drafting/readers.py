@@ -14,7 +14,7 @@ from readback.contracts.drafting.tools import NAME_MAX_CHARS, Argument, Tool
 from readback.contracts.drafting.writing import Line, shown
 from readback.contracts.files.marks import marked
 from readback.contracts.files.words import SOURCE
-from readback.domain.side_effect import Independence
+from readback.domain.side_effect import Consistency, Independence
 
 IDENTIFIERS: Final = words_of(
     "id uid uuid key name path file filename title uri url slug sku email number handle login repository repo bucket "
@@ -60,7 +60,10 @@ def identifying(tool: Tool) -> tuple[str, ...]:
 def equality(argument: Argument, path: str) -> str:
     """That a reading shows what was asked for; what was not asked for is as it is."""
     same = f"authoritative.{path} == requested.{argument.name}"
-    return same if argument.required else f"!has(requested.{argument.name}) || {same}"
+    if argument.required:
+        return same
+    null = f" || requested.{argument.name} == null" if argument.null_by_default else ""
+    return f"!has(requested.{argument.name}){null} || {same}"
 
 
 def _identifies(name: str) -> bool:
@@ -101,7 +104,7 @@ def _git(tool: Tool, roots: Sequence[str]) -> Candidate | None:
     """A repository's own plumbing."""
     repository = _first(tool, REPOSITORIES)
     words = set(tool.words)
-    if repository is None or not (words & _GIT.keys() or "git" in words):
+    if repository is None or not (words & _GIT.keys() or "git" in words) or _first(tool, _HOSTED) is not None:
         return None
     show = next((shows for word, shows in _GIT.items() if word in words), "")
     message = _first(tool, ("message",))
@@ -118,6 +121,8 @@ def _git(tool: Tool, roots: Sequence[str]) -> Candidate | None:
     )
 
 
+_HOSTED: Final = ("owner", "organization", "org", "workspace", "project_id")
+"""Beside these a repository is one of a host's, and no folder here."""
 _GIT: Final[Mapping[str, str]] = {
     "commit": "commit", "merge": "commit", "reset": "index", "add": "index", "stage": "index", "checkout": "head",
     "switch": "head", "push": "remote", "branch": "commit",
@@ -156,6 +161,10 @@ def _s3(tool: Tool, roots: Sequence[str]) -> Candidate | None:
     )
 
 
+_FRESH: Final = (
+    "Whether it shows everything that was changed before it was asked, and no copy that may be behind. What is only "
+    "`session` verifies nothing unless its readings bear a version or a time (`attributes`)."
+)
 _ABSENT: Final = (
     "How it answers where there is no such thing: the whole text of its error, `*` for what differs; or `at` and `is`."
 )
@@ -214,7 +223,7 @@ def _asking(tool: Tool, other: Tool) -> Candidate:
     absent = [Line("error_matches", marked(), (_ABSENT,))]
     source = [Line("name", marked(other.name)), Line("arguments", asked), Line("absent", absent)]
     return Candidate(
-        Line("", [Line("tool", source)]),
+        Line("", [Line("tool", source), Line("consistency", marked(Consistency.STRONG.value), (_FRESH,))]),
         f"{shown(other.name, NAME_MAX_CHARS)} only reads, and takes what this one is given ({', '.join(keys)}). It is "
         "the same server's word.",
         Independence.SAME_CLIENT,

@@ -29,7 +29,8 @@ class Argument:
     name: str
     kind: str
     required: bool
-    has_default: bool = False
+    null_by_default: bool = False
+    """Null is what it is where it is not given, so that a client may as well send that."""
 
     @property
     def names_something(self) -> bool:
@@ -106,7 +107,7 @@ def _arguments(schema: object) -> tuple[tuple[Argument, ...], int]:
     required = schema.get("required") if isinstance(schema, Mapping) else None
     named = {each for each in required if isinstance(each, str)} if isinstance(required, list) else set()
     found = [
-        Argument(name, _kind(shape), name in named, isinstance(shape, Mapping) and "default" in shape)
+        Argument(name, _kind(shape), name in named, isinstance(shape, Mapping) and shape.get("default", "") is None)
         for name, shape in properties.items()
         if _NAME.fullmatch(name)
     ][:ARGUMENTS_MAX]
