@@ -53,6 +53,18 @@ def test_a_branch_that_holds_a_tag_in_place_of_a_commit_is_shown_by_what_it_hold
     assert shown["branches"]["broken"] == held != shown["means"]
 
 
+def test_it_is_shown_what_a_merge_takes_in_until_it_is_committed(repository: Path) -> None:
+    assert status(repository)["merging"] == []
+    git(repository, "checkout", "-q", "topic")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
+    tip = git(repository, "rev-parse", "HEAD")
+    git(repository, "worktree", "add", "-q", str(repository / "beside"), "main")
+    git(repository / "beside", "merge", "-q", "--no-commit", "--no-ff", "topic")
+    assert (status(repository / "beside")["merging"], status(repository)["merging"]) == ([tip], [])
+    git(repository / "beside", "commit", "-q", "-m", "merged")
+    assert status(repository / "beside")["merging"] == []
+
+
 def test_what_is_only_marked_to_be_added_is_told_apart_from_what_was_changed(repository: Path) -> None:
     for name in ("a.txt", "new.txt"):
         (repository / name).write_text("new\n")

@@ -217,6 +217,12 @@ def nothing(at: Path) -> None:
     pass
 
 
+def merging(at: Path) -> None:
+    """A merge of the side that is begun and not committed, with a change of its own."""
+    git(at, "merge", "-q", "--no-commit", "--no-ff", "side")
+    staged(at)
+
+
 def intended(at: Path) -> None:
     (at / "new.txt").write_text("new\n")
     git(at, "add", "-N", "new.txt")
@@ -243,6 +249,10 @@ GIT: tuple[tuple[Done, Callable[[Path], None]], ...] = (
     (Done("committed without a word", "git_commit", {"message": ""}, "git('commit', '-qm', 'another')"), staged),
     (Done("committed and cleaned", "git_commit", {"message": "m"}, "git('commit', '-qm', 'm'); git('clean', '-fdq')"),
      changed),
+    (Done("a merge", "git_commit", {"message": "m"}, "git('commit', '-qm', 'm')", asked=True), merging),
+    (Done("a merge without what it merges", "git_commit", {"message": "m"},
+          "os.rename('.git/MERGE_HEAD', '.git/x'); git('commit', '-qm', 'm'); os.rename('.git/x', '.git/MERGE_HEAD')"),
+     merging),
     (Done("reset", "git_reset", {}, "git('reset', '-q')", asked=True), changed),
     (Done("reset with what was staged", "git_reset", {}, "git('reset', '-q', '--hard')"), staged),
     (Done("reset with what was on top", "git_reset", {}, "git('reset', '-q', '--hard')"), changed),

@@ -23,6 +23,8 @@ from readback.domain.reading import Reading
 TIMEOUT_DEFAULT_S: Final = 10.0
 BLOB_MAX_BYTES: Final = 268_435_456
 """A larger blob is shown without the SHA-256 of its bytes."""
+MERGING_MAX_CHARS: Final = 65_536
+"""Read of the commits that a merge takes in: some hundreds of them."""
 STAMP_TRAILER: Final = "Readback-Stamp"
 """The trailer in which a commit's message may bear the stamp."""
 
@@ -84,10 +86,11 @@ class GitSource:
         """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
         `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
         `staged`, `unstaged` and `untracked` (paths), `submodules` and `intended` (those of `unstaged` that are some,
-        and those that are only marked to be added, by `add -N`), `tracked` (how many files git knows), `means` (the
-        commit that `revision` is; null where it is none), `files` (a digest of what lies at those paths in the working
-        tree; None: at those of the three lists), `matched` (whether each of `paths` means a file). With `paths`, git's
-        own pathspecs, `files` and all lists but `staged` are of those.
+        and those that are only marked to be added, by `add -N`), `merging` (the commits that a merge begun here takes
+        in), `tracked` (how many files git knows), `means` (the commit that `revision` is; null where it is none),
+        `files` (a digest of what lies at those paths in the working tree; None: at those of the three lists), `matched`
+        (whether each of `paths` means a file). With `paths`, git's own pathspecs, `files` and all lists of paths but
+        `staged` are of those.
         """
         return self._told(lambda: self._status(paths, revision, files))
 
@@ -203,6 +206,7 @@ class GitSource:
             "untracked": [*untracked],
             "submodules": [*submodules],
             "intended": [*intended],
+            "merging": self._merging(),
             "files": self._files(files),
             "matched": self._matched(paths),
             "tracked": self._git("ls-files", "-z", *named, most=BLOB_MAX_BYTES).count(b"\0"),
@@ -210,6 +214,14 @@ class GitSource:
             **self._refs(),
         }
         return Reading.of(value)
+
+    def _merging(self) -> Json:
+        named = self._git("rev-parse", "--git-path", "MERGE_HEAD").decode(errors="surrogateescape").rstrip("\n")
+        try:
+            with open(os.path.join(self._repository, named), encoding="ascii", errors="replace") as file:
+                return [*file.read(MERGING_MAX_CHARS).split()]
+        except FileNotFoundError:
+            return []
 
     def _matched(self, paths: Sequence[str]) -> bool:
         """Whether each path means a file that git knows or could add; what begins with a colon is no mere path."""
