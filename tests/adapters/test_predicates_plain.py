@@ -92,3 +92,9 @@ def test_the_digest_of_a_text_with_a_nul_is_that_of_the_whole_text() -> None:
     for held, holds in ((text, True), ("a", False)):
         found: Json = {"sha256": sha256_hex(held.encode())}
         assert predicate.evaluate(ENGINE.bind({"requested": {"a": text}, "authoritative": found})).value is holds
+
+
+def test_a_text_with_half_a_character_has_no_digest() -> None:
+    predicate = ENGINE.compile("authoritative.sha256 == sha256(requested.a)", boolean=True)
+    binding = ENGINE.bind({"requested": {"a": "a\ud800"}, "authoritative": {"sha256": sha256_hex(b"a")}})
+    assert predicate.evaluate(binding).kind == "error"

@@ -51,7 +51,10 @@ def _equality(left: str, right: str | None, text: str | None, digest: Callable[[
         if found is None or wanted is None:
             return None
         if digest is not None:
-            wanted = digest(wanted.encode())
+            try:
+                wanted = digest(wanted.encode())
+            except UnicodeEncodeError:  # half a character
+                return None
         return _HOLDS if found == wanted else _VIOLATED
 
     return compare
