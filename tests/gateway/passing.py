@@ -11,6 +11,7 @@ from typing import Any
 
 from readback.surfaces.mcp.call import Call, Toolserver
 from readback.surfaces.mcp.serve import serve_http, serve_stdio
+from readback.surfaces.mcp.stdio import PATIENCE_S
 from readback.surfaces.mcp.upstream import Upstream
 from tests.gateway.loops import LOOPS
 
@@ -61,7 +62,7 @@ async def main(told: Mapping[str, Any]) -> None:
         if told.get("serve") == "http":
             await serve_http(gate, upstreams, port=0, stop=stop, on_listening=_say)
         else:
-            await serve_stdio(gate, upstreams, stop=stop)
+            await serve_stdio(gate, upstreams, stop=stop, patience_s=told.get("patience_s", PATIENCE_S))
     finally:
         await asyncio.gather(*(each.aclose() for each in upstreams))
 

@@ -183,7 +183,8 @@ def test_each_session_over_http_has_its_own_connection_and_leaves_none_behind(tm
 def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, how: object, loop: str) -> None:
     mark = str(tmp_path)
     told = {"command": ROUGH, "env": {"MARK": mark}}
-    process = forks.start(gateway([told], loop=loop), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    serving = gateway([told], loop=loop, patience_s=0.2)
+    process = forks.start(serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -203,6 +204,67 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
         process.wait()
         process.stdin.close()
         process.stdout.close()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("how", ["nobody reads", signal.SIGTERM])
+def test_nobody_is_waited_for_who_has_said_everything_and_goes(tmp_path: Path, how: object, loop: str) -> None:
+    """A call that is under way is ended then, not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    serving = gateway([{"command": ROUGH}], loop=loop, patience_s=2 * END_S)
+    process = forks.start(serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _greet(process)
+        waits = {"name": "waits", "arguments": {"for": str(tmp_path / "pipe")}}
+        _say(process, {"id": 3, "method": "tools/call", "params": waits})
+        with killed_after(process), open(tmp_path / "pipe", "w"):  # the server has the call by now
+            process.stdin.close()
+            if isinstance(how, signal.Signals):
+                process.send_signal(how)
+            else:
+                process.stdout.close()
+            assert process.wait(END_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("way", ["pipe", "file"])
+def test_all_that_was_asked_before_stdin_ended_is_answered(tmp_path: Path, way: str, loop: str) -> None:
+    """Who pipes requests into a gateway has said everything before the first of them is answered."""
+    os.mkfifo(tmp_path / "pipe")
+    asked = [
+        {"id": 1, "method": "initialize", "params": HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": {"name": "refuse"}},
+        {"id": 4, "method": "tools/call", "params": {"name": "silent"}},
+        {"method": "notifications/cancelled", "params": {"requestId": 4}},
+        {"id": 5, "method": "tools/call", "params": {"name": "waits", "arguments": {"for": str(tmp_path / "pipe")}}},
+    ]
+    said = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in asked)
+    (tmp_path / "asked").write_bytes(said)
+    serving = gateway([{"command": ROUGH}], loop=loop, patience_s=2 * END_S)
+    with open(tmp_path / "asked") as file:
+        stdin = subprocess.PIPE if way == "pipe" else file
+        process = forks.start(serving, cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE)
+    with process, killed_after(process):
+        if process.stdin is not None:
+            process.stdin.write(said)
+            process.stdin.close()
+        assert process.stdout is not None
+        with open(tmp_path / "pipe", "w"):  # the server has the last call by now, and stdin has ended
+            pass
+        answers = {answer["id"]: answer for answer in map(json.loads, process.stdout)}
+    assert sorted(answers) == [1, 2, 3, 5]
+    assert [number for number, answer in sorted(answers.items()) if "result" in answer] == [1, 2, 5]
+    assert answers[3]["error"] == {"code": -32050, "message": "no", "data": {"why": 1}}
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

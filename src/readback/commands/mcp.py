@@ -92,9 +92,10 @@ def mcp(
 
     The server is the COMMAND behind `--`, or one or several --url; where neither is given, those of the contract files'
     `server` sections. A tool that a contract governs answers with its verdict; all else passes unchanged. Ends when the
-    client closes stdin, or by SIGINT or SIGTERM, with everything that it started; what is still in flight is gone on
-    with by the next gateway over the same ledger, or by `readback worker`. SIGHUP loads the contract files again. With
-    --json the address of --serve http is said on stdout; over stdio nothing but the protocol is.
+    client has closed stdin and been answered, or by SIGINT or SIGTERM, with everything that it started; what is still
+    in flight is gone on with by the next gateway over the same ledger, or by `readback worker`. SIGHUP loads the
+    contract files again. With --json the address of --serve http is said on stdout; over stdio nothing but the protocol
+    is.
     """
     settings = settings_of(ledger_url, tenant, principal, files)
     contracts = _contracts(settings, command)

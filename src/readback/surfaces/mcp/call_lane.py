@@ -178,8 +178,8 @@ class CallLane:
             with suppress(OSError):
                 await self.writer.drain()
 
-    async def rest(self, patience_s: float) -> None:
-        """Waits until each call that is under way is answered, this way or by the SDK, or patience ends."""
+    async def rest(self, patience_s: float | None) -> None:
+        """Waits until each call that is under way is answered, this way or by the SDK, or patience, if any, ends."""
         running = {*self.beside, *(call.task for call in self._running.values())}
         if running:
             await asyncio.wait(running, timeout=patience_s)

@@ -199,8 +199,11 @@ class Gateway:
         return serve.sdk_server(self.gate, self._upstreams)
 
     async def serve_stdio(self, *, stop: asyncio.Event | None = None) -> None:
-        """Serves one client on this process's stdin and stdout, until it goes or `stop` is set."""
-        await serve.serve_stdio(self.gate, self._upstreams, stop=stop)
+        """Serves one client on this process's stdin and stdout, until it goes or `stop` is set. All that it had asked
+        when it closed stdin has the hold and some seconds to be answered, since a call is told after the hold at last.
+        """
+        patience_s = self._hold_s + GRACE_S
+        await serve.serve_stdio(self.gate, self._upstreams, stop=stop, patience_s=patience_s)
 
     async def serve_http(
         self,

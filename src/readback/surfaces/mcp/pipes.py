@@ -149,6 +149,17 @@ class Outgoing(asyncio.BaseProtocol):
         finally:
             self._waits.discard(room)
 
+    async def lost(self) -> None:
+        """Until nobody reads any more."""
+        while not self.is_closing:
+            end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waits.add(end)
+            try:
+                with suppress(ConnectionError):
+                    await end
+            finally:
+                self._waits.discard(end)
+
     def close(self) -> None:
         """Ends it behind what has been written."""
         if self._transport is not None and not self.is_closing:

@@ -28,7 +28,7 @@ from readback.surfaces.mcp.http_reader import http_reader
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.relay import Relay
-from readback.surfaces.mcp.stdio import own_streams
+from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
 from readback.surfaces.mcp.upstream import Upstream
 
 SHUTDOWN_S: Final = 2
@@ -129,15 +129,21 @@ def _served(name: str, door: Door) -> Server[Any]:
 
 
 async def serve_stdio(
-    gate: ToolGate, upstreams: Sequence[Upstream], *, name: str = "readback", stop: asyncio.Event | None = None
+    gate: ToolGate,
+    upstreams: Sequence[Upstream],
+    *,
+    name: str = "readback",
+    stop: asyncio.Event | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> None:
-    """Serves one client on this process's stdin and stdout, until it closes stdin or `stop` is set.
+    """Serves one client on this process's stdin and stdout, until it closes stdin or `stop` is set. What it had asked
+    when it closed stdin is answered, unless that takes longer than patience.
 
     Does not close the upstreams, so that what is in flight can still be ended in order.
     """
     lane = CallLane()
     server = sdk_server(gate, upstreams, name=name, one_client=True, lane=lane)
-    async with own_streams(stop, lane) as (read, write):
+    async with own_streams(stop, lane, patience_s=patience_s) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 

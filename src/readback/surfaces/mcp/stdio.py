@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -22,19 +22,26 @@ from mcp.shared.message import SessionMessage
 
 from readback.surfaces.mcp.call_lane import CallLane
 from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, unfit_request, unread, written
+from readback.surfaces.mcp.open_requests import OpenRequests
 from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
 CHUNK_BYTES: Final = 1 << 16
 GRACE_S: Final = 2.0
 """How long calls that are under way may take to be answered, when the process is told to end."""
+PATIENCE_S: Final = 45.0
+"""How long all that a client has asked may take to be answered, when its stdin has ended."""
 FLUSH_S: Final = 2.0
 """How long a client may take to read the last answers, when the process ends."""
 
 
 @asynccontextmanager
-async def own_streams(stop: asyncio.Event | None = None, lane: CallLane | None = None) -> AsyncIterator[Streams]:
-    """A client's messages as streams, without what `lane` takes. They end with stdin, or when `stop` is set."""
-    lane = lane or CallLane()
+async def own_streams(
+    stop: asyncio.Event | None = None, lane: CallLane | None = None, *, patience_s: float = PATIENCE_S
+) -> AsyncIterator[Streams]:
+    """A client's messages as streams, without what `lane` takes. They end when `stop` is set, or with stdin: once what
+    was asked before is answered, nobody reads any more, or patience ends.
+    """
+    lane, open_requests = lane or CallLane(), OpenRequests()
     stdin, stdout = os.dup(0), os.dup(1)
     _divert()
     arriving = _Arriving(lane)
@@ -47,8 +54,9 @@ async def own_streams(stop: asyncio.Event | None = None, lane: CallLane | None =
     flushed = asyncio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, arriving, to_session, refusals, stop, lane)
-            tasks.start_soon(_write, writer, from_session, flushed)
+            session = _ToSession(to_session, refusals, lane, open_requests)
+            tasks.start_soon(_read, arriving, session, stop, patience_s, writer)
+            tasks.start_soon(_write, writer, from_session, open_requests, flushed)
             try:
                 yield read, write
             finally:
@@ -108,7 +116,7 @@ class _Arriving:
         self._lane = lane
         self._waiting: deque[bytes | TooLong] = deque()
         self._pipe: asyncio.ReadTransport | None = None
-        self._busy = self._over = False
+        self._busy = self.over = False
         self._came = asyncio.Event()
 
     async def begin(self, fd: int) -> asyncio.ReadTransport:
@@ -121,7 +129,7 @@ class _Arriving:
         """The next line that the session has to see, once the one before it has been dealt with. None: the end."""
         self._busy = False
         while not self._waiting:
-            if self._over:
+            if self.over:
                 return None
             if self._pipe is not None and not self._pipe.is_closing():
                 self._pipe.resume_reading()
@@ -146,45 +154,83 @@ class _Arriving:
             self._pipe.pause_reading()
 
     def _end(self) -> None:
-        self._over = True
+        self.over = True
         self._came.set()
 
 
-async def _read(
-    arriving: _Arriving,
-    to_session: MemoryObjectSendStream[SessionMessage | Exception],
-    refusals: MemoryObjectSendStream[SessionMessage],
-    stop: asyncio.Event | None,
-    lane: CallLane,
-) -> None:
-    async def hand_on() -> None:
+class _ToSession:
+    """What of a client's messages the session is handed, and what is refused before."""
+
+    def __init__(
+        self,
+        messages: MemoryObjectSendStream[SessionMessage | Exception],
+        refusals: MemoryObjectSendStream[SessionMessage],
+        lane: CallLane,
+        open_requests: OpenRequests,
+    ) -> None:
+        self._messages, self._refusals = messages, refusals
+        self.lane, self._open = lane, open_requests
+
+    async def hand_on(self, arriving: _Arriving) -> None:
+        """Until the client says no more."""
         while (line := await arriving.next()) is not None:
             if isinstance(line, TooLong):
                 if (refused := refusal(line)) is not None:
-                    await refusals.send(refused)
+                    await self._refusals.send(refused)
             elif not arriving.taken(line) and (message := from_client(line)) is not None:
                 refused = unread(line) if isinstance(message, Exception) else unfit_request(message)
                 if refused is not None:
-                    await refusals.send(refused)
+                    await self._refusals.send(refused)
                 else:
-                    await to_session.send(message)
+                    self._open.asked(message)
+                    await self._messages.send(message)
 
-    waits: list[asyncio.Future[object]] = [asyncio.ensure_future(hand_on())]
+    async def answered(self) -> None:
+        """Until everything is answered that was asked."""
+        await self._open.none()
+        await self.lane.rest(None)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._messages.close()
+
+
+async def _read(
+    arriving: _Arriving, session: _ToSession, stop: asyncio.Event | None, patience_s: float, writer: Outgoing
+) -> None:
+    async def all_of_it() -> None:
+        await session.hand_on(arriving)
+        # Whoever has said everything may still read: who pipes requests in, or a file of them, does.
+        gone = asyncio.ensure_future(writer.lost())
+        answered = asyncio.ensure_future(session.answered())
+        await _first_of([answered, gone], patience_s)
+
+    waits: list[asyncio.Future[object]] = [asyncio.ensure_future(all_of_it())]
     if stop is not None:
         waits.append(asyncio.ensure_future(stop.wait()))
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(waits)
+    finally:
+        if stop is not None and stop.is_set() and not arriving.over:  # the client is still there, and waits for these
+            await session.lane.rest(GRACE_S)
+        session.close()
+
+
+async def _first_of(waits: Sequence[asyncio.Future[object]], timeout_s: float | None = None) -> None:
+    """Until one of them is done, or the time is over; ends the others."""
+    try:
+        await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
-        if stop is not None and stop.is_set():  # the client is still there, and waits for these
-            await lane.rest(GRACE_S)
-        to_session.close()
 
 
 async def _write(
-    writer: Outgoing, from_session: MemoryObjectReceiveStream[SessionMessage], flushed: asyncio.Event
+    writer: Outgoing,
+    from_session: MemoryObjectReceiveStream[SessionMessage],
+    open_requests: OpenRequests,
+    flushed: asyncio.Event,
 ) -> None:
     """Writes the session's messages in their order; they wait for the client to read."""
     try:
@@ -192,6 +238,7 @@ async def _write(
             async for message in from_session:
                 writer.write(written(message))
                 await writer.drain()
+                open_requests.answered(message)
     except OSError:
         pass  # the client reads no more: the session sees its stream closed
     finally:
