@@ -179,6 +179,24 @@ def test_what_a_client_reports_of_a_question_comes_to_the_server_as_the_client_m
         assert json.loads(answer["result"]["content"][0]["text"]) == {**report, "progressToken": 7}
 
 
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
+def test_what_a_client_answers_comes_to_the_server_as_the_client_made_it(method: str) -> None:
+    """Such as a task, which in the revision 2025-11-25 may stand in the place of any result."""
+    task = {"result": {"task": {"taskId": "t", "status": "working", "ttl": None}, "_meta": {"x": None}}}
+    odd = {"result": {"action": 7, "roots": {"uri": 1}, "_meta": []}}
+    error = {"error": {"code": -32042, "message": "no", "data": [None]}}
+    with over_pipes(ROUGH) as client:
+        client.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO})
+        client.say(INITIALIZED)
+        for number, said in enumerate((task, odd, error, task), 1):  # the first call is read by the SDK, the next not
+            client.say(call(number, "asks for a task", "handshake", method=method))
+            asked = client.heard()
+            assert (asked["method"], asked["params"]) == (method, {"message": None, "task": {"ttl": 60}})
+            answer = client.ask({"jsonrpc": "2.0", "id": asked["id"], **said})
+            told = json.loads(answer["result"]["content"][0]["text"])
+            assert {key: value for key, value in told.items() if value is not None} == said
+
+
 @pytest.mark.parametrize(
     ("method", "params"),
     [

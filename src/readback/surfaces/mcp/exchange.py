@@ -20,9 +20,8 @@ from mcp_types import (
     INVALID_REQUEST,
     Notification,
     Request,
-    Result,
 )
-from pydantic import ConfigDict
+from pydantic import Field, RootModel
 
 from readback.surfaces.mcp.connection import PROGRESS
 
@@ -40,9 +39,14 @@ Context = ServerRequestContext[Any, Any]
 
 
 class RawRequest(Request[dict[str, Any] | None, str]):
-    """Any request, as it came from the server."""
+    """Any request, as it came from the server.
 
-    method: str
+    The SDK holds an answer against its own model of what `method` names, and has none for the name of nothing: what a
+    client answers, such as a task in the result's place, is for the server to judge.
+    """
+
+    method: str = Field(default="", exclude=True)
+    asked: str = Field(serialization_alias="method")
     params: dict[str, Any] | None = None
 
 
@@ -53,10 +57,8 @@ class RawNotification(Notification[dict[str, Any] | None, str]):
     params: dict[str, Any] | None = None
 
 
-class RawResult(Result):
+class RawResult(RootModel[dict[str, Any]]):
     """Any result, as it came from the client."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class Exchange:
@@ -209,11 +211,11 @@ def _numbers(report: Mapping[str, Any]) -> tuple[float, float | None, str | None
 
 async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> dict[str, Any]:
     """Asks a client of the handshake era. `within`: on the stream of the context's own request."""
-    request = RawRequest(method=method, params=None if params is None else dict(params))
+    request = RawRequest(asked=method, params=None if params is None else dict(params))
     scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
     send: Any = context.session.send_request  # is typed for the requests of the protocol alone
     found: RawResult = await send(request, RawResult, metadata=scope)
-    return found.model_dump(by_alias=True, mode="json", exclude_unset=True)
+    return found.root
 
 
 async def tell(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> None:

@@ -74,7 +74,7 @@ class PostSession:
 
     async def send_request(self, request: Any, *_: object, **__: object) -> Any:
         """Nobody can be asked in this era."""
-        raise NoBackChannelError(request.method)
+        raise NoBackChannelError(request.asked)
 
     async def ping(self) -> None:
         """Keeps the stream open."""

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -205,7 +205,7 @@ async def _read(
         answered = asyncio.ensure_future(session.answered())
         await _first_of([answered, gone], patience_s)
 
-    waits: list[asyncio.Future[object]] = [asyncio.ensure_future(all_of_it())]
+    waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(all_of_it())]
     if stop is not None:
         waits.append(asyncio.ensure_future(stop.wait()))
     try:
@@ -216,7 +216,7 @@ async def _read(
         session.close()
 
 
-async def _first_of(waits: Sequence[asyncio.Future[object]], timeout_s: float | None = None) -> None:
+async def _first_of(waits: Sequence[asyncio.Future[Any]], timeout_s: float | None = None) -> None:
     """Until one of them is done, or the time is over; ends the others."""
     try:
         await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
