@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 from mcp.shared.exceptions import MCPError
-from mcp_types import CLIENT_CAPABILITIES_META_KEY
+from mcp_types import CLIENT_CAPABILITIES_META_KEY, METHOD_NOT_FOUND
 
 from readback.domain.errors import UsageError
+from readback.domain.errors.gateway import GovernedTaskError
 from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY, Call
-from readback.surfaces.mcp.exchange import Exchange
+from readback.surfaces.mcp.exchange import Exchange, RawRequest, RawResult
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.verdict import DISOWNED, ITS_OWN
 from tests.gateway.desk import Told
@@ -83,15 +84,37 @@ def test_a_server_that_asks_for_nothing_is_not_called_again(tmp_path: Path, mode
 
 @pytest.mark.requirement("GATEWAY-evidence")
 def test_a_governed_call_is_never_left_running_as_a_task(tmp_path: Path) -> None:
+    """A client that asks for a task cannot read the verdict in its place, and would do again what is done."""
+
     async def work(den: Den) -> None:
         params: dict[str, Any] = {"name": "enter", "arguments": ARGUMENTS, "task": {"ttl": 1000}}
-        call = Call("enter", "", "enter", ARGUMENTS, params)
-        result = await den.gateway.gate.call(call, den.rogue.own)
-        assert result["isError"] is False
-        assert "task" not in den.rogue.calls[0]
-        assert "task" not in result
+        with pytest.raises(GovernedTaskError):
+            await den.gateway.gate.call(Call("enter", "", "enter", ARGUMENTS, params), den.rogue.own)
+        assert den.rogue.calls == []
+        with pytest.raises(MCPError) as refused:
+            await den.client.session.send_request(RawRequest(asked="tools/call", params=params), RawResult)  # type: ignore[call-overload]
+        assert (refused.value.code, refused.value.data) == (METHOD_NOT_FOUND, {"code": "gateway.no-task"})
+        assert den.rogue.calls == []
+        assert (await den.call("enter", **ARGUMENTS)).outcome["verdict"] == "verified"
+        assert "task" not in await den.raw("enter", name="food", amount=3)
 
-    in_a_den(tmp_path, work, rogue={"result": {"content": [], "task": {"taskId": "t", "status": "working"}}})
+    result = {"content": [], "task": {"taskId": "t", "status": "working"}}
+    in_a_den(tmp_path, work, mode="legacy", rogue={"result": result})
+
+
+@pytest.mark.requirement("GATEWAY-evidence")
+@pytest.mark.parametrize("support", ["optional", "required"])
+def test_a_governed_tool_is_shown_as_one_that_runs_as_no_task(tmp_path: Path, support: str) -> None:
+    """Else a client asks for one, or, where its server wants that, does not call it at all."""
+
+    async def work(den: Den) -> None:
+        shown = {tool.name: tool for tool in (await den.client.list_tools()).tools}
+        assert shown["enter"].execution is not None
+        assert shown["enter"].execution.task_support == "forbidden"
+        assert (await den.call("enter", **ARGUMENTS)).outcome["verdict"] == "verified"
+
+    listed = [{**ENTER, "execution": {"taskSupport": support}}, ANY]
+    in_a_den(tmp_path, work, mode="legacy", rogue={"tools_listed": listed})
 
 
 @pytest.mark.requirement("GATEWAY-evidence")

@@ -36,6 +36,15 @@ class ToolDeniedError(InputError):
     remedy_default = "Write a contract for it, or let ungoverned tools pass with --ungoverned unverified."
 
 
+class GovernedTaskError(InputError):
+    """A governed tool was asked for as a task: its verdict is the answer to the call itself. Nothing was sent."""
+
+    code = "gateway.no-task"
+    remedy_default = (
+        "Call it without `task`: after the hold the answer is that it is pending; readback_wait has its end."
+    )
+
+
 class GatewayBusyError(InputError):
     """As many calls are in flight as the gateway takes, or it is ending. Nothing was sent."""
 

@@ -15,6 +15,7 @@ from readback.canon import Json, ReadbackError
 from readback.domain.errors import ArgumentError, NotFoundError, UnknownOutcomeError
 from readback.domain.errors.gateway import (
     GatewayBusyError,
+    GovernedTaskError,
     ToolChangedError,
     ToolDeniedError,
     ToolRefusedError,
@@ -127,7 +128,8 @@ class Gate:
         """The result to hand to the client.
 
         A server's protocol error goes on as it is where no contract governs the tool: ToolRefusedError; and a lost
-        server's UpstreamLostError or NotDispatchedError, where the call was not recorded.
+        server's UpstreamLostError or NotDispatchedError, where the call was not recorded. GovernedTaskError where a
+        client wants a task in the result's place, and could not read a result.
         """
         contracts = await self._contracts.look()
         key = (call.server, call.name)
@@ -140,6 +142,8 @@ class Gate:
             if self._policy is _UNVERIFIED:
                 return await self._recorded(Flight(call, server))
             return await self._unrecorded(call, server)
+        if call.params.get("task") is not None:  # whoever asks so takes no verdict for an answer
+            raise GovernedTaskError(f"The tool {call.tool!r:.200} is governed, and runs as no task; nothing was sent.")
         try:
             operation = _operation(call)
             if self._is_due(server):
@@ -374,9 +378,14 @@ def _operation(call: Call) -> str | None:
 
 
 def _governed_tool(tool: Mapping[str, Json]) -> dict[str, Json]:
-    """A governed tool as it is shown: it says that its results are verified, and its results hold the outcome too."""
+    """A governed tool as it is shown: it says that its results are verified, and its results hold the outcome too. It
+    is no task, of which a client would be told the server's own end, and not what is read back.
+    """
     described = str(tool.get("description") or "").rstrip()
     shown: dict[str, Json] = {**tool, "description": f"{described}\n\n{VERIFIED_NOTE}".lstrip()}
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and "taskSupport" in execution:
+        shown["execution"] = {**execution, "taskSupport": "forbidden"}
     schema = tool.get("outputSchema")
     if isinstance(schema, dict):
         shown["outputSchema"] = _widened(schema)

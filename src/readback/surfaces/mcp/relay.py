@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY, METHOD_NOT_FOUND
 
 from readback.canon.fault import ReadbackError
+from readback.domain.errors.gateway import GovernedTaskError
 from readback.surfaces.mcp import eras, lists
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import Call, ToolGate
@@ -446,4 +447,5 @@ def _refused(error: ReadbackError) -> MCPError:
     code, message = error.details.get("code"), error.details.get("message")
     if isinstance(code, int) and isinstance(message, str) and error.code == "gateway.tool-refused":
         return MCPError(code=code, message=message, data=error.details.get("data"))
-    return MCPError(code=INTERNAL_ERROR, message=str(error), data={"code": error.code})
+    ours = METHOD_NOT_FOUND if isinstance(error, GovernedTaskError) else INTERNAL_ERROR  # as the protocol has it
+    return MCPError(code=ours, message=str(error), data={"code": error.code})
