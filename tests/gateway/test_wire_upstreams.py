@@ -7,6 +7,7 @@ import base64
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -17,6 +18,7 @@ from readback.domain.errors import NotDispatchedError, UsageError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.surfaces.mcp import attachment
 from readback.surfaces.mcp.attachment import STARTS_FREE
+from readback.surfaces.mcp.exchange import RawRequest, RawResult
 from readback.surfaces.mcp.lines import json_line
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.serve import sdk_server
@@ -249,6 +251,42 @@ async def _several(client: Client) -> None:
     for wrong in ("echo", "dead__echo", "other__echo"):
         with pytest.raises(MCPError, match=r"again and again|Unknown tool|could not be started"):
             await client.call_tool(wrong, {})
+
+
+@pytest.mark.requirement("WIRE-several")
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_task_is_asked_of_the_server_that_began_it(begun: bool) -> None:
+    """Of several servers only it knows the task; one that answers for every id is not asked for another's."""
+
+    async def run() -> None:
+        plain = Upstream.command(ROUGH, key="plain")
+        upstreams = [plain, *(Upstream.command([*ROUGH, "tasks", key], key=key) for key in ("left", "right"))]
+        try:
+            async with (
+                asyncio.timeout(3 * SOON_S),
+                Client(sdk_server(Passing(), upstreams, one_client=True), mode="legacy") as client,
+            ):
+                if begun:
+                    params = {"name": "right__write", "arguments": {}, "task": {}}
+                    assert (await _raw(client, "tools/call", params))["task"]["taskId"] == "of right"
+                for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+                    for key in ("right", "left"):
+                        told = await _raw(client, method, {"taskId": f"of {key}"})
+                        assert (told["asked"], told["of"]) == (method, key)
+                    with pytest.raises(MCPError, match="left has no such task"):
+                        await _raw(client, method, {"taskId": "of nobody"})
+                listed = await _raw(client, "tasks/list", {})
+                assert [each["taskId"] for each in listed["tasks"]] == ["of left", "of right"]
+        finally:
+            await asyncio.gather(*(each.aclose() for each in upstreams))
+
+    asyncio.run(run())
+
+
+async def _raw(client: Client, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    send: Any = client.session.send_request
+    found: RawResult = await send(RawRequest(asked=method, params=params), RawResult)
+    return found.root
 
 
 @pytest.mark.requirement("WIRE-several")

@@ -92,6 +92,19 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
         say(text(request_id, name))
 
 
+def tasked(request_id: object, method: str, params: dict, name: str) -> None:  # type: ignore[type-arg]
+    """A server of this name that has one task, which bears its name."""
+    task = {"taskId": f"of {name}", "status": "working"}
+    if method == "tools/call":
+        say({"id": request_id, "result": {"content": [], "task": task}})  # the SDK's client wants content
+    elif method == "tasks/list":
+        say({"id": request_id, "result": {"tasks": [task]}})
+    elif params.get("taskId") != task["taskId"]:
+        say({"id": request_id, "error": {"code": -32602, "message": f"{name} has no such task"}})
+    else:
+        say({"id": request_id, "result": {**task, "asked": method, "of": name}})
+
+
 def main() -> None:
     mode = sys.argv[1] if len(sys.argv) > 1 else ""
     if mode == "gone":
@@ -105,8 +118,10 @@ def main() -> None:
         if method == "initialize":
             about = {"name": "rough", "version": "1"}
             version = message["params"]["protocolVersion"]
-            able = {} if mode == "toolless" else {"tools": {}}
+            able = {} if mode == "toolless" else {"tools": {}, "tasks": {}} if mode == "tasks" else {"tools": {}}
             say({"id": request_id, "result": {"protocolVersion": version, "capabilities": able, "serverInfo": about}})
+        elif mode == "tasks" and (method == "tools/call" or method.startswith("tasks/")):
+            tasked(request_id, method, message.get("params") or {}, sys.argv[2])
         elif method == "tools/call":
             params = message["params"]
             hung = params["name"] == "hang"

@@ -29,6 +29,8 @@ from readback.canon.frozen import dataclass
 ENVELOPE: Final = (
     PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY,
 )  # fmt: skip
+TASKS: Final = "io.modelcontextprotocol/tasks"
+"""The extension that has tasks in the stateless era."""
 DISCOVER_S: Final = 10.0
 INITIALIZE_S: Final = 60.0
 """How long a server may take to come up: some are fetched before they start."""
@@ -85,6 +87,13 @@ class Greeting:
     def capabilities(self) -> dict[str, Any]:
         found = self.result.get("capabilities")
         return dict(found) if isinstance(found, dict) else {}
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it may answer a call with a task, of either era's kind."""
+        able = self.capabilities
+        extensions = able.get("extensions")
+        return "tasks" in able or (isinstance(extensions, Mapping) and TASKS in extensions)
 
     @property
     def info(self) -> dict[str, Any]:

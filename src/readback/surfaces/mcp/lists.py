@@ -1,4 +1,4 @@
-"""Lists of several servers as one, page by page, and which server a resource belongs to."""
+"""Lists of several servers as one, page by page, and which server a resource or a task belongs to."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Lists:
         self._attachments = attachments
         self._names = names
         self._owners: dict[str, int] = {}
+        self._began: dict[str, int] = {}
+        """By the ids of tasks: whose they are."""
 
     async def prompts(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         """`prompts/list`, by the names that clients use."""
@@ -45,6 +47,32 @@ class Lists:
     async def templates(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         """`resources/templates/list`; remembers whose they are."""
         return await self._items("resources/templates/list", "resourceTemplates", "uriTemplate", exchange, params)
+
+    async def tasks(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """`tasks/list`."""
+        result, pages = await self.pages("tasks/list", exchange, params)
+        found: list[Any] = []
+        for _, page in pages:
+            tasks = page.get("tasks")
+            found += tasks if isinstance(tasks, list) else []
+        return {**result, "tasks": found}
+
+    def began(self, index: int, result: Mapping[str, Any]) -> None:
+        """Remembers whose a task is, where a call was answered with one."""
+        task = result.get("task")
+        task_id = task.get("taskId") if isinstance(task, Mapping) else None
+        if self._names.several and isinstance(task_id, str):
+            if len(self._began) >= OWNERS_MAX:
+                del self._began[next(iter(self._began))]
+            self._began[task_id] = index
+
+    def at_work(self, task_id: object) -> list[Attachment]:
+        """The servers that may have a task: the one that began it, else all that have tasks, else all."""
+        index = self._began.get(str(task_id))
+        if index is not None:
+            return [self._attachments[index]]
+        able = [each for each in self._attachments if each.greeting is not None and each.greeting.has_tasks]
+        return able or list(self._attachments)
 
     async def _items(
         self, method: str, field: str, name: str, exchange: Exchange, params: dict[str, Any]

@@ -80,6 +80,11 @@ class Relay:
             "completion/complete": self._completion,
             "logging/setLevel": self._set_level,
             "subscriptions/listen": self._listen,
+            "tasks/list": self._lists.tasks,
+            "tasks/get": self._task,
+            "tasks/result": self._task,
+            "tasks/cancel": self._task,
+            "tasks/update": self._task,
         }
 
     # --- from the client --------------------------------------------------------------------------------
@@ -260,7 +265,10 @@ class Relay:
         if self._modern and LOG_LEVEL_META_KEY in exchange.meta:
             await self._wants_logs(attachment, exchange)
         call = Call(tool, attachment.key, name, arguments or {}, {**params, "name": name}, exchange)
-        return await self._gate.call(call, attachment)
+        result = await self._gate.call(call, attachment)
+        if "task" in result:
+            self._lists.began(index, result)
+        return result
 
     async def _prompt(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         index, name = self._of_prompt(params.get("name"))
@@ -269,6 +277,9 @@ class Relay:
     async def _resource(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         owners = await self._lists.owners(str(params.get("uri")))
         return await self._first(owners, exchange, params)
+
+    async def _task(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        return await self._first(self._lists.at_work(params.get("taskId")), exchange, params)
 
     async def _subscription(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         uri, method = str(params.get("uri")), exchange.context.method
