@@ -68,6 +68,18 @@ def test_a_request_that_cannot_be_read_is_refused_by_its_id_and_the_next_is_answ
     assert told(process, b'{"jsonrpc":"2.0","id":6,"method":"ping"}') == {"jsonrpc": "2.0", "id": 6, "result": {}}
 
 
+def test_each_request_of_a_batch_is_refused_by_its_id(process: subprocess.Popen[bytes]) -> None:
+    """The revision 2025-03-26 had batches, and whoever sends one would wait for ever."""
+    begin(process)
+    told_first = b'{"jsonrpc":"2.0","method":"notifications/x"},[],7,{"id":[]},{"id":4,"result":{}}'
+    asked = b'{"jsonrpc":"2.0","id":5,"method":"tools/list"},{"jsonrpc":"2.0","id":"six","method":"ping"}'
+    refused = told(process, b" [%b,%b]" % (told_first, asked))
+    assert (refused["id"], refused["error"]["code"]) == (5, -32600)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["id"] == "six"
+    assert told(process, b'[]\n[{"id":\n{"jsonrpc":"2.0","id":7,"method":"ping"}')["id"] == 7
+
+
 @pytest.mark.parametrize("meta", [b'"x"', b"[1]", b"0"])
 @pytest.mark.parametrize("method", [b"tools/call", b"own/method"])
 def test_a_request_whose_meta_is_no_object_is_refused(

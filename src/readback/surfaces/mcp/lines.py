@@ -36,6 +36,7 @@ NESTED_MAX: Final = 150
 
 ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
 """What tells an answer that cannot be read from whatever else has an id."""
+BATCH: Final = "Several messages in one are not taken here; send each as one of its own."
 NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
 
 _STRICT: Final = json.JSONEncoder(allow_nan=False)
@@ -150,6 +151,30 @@ def unread(line: bytes) -> SessionMessage | None:
         return None
     error = ErrorData(code=INVALID_REQUEST, message="The request is none that can be handed on.")
     return SessionMessage(_Refusal(jsonrpc="2.0", id=_echoed(seen["id"]), error=error))
+
+
+def refusals(line: bytes, message: SessionMessage | Exception) -> list[SessionMessage]:
+    """The answers to what a client asks in a line that cannot be handed on; none for what can be, or asks for nothing.
+
+    Of a batch, which the revision 2025-03-26 alone has, each request has its own.
+    """
+    if not isinstance(message, Exception):
+        refused = unfit_request(message)
+    elif line.lstrip().startswith(b"["):
+        return [_error(each, INVALID_REQUEST, BATCH) for each in _batched(line)]
+    else:
+        refused = unread(line)
+    return [] if refused is None else [refused]
+
+
+def _batched(line: bytes) -> list[int | str]:
+    """The ids of a batch's requests."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    asked = [each.get("id") for each in found if isinstance(each, dict) and _wants_answer(each)]
+    return [each for each in map(_sound, asked) if each is not None]
 
 
 def _unread_answer(line: bytes) -> SessionMessage | None:

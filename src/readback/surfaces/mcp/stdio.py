@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from readback.surfaces.mcp.call_lane import CallLane
-from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, unfit_request, unread, written
+from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, refusals, written
 from readback.surfaces.mcp.open_requests import OpenRequests
 from readback.surfaces.mcp.pipes import Incoming, Outgoing
 
@@ -175,13 +175,13 @@ class _ToSession:
         """Until the client says no more."""
         while (line := await arriving.next()) is not None:
             if isinstance(line, TooLong):
-                if (refused := refusal(line)) is not None:
-                    await self._refusals.send(refused)
+                if (too_long := refusal(line)) is not None:
+                    await self._refusals.send(too_long)
             elif not arriving.taken(line) and (message := from_client(line)) is not None:
-                refused = unread(line) if isinstance(message, Exception) else unfit_request(message)
-                if refused is not None:
-                    await self._refusals.send(refused)
-                else:
+                refused = refusals(line, message)
+                for each in refused:
+                    await self._refusals.send(each)
+                if not refused:
                     self._open.asked(message)
                     await self._messages.send(message)
 
