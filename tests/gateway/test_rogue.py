@@ -103,6 +103,23 @@ def test_a_governed_call_is_never_left_running_as_a_task(tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("GATEWAY-evidence")
+def test_a_stateless_server_may_not_answer_a_governed_call_with_a_task(tmp_path: Path) -> None:
+    """Whether it does is its own decision, where its client declares that it takes one."""
+    others = {"elicitation": {}, "extensions": {"x/y": {"z": 1}}}
+    able = {**others, "extensions": {"io.modelcontextprotocol/tasks": {}, **others["extensions"]}}
+
+    async def work(den: Den) -> None:
+        for tool, arguments in (("enter", ARGUMENTS), ("any", {})):
+            params = {"name": tool, "arguments": arguments, "_meta": {CLIENT_CAPABILITIES_META_KEY: able, "mine": 1}}
+            await den.gateway.gate.call(Call(tool, "", tool, arguments, params), den.rogue.own)
+        governed, free = (each["_meta"] for each in den.rogue.calls)
+        assert (governed[CLIENT_CAPABILITIES_META_KEY], governed["mine"]) == (others, 1)
+        assert free[CLIENT_CAPABILITIES_META_KEY] == able
+
+    in_a_den(tmp_path, work, modern=True)
+
+
+@pytest.mark.requirement("GATEWAY-evidence")
 @pytest.mark.parametrize("support", ["optional", "required"])
 def test_a_governed_tool_is_shown_as_one_that_runs_as_no_task(tmp_path: Path, support: str) -> None:
     """Else a client asks for one, or, where its server wants that, does not call it at all."""

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import field
 from typing import TypeVar
 
+from mcp_types import CLIENT_CAPABILITIES_META_KEY
+
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.values import short_copied
@@ -26,6 +28,7 @@ from readback.sdk.group_commit import holding
 from readback.surfaces.mcp.attending import Ticket
 from readback.surfaces.mcp.call import OPERATION_KEY, Call, Toolserver
 from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
+from readback.surfaces.mcp.greeting import TASKS
 
 Answered = TypeVar("Answered")
 
@@ -61,7 +64,7 @@ class Flight:
         """
         params = self._params(arguments)
         if to_end:
-            params.pop("task", None)
+            params = _to_its_end(params)
         with holding(runtime):
             try:
                 self.raw = await self.server.call(params, timeout_s=None, link=self.call.link)
@@ -123,6 +126,18 @@ class Flight:
         if OPERATION_KEY in self.call.meta:
             params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
         return params
+
+
+def _to_its_end(params: Mapping[str, Json]) -> dict[str, Json]:
+    """A call without its client's leave to answer it with a task, in the words of either era."""
+    ended = {key: value for key, value in params.items() if key != "task"}
+    meta = params.get("_meta")
+    able = meta.get(CLIENT_CAPABILITIES_META_KEY) if isinstance(meta, dict) else None
+    extensions = able.get("extensions") if isinstance(able, dict) else None
+    if isinstance(meta, dict) and isinstance(able, dict) and isinstance(extensions, dict) and TASKS in extensions:
+        rest: dict[str, Json] = {key: value for key, value in extensions.items() if key != TASKS}
+        ended["_meta"] = {**meta, CLIENT_CAPABILITIES_META_KEY: {**able, "extensions": rest}}
+    return ended
 
 
 def _retrieved(task: asyncio.Task[dict[str, Json]]) -> None:
