@@ -128,6 +128,8 @@ def test_a_governed_tool_is_shown_as_one_that_runs_as_no_task(tmp_path: Path, su
         shown = {tool.name: tool for tool in (await den.client.list_tools()).tools}
         assert shown["enter"].execution is not None
         assert shown["enter"].execution.task_support == "forbidden"
+        warned = "The tool 'enter' runs as a task alone: it will refuse what 'enter' calls."
+        assert den.said == ([warned] if support == "required" else [])
         assert (await den.call("enter", **ARGUMENTS)).outcome["verdict"] == "verified"
 
     listed = [{**ENTER, "execution": {"taskSupport": support}}, ANY]

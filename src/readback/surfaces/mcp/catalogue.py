@@ -103,6 +103,11 @@ class Catalogue:
         """One of them."""
         return self._seen.get(key[0], {}).get(key[1])
 
+    def is_task_only(self, key: ToolKey) -> bool:
+        """Whether its server says that it refuses to run it otherwise than as a task."""
+        execution = (self.tool(key) or {}).get("execution")
+        return isinstance(execution, dict) and execution.get("taskSupport") == "required"
+
     def agree(self, governed: Mapping[ToolKey, str]) -> list[ToolKey]:
         """The contracts were loaded against the tools as they are now; one that pins its tool (by what it has to hash
         to, else "") against that one alone. The tools that are not the pinned ones: they are held.

@@ -103,6 +103,10 @@ class Loader:
         held = self._catalogue.agree({key: action.written.tool_sha256 for key, action in actions.items()})
         for key in held:
             self._say(f"The tool {key[1]!r:.200} is not the one that {actions[key].name!r} pins; it is held.")
+        for key in filter(self._catalogue.is_task_only, actions):
+            self._say(
+                f"The tool {key[1]!r:.200} runs as a task alone: it will refuse what {actions[key].name!r} calls."
+            )
         for action in files.values():
             self._know(action.plan)
         before, self._behind = self._behind, behind
