@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readback.canon import Json
-from readback.surfaces.mcp.call import OUTCOME_KEY
+from readback.mcp import Gateway, Upstream
+from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY
 from readback.surfaces.mcp.ungoverned import KEPT_MAX_BYTES, kept
 from tests.gateway.desk import Desk, Told, at_a_desk
+from tests.gateway.processes import ROUGH
 
 
 def deep(levels: int) -> Json:
@@ -154,3 +158,33 @@ def test_what_is_large_is_recorded_by_its_size_and_hash_and_still_passed_on_whol
     for none in ({"n": float("nan")}, {"t": "\ud800"}, {"k" * 2_000: 1}, {"deep": deep(70)}):
         assert kept(none).keys() == {"bytes", "sha256"}
     assert kept({"deep": deep(40), "ok": True}) == {"deep": deep(40), "ok": True}
+
+
+@pytest.mark.requirement("GATEWAY-ungoverned")
+@pytest.mark.parametrize("policy", ["unverified", "deny"])
+def test_what_stands_in_for_such_a_tool_s_answer_says_so_beside_what_its_schema_is_of(
+    tmp_path: Path, policy: str
+) -> None:
+    """A client that holds an error's structured content against the tool's schema would not take it."""
+
+    async def main() -> None:
+        gateway = Gateway([Upstream.command(ROUGH)], url=f"sqlite:///{tmp_path}/readback.db", ungoverned=policy)
+        async with gateway, Client(gateway.server) as client:
+
+            async def call(tool: str, **arguments: str) -> Told:
+                meta: Any = {OPERATION_KEY: "one"} if tool == "echo" else None
+                return Told(await client.session.call_tool(tool, arguments, meta=meta))
+
+            if policy == "deny":
+                stand_ins = {"gateway.tool-denied": await call("echo", name="a")}
+            else:
+                assert not (await call("echo", name="a")).failed
+                stand_ins = {"input.payload-conflict": await call("echo", name="b")}
+                stand_ins[""] = await call("exit")
+                assert not stand_ins[""].outcome["may_repeat"]
+            for code, told in stand_ins.items():
+                assert told.failed
+                assert told.outcome.get("code", "") == code
+                assert told.result.structured_content is None
+
+    asyncio.run(main())

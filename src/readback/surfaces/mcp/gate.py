@@ -291,20 +291,20 @@ class Gate:
     async def _unrecorded(self, call: Call, server: Toolserver) -> dict[str, Json]:
         if self._policy is not Policy.PASS:
             said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
-            return verdict.refused(ToolDeniedError(said))
+            return verdict.in_meta(verdict.refused(ToolDeniedError(said)))
         flight = Flight(call, server)
         try:
             if self._operations.had(flight.key) and (operation := _operation(call)):
                 self._operations.check_others(flight.key, "", operation)
         except ReadbackError as error:
-            return verdict.refused(error)
+            return verdict.in_meta(verdict.refused(error))
         waited = await flight.enter()
         try:
             if waited:
                 self._check_ungoverned(flight)
             return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
         except ToolDeniedError as error:
-            return verdict.refused(error)
+            return verdict.in_meta(verdict.refused(error))
         finally:
             flight.leave()
 
@@ -318,7 +318,7 @@ class Gate:
         except ToolRefusedError:
             raise
         except ReadbackError as error:
-            return verdict.refused(error)
+            return verdict.in_meta(verdict.refused(error))
 
     def _check_ungoverned(self, flight: Flight) -> None:
         """Contracts may have been loaded while a call waited. Raises ToolDeniedError."""

@@ -150,7 +150,14 @@ def unforged(raw: Mapping[str, Json]) -> Result:
 def unanswered(outcome: Outcome) -> Result:
     """Of a tool without a contract that gave no answer: what is known, and that it is an error."""
     wording = outcome.wording()
-    return _made(wording.model, outcome_object(outcome, wording), failed=True)
+    return in_meta(_made(wording.model, outcome_object(outcome, wording), failed=True))
+
+
+def in_meta(result: Result) -> Result:
+    """What a tool without a contract is answered with in its stead. Clients hold `structuredContent`, also of an error,
+    against the schema that its server gave it: one that does not take the result never learns what became of the call.
+    """
+    return {key: value for key, value in result.items() if key != "structuredContent"}
 
 
 def reported(outcome: Outcome, more: str = "") -> Result:
