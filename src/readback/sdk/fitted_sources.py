@@ -256,8 +256,9 @@ def _find_http(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
 
 def _lookup_http(settled: Settled, ctx: Context, given: Given) -> Lookup:
     path, params = addressed(given["path"])
+    words = settled.some("status", "landed", "failed", "value")
     with _http(settled, headers_of(settled, given)) as http:
-        found = http.lookup(ctx, path, params=params, **settled.some("status", "landed", "failed", "value"))
+        found = http.lookup(ctx, path, params=params, query=given.get("query"), **words)
     assert isinstance(found, Lookup)
     return found
 

@@ -157,6 +157,7 @@ class HttpSource:
         path: str,
         *,
         params: Values | None = None,
+        query: Values | None = None,
         headers: Mapping[str, str] | None = None,
         status: str = "/status",
         landed: Collection[str] = (),
@@ -170,7 +171,7 @@ class HttpSource:
         """
         if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
             raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
-        answer = self._door.ask(self._door.address(path, params), self._request_headers(ctx, headers))
+        answer = self._door.ask(self._door.address(path, params, query), self._request_headers(ctx, headers))
         if answer.status in _GONE:
             return Lookup.unknown_key()
         if answer.status != 200:
