@@ -287,3 +287,10 @@ def test_whatever_value_stands_behind_a_key_it_is_taken_or_told(data: st.DataObj
     text = json.dumps({"apiVersion": "readback/v1", "kind": "Contracts", "contracts": {"one": body}})
     found = loaded(text)
     assert set(found.contracts) >= {"one"} or found.faults
+
+
+@pytest.mark.requirement("FILE-same-contract")
+@pytest.mark.parametrize("url", ["postgresql:///shop", "postgres:///shop?host=/var/run/postgresql"])
+def test_a_database_behind_a_socket_of_this_machine_has_an_address_without_a_host(url: str) -> None:
+    assert faults(_with("database: x.db", f"url: '{url}'")) == []
+    assert "It is no address" in faults(_with("database: x.db", f"url: '{url.replace('///', ':')}'"))[0]

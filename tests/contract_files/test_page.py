@@ -17,6 +17,7 @@ PAGE = Path(ROOT, "docs", "contract-files.md")
 BEGIN, END = "<!-- tables: made by tests.contract_files.test_page -->", "<!-- end of tables -->"
 SHAPES = {
     Shape.FIXED: "text or reference",
+    Shape.WRITTEN: "text",
     Shape.NUMBER: "number or reference",
     Shape.SECRET: "reference",
     Shape.FLAG: "true or false",

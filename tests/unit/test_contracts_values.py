@@ -25,6 +25,7 @@ from readback.domain.errors import ArgumentError, ContractFieldError, TemplateEr
         ("0.25h", 900_000_000),
         ("7us", 7),
         ("1h 5m", 3_900_000_000),
+        (" 10 s ", 10_000_000),
         (timedelta(milliseconds=250), 250_000),
     ],
 )
@@ -49,6 +50,10 @@ def test_a_duration_is_a_number_with_its_unit(written: object, meant: int) -> No
         "10S",
         "\u0661s",
         "1s\n2m!",
+        "1 0s",
+        "1m s",
+        "1. 5s",
+        " ",
         "9" * 80 + "s",
     ],
 )

@@ -20,8 +20,9 @@ _UNITS_US: Final = {
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
-_PART: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?(us|ms|s|m|h|d)")
-_WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+")
+_PART: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))? *(us|ms|s|m|h|d)")
+_WHOLE: Final = re.compile(rf" *(?:{_PART.pattern} *)+")
+"""Spaces stand between numbers and units, and in neither: `1 0s` would be ten seconds, and `1m s` a millisecond."""
 
 
 def microseconds(value: object) -> int:
@@ -40,13 +41,12 @@ def microseconds(value: object) -> int:
 
 
 def _written(text: str) -> int:
-    packed = text.replace(" ", "")
-    if not packed or len(packed) > 64 or not packed.isascii() or _WHOLE.fullmatch(packed) is None:
+    if len(text) > 64 or not text.isascii() or _WHOLE.fullmatch(text) is None:
         raise ContractFieldError(
             f"{text[:40]!r} is not a duration: write a number with one of the units us, ms, s, m, h, d."
         )
     total = 0
-    for whole, fraction, unit in _PART.findall(packed):
+    for whole, fraction, unit in _PART.findall(text):
         size = _UNITS_US[unit]
         total += int(whole) * size
         if fraction:

@@ -40,7 +40,7 @@ OPTION_KEYS: Final = (
     "freeze", "watch",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
-_DOTTED: Final = re.compile(r"[A-Za-z_$][\w$\-]*(?:\.[A-Za-z_$][\w$\-]*)*", re.ASCII)
+DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$\-]*(?:\.[A-Za-z_$][A-Za-z0-9_$\-]*)*")
 REDACT_ROOTS: Final = ("requested", "intended", "observed", "before", "authoritative")
 
 E = TypeVar("E", bound=StrEnum)
@@ -249,7 +249,7 @@ def _redact(value: object) -> tuple[str, ...]:
 
 
 def _dotted(path: str) -> str:
-    if _DOTTED.fullmatch(path) is None:
+    if DOTTED.fullmatch(path) is None:
         raise ContractFieldError(f"{path!r:.80} is no dotted path.")
     return path
 

@@ -24,7 +24,7 @@ from readback.contracts.files.contract import (
 )
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import Fill, compile_fill
-from readback.contracts.files.readers import TOOL, ReaderMaker, Search, server_known, span, tool_fitting
+from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search, server_known, span, tool_fitting
 from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.shapes import arguments_named, arguments_of
 from readback.contracts.files.spec import Spec, SpecReader, joined
@@ -61,9 +61,8 @@ class Builder:
         self._findings = entry.findings
         self._began = len(entry.findings.faults)
         known = self._findings.keys(entry.node, entry.path, "A contract", CONTRACT_KEYS)
-        for name in [name for name, node in known.items() if node.value is None]:
-            said = "Nothing stands behind it: write a value, or leave the key away."
-            self._findings.add(entry.node.keys[name], joined(entry.path, name), said)
+        for name in [name for name, node in known.items() if node.value is None or _is_blank(name, node)]:
+            self._findings.add(entry.node.keys[name], joined(entry.path, name), NOTHING)
         self.keys = {name: node for name, node in known.items() if node.value is not None}
         self.toolbox = toolbox.of(entry.home.file)
         self.served = entry.home.server is not None or self.toolbox.own is not None
@@ -452,6 +451,11 @@ class Builder:
 
 
 # --- single values -------------------------------------------------------------------------------------------------
+
+
+def _is_blank(name: str, node: Written) -> bool:
+    """An empty text, of which the compiler would make the key's absence; what is said in words may be empty."""
+    return node.value == "" and name != "description"
 
 
 def _below(node: Written, path: str, steps: tuple[str, ...]) -> tuple[Written, str]:

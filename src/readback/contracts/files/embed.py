@@ -49,6 +49,8 @@ _SQL_QUOTED: Final = re.compile(
     r"""\b[eE]'(?:[^'\\]|\\.)*'|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$([A-Za-z_]\w*)?\$.*?\$\1\$""",
     re.DOTALL,
 )
+SELECTS: Final = r"\s*(?:\(|(?:[sS][eE][lL][eE][cC][tT]|[wW][iI][tT][hH]|[vV][aA][lL][uU][eE][sS])\b)"
+"""In both dialects of patterns: editors look for it too."""
 _SQL_FURTHER: Final = re.compile(r";\s*[^\s;]")
 _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 """Steps, also within one encoded segment: there are proxies and services that decode it before they look for these."""
@@ -68,7 +70,9 @@ def sound_statement(fill: Fill, *, reads: bool) -> None:
                 f"{{{fill.holes[number].predicate.source:.60}}} stands within {_SQL_PLACES[inside]}: "
                 "it is bound as a parameter, so write it without quotes."
             )
-    if reads and re.match(r"\s*(?:\(|select\b|with\b|values\b)", fill.texts[0], re.IGNORECASE) is None:
+    if re.search("[A-Za-z]", "".join(fill.texts)) is None:
+        raise ContractFieldError("It is no statement: its words stand in the file, and values in braces are bound.")
+    if reads and re.match(SELECTS, fill.texts[0]) is None:
         raise ContractFieldError("It reads only: it begins with select, with or values.")
     if reads and _SQL_FURTHER.search(_SQL_QUOTED.sub(" ", "?".join(fill.texts))):
         raise ContractFieldError("It is one statement, and another one follows its semicolon.")
@@ -291,5 +295,6 @@ def sound_url(text: str) -> None:
         raise ContractFieldError("It is no address, such as https://host.") from error
     if held or "password=" in text.lower() or _asks_with_one(text) or _DATABASE_LOGIN.match(text):
         raise ContractFieldError("An address holds no credentials: give them by reference.")
-    if not parts.scheme or not parts.netloc:
+    local = text.startswith(("postgresql:///", "postgres:///"))  # by a socket of this machine
+    if not parts.scheme or not (parts.netloc or local):
         raise ContractFieldError("It is no address, such as https://host.")

@@ -28,6 +28,7 @@ from readback.ports.fittings import Fittings, Reference, SourceFitting, ToolFitt
 from readback.ports.predicates import PredicateEngine
 
 TOOL: Final = "tool"
+NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,9 @@ class ReaderMaker:
         return FittedReader(reader, spec, fitting, node.place, asked)
 
     def _terms_sound(self, said: Mapping[str, Written], path: str) -> bool:
+        for name in [name for name in READER_KEYS if name in said and said[name].value is None]:
+            self.findings.add(said[name], joined(path, name), NOTHING)
+            return False
         for name in ("name", "source"):
             if name in said and not (isinstance(said[name].value, str) and str(said[name].value).strip()):
                 self.findings.add(said[name], joined(path, name), "It is a text.")

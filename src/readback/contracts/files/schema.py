@@ -6,37 +6,80 @@ said of one file without compiling: the checker also knows expressions, other fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
+from readback.canon.limits import ID_MAX_BYTES
+from readback.contracts.files.argument_schema import ARGUMENT, argument_schema, arguments_schema
 from readback.contracts.files.build import CONTRACT_KEYS
+from readback.contracts.files.embed import HEADER, SELECTS, VARIABLE
+from readback.contracts.files.spec import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
+from readback.contracts.files.spec import TEXT_MAX_CHARS
 from readback.contracts.files.words import (
     API_VERSION,
     EXECUTORS,
     KIND,
+    NEEDS,
+    POINTED,
+    POINTERS,
     SEARCH_KEYS,
     SOURCES,
+    USUAL,
+    ExecutorKind,
     Key,
     Shape,
     SourceKind,
 )
-from readback.contracts.options import PROVES
+from readback.contracts.options import DOTTED, ENTRIES_MAX, NAME_MAX_CHARS, PROVES, REASON_MAX_CHARS, REDACT_ROOTS
+from readback.contracts.templates import TEMPLATE_MAX_CHARS
 from readback.domain.contract import IDENTITY_KEYS, Noop
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 
 PUBLISHED: Final = "contracts.schema.json"
-_TEXT: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1}
-_PLAIN: Final[Mapping[str, Any]] = {"type": ["string", "integer"]}
+_TEXT: Final[Mapping[str, Any]] = {"type": "string", "pattern": "\\S"}
+_LINE: Final[Mapping[str, Any]] = {**_TEXT, "maxLength": ID_MAX_BYTES}
+_PLAIN: Final[Mapping[str, Any]] = {
+    "type": ["string", "integer"],
+    "pattern": "^(?=.*\\S)[^\\u0000-\\u001f\\u007f]*$",
+    "maxLength": TEXT_MAX_CHARS,
+}
+_POINTER: Final[Mapping[str, Any]] = {"type": "string", "pattern": "^/", "maxLength": TEXT_MAX_CHARS}
+_URL: Final[Mapping[str, Any]] = {
+    "type": "string",
+    "pattern": "^[A-Za-z][A-Za-z0-9+.-]*://",
+    "maxLength": TEXT_MAX_CHARS,
+}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
 _TEMPLATE: Final[Mapping[str, Any]] = {"type": ["string", "integer", "number"]}
-_SPAN: Final[Mapping[str, Any]] = {"type": "string", "pattern": "^( *[0-9]+(\\.[0-9]+)?(us|ms|s|m|h|d) *)+$"}
-_WORDS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT, "maxItems": 64}
-_CONDITIONS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": {"$ref": "#/$defs/condition"}}
+_ONE_LINE: Final = "^[^\\u0000-\\u0008\\u000a-\\u001f\\u007f]*$"
+_SPANS: Final = "( *[0-9]{1,12}(\\.[0-9]{1,6})? *(us|ms|s|m|h|d))+ *$"
+_SPAN: Final[Mapping[str, Any]] = {"type": "string", "pattern": f"^{_SPANS}"}
+_SOME_SPAN: Final[Mapping[str, Any]] = {"type": "string", "pattern": f"^(?=.*[1-9]){_SPANS}"}
+_WORDS: Final[Mapping[str, Any]] = {
+    "type": "array",
+    "items": _LINE,
+    "maxItems": ENTRIES_MAX,
+    "uniqueItems": True,
+}
+_DOTTED_PATH: Final[Mapping[str, Any]] = {"type": "string", "pattern": f"^{DOTTED.pattern}$", "maxLength": ID_MAX_BYTES}
+_PATHS: Final[Mapping[str, Any]] = {**_WORDS, "items": _DOTTED_PATH}
+_SECRETS: Final[Mapping[str, Any]] = {
+    **_WORDS,
+    "items": {**_DOTTED_PATH, "allOf": [{"pattern": f"^({'|'.join(REDACT_ROOTS)})\\."}]},
+}
+_CONDITIONS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "propertyNames": _LINE,
+    "additionalProperties": {"$ref": "#/$defs/condition"},
+}
 _CONDITION_S: Final[Mapping[str, Any]] = {"oneOf": [_TEXT, _CONDITIONS]}
 _REFERENCE: Final[Mapping[str, Any]] = {"$ref": "#/$defs/reference"}
+_HEADERS: Final[Mapping[str, Any]] = {"pattern": f"^{HEADER.pattern}$"}
+_VARIABLES: Final[Mapping[str, Any]] = {"pattern": f"^{VARIABLE.pattern}$"}
+_READ: Final[Mapping[str, Any]] = {"properties": {"readers": {"minItems": 1}}, "required": ["readers"]}
 
 
 def _words(kind: type[StrEnum]) -> dict[str, Any]:
@@ -54,40 +97,44 @@ _TERMS: Final[Mapping[str, Any]] = {
 """What is said of a reader beside its source; a part of it of a search."""
 
 OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
-    "version": (_TEXT, "The contract's version; that of the file's metadata where it is left away."),
+    "version": (
+        {**_TEXT, "maxLength": NAME_MAX_CHARS},
+        "The contract's version; that of the file's metadata where it is left away.",
+    ),
     "kind": (_words(Kind), "What the operation does to its target."),
     "side_effect": (_words(SideEffect), "The class, which sets how deep it is verified."),
-    "target": (_TEXT, "What it acts on; `{requested.x}` stands for an argument."),
+    "target": ({**_TEXT, "maxLength": TEMPLATE_MAX_CHARS}, "What it acts on; `{requested.x}` stands for an argument."),
     "identity": (
         {"type": "object", "propertyNames": {"enum": [*IDENTITY_KEYS]}, "additionalProperties": _TEXT},
         "Expressions that say of whom a reading is, or `not_offered`.",
     ),
     "require": (_CONDITION_S, "What has to hold before it is executed."),
     "expected_version": (_TEXT, "An expression for the version that the target has to have before."),
-    "quorum": ({"type": "integer", "minimum": 1}, "How many readings have to agree."),
+    "quorum": ({"type": "integer", "minimum": 1, "maximum": ENTRIES_MAX}, "How many readings have to agree."),
     "ensure": (
         {
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": {"oneOf": [{"$ref": "#/$defs/condition"}, _CONDITIONS]},
+            "propertyNames": _LINE,
+            "additionalProperties": {"oneOf": [{"$ref": "#/$defs/condition"}, {**_CONDITIONS, "minProperties": 1}]},
         },
         "What has to hold afterwards, by name; or effect groups of such.",
     ),
     "fails_when": (_CONDITION_S, "What means that it failed for good."),
-    "may_change": (_WORDS, "The only fields that may differ from before."),
+    "may_change": (_PATHS, "The only fields that may differ from before."),
     "noop": (_words(Noop), "What it means that everything held before already."),
-    "within": (_SPAN, "How long the effect may take to be seen."),
+    "within": (_SOME_SPAN, "How long the effect may take to be seen."),
     "polls": ({"type": "array", "items": _SPAN, "minItems": 1}, "When it is read again."),
     "stable_for": (_SPAN, "How long it has to hold."),
-    "deadline": (_SPAN, "When looking ends."),
+    "deadline": (_SOME_SPAN, "When looking ends."),
     "late_window": (_SPAN, "How long an effect may still land."),
     "key_fields": (_WORDS, "The arguments that the idempotency key is made of."),
-    "key_kept": (_SPAN, "How long a settled key answers."),
-    "principals": (_WORDS, "Who may act."),
+    "key_kept": (_SOME_SPAN, "How long a settled key answers."),
+    "principals": ({**_WORDS, "minItems": 1}, "Who may act."),
     "scopes": (_WORDS, "The permission scopes that a client has to hold."),
-    "redact": (_WORDS, "Paths whose values are not stored."),
-    "tell": (_WORDS, "Fields of the reading that may be told."),
-    "unverifiable": (_TEXT, "Why nothing can be read; it caps what may be claimed."),
+    "redact": (_SECRETS, "Paths whose values are not stored."),
+    "tell": (_PATHS, "Fields of the reading that may be told."),
+    "unverifiable": ({**_TEXT, "maxLength": REASON_MAX_CHARS}, "Why nothing can be read; it caps what may be claimed."),
     "proves": ({"enum": [*PROVES]}, "What the reading of a message proves."),
     "approval": (
         {
@@ -97,7 +144,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
                     "type": "object",
                     "properties": {
                         "people": {"type": "integer", "minimum": 1, "maximum": 2},
-                        "expires": _SPAN,
+                        "expires": _SOME_SPAN,
                         "when": {"type": "string"},
                     },
                     "additionalProperties": False,
@@ -110,10 +157,15 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "watch": (
         {
             "oneOf": [
-                _SPAN,
+                _SOME_SPAN,
                 {
                     "type": "object",
-                    "properties": {"after": _SPAN, "every": _SPAN, "for": _SPAN, "ensure": _WORDS},
+                    "properties": {
+                        **dict.fromkeys(("after", "every", "for"), _SOME_SPAN),
+                        "ensure": {**_WORDS, "minItems": 1},
+                    },
+                    "dependentRequired": {"every": ["for"], "for": ["every"]},
+                    "anyOf": [{"required": ["after"]}, {"required": ["every"]}],
                     "additionalProperties": False,
                 },
             ]
@@ -125,10 +177,10 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
 
 _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "description": ({"type": "string", "maxLength": 2_000}, "What it is for, in words."),
-    "arguments": ({"type": "object"}, "JSON Schema of the arguments, or names with types."),
+    "arguments": (arguments_schema(), "JSON Schema of the arguments, or names with types."),
     "operation": (_TEXT, "A template for the operation's id, from what is requested."),
     "compensate": (
-        {"oneOf": [_TEXT, {"type": "object"}]},
+        {"oneOf": [_TEXT, {"$ref": "#/$defs/named_reversal"}, {"$ref": "#/$defs/reversal"}]},
         "The contract that reverses it, by name or written out; `contract` with `arguments` for other arguments.",
     ),
     "twin": ({"type": "object", "minProperties": 1}, "Arguments that only ever mean a safe target, for drills."),
@@ -149,11 +201,12 @@ def contract_schema() -> dict[str, Any]:
     every = {**OPTIONS, **_OWN}
     assert set(every) == set(CONTRACT_KEYS)
     execute_terms: dict[str, Any] = {
-        "timeout": {**_SPAN, "description": "How long a call may take."},
+        "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
         "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
         "reversible": {**_FLAG, "description": "What it does can be reversed."},
     }
-    acts = {row.name: _spec(row.keys, "execute", row.said, row.either) for row in EXECUTORS}
+    acts = {row.name: _spec(row, "execute") for row in EXECUTORS}
+    one_act = [{"required": [name]} for name in acts]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Readback contract file",
@@ -163,7 +216,7 @@ def contract_schema() -> dict[str, Any]:
             "kind": {"const": KIND},
             "metadata": {
                 "type": "object",
-                "properties": dict.fromkeys(("name", "version", "description"), _TEXT),
+                "properties": {name: {**_TEXT, "maxLength": 500} for name in ("name", "version", "description")},
                 "additionalProperties": False,
             },
             "server": {"$ref": "#/$defs/server"},
@@ -184,15 +237,32 @@ def contract_schema() -> dict[str, Any]:
         "required": ["apiVersion", "kind", "contracts"],
         "additionalProperties": False,
         "$defs": {
-            "contract": {
+            "keys": {
                 "type": "object",
                 "properties": {name: {**every[name][0], "description": every[name][1]} for name in CONTRACT_KEYS},
-                "required": ["kind", "side_effect", "target", "ensure"],
                 "additionalProperties": False,
             },
-            "condition": {"type": "string", "minLength": 1, "description": "An expression that is true or false."},
+            "contract": {
+                "$ref": "#/$defs/keys",
+                "required": ["kind", "side_effect", "target", "ensure"],
+                "oneOf": [_READ, {"required": ["unverifiable"]}],
+            },
+            "reversal": {"$ref": "#/$defs/keys", "required": ["kind", "ensure"]},
+            "named_reversal": {
+                "type": "object",
+                "properties": {"contract": _TEXT, "arguments": {"type": "object", "maxProperties": 100}},
+                "required": ["contract"],
+                "additionalProperties": False,
+            },
+            ARGUMENT: argument_schema(),
+            "condition": {**_TEXT, "description": "An expression that is true or false."},
             "reference": _reference(),
-            "execute": {"type": "object", "properties": {**acts, **execute_terms}, "additionalProperties": False},
+            "execute": {
+                "type": "object",
+                "properties": {**acts, **execute_terms},
+                "oneOf": [*one_act, {"not": {"anyOf": one_act}}],
+                "additionalProperties": False,
+            },
             "act": {"type": "object", "properties": acts, "minProperties": 1, "maxProperties": 1,
                     "additionalProperties": False},
             "reader": _reader(),
@@ -213,7 +283,7 @@ def published_schema() -> str:
 def _reference() -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"env": _TEXT, "file": _TEXT},
+        "properties": {"env": {"type": "string", "pattern": f"^{VARIABLE.pattern}$"}, "file": _TEXT},
         "minProperties": 1,
         "maxProperties": 1,
         "additionalProperties": False,
@@ -222,14 +292,14 @@ def _reference() -> dict[str, Any]:
 
 
 def _reader() -> dict[str, Any]:
-    kinds = {row.name: _spec(row.keys, "read", row.said, row.either) for row in SOURCES if "read" in row.uses}
+    kinds = {row.name: _spec(row, "read") for row in SOURCES if "read" in row.uses}
     one = [{"required": [name]} for name in kinds]
     return {"type": "object", "properties": {**kinds, **_TERMS}, "oneOf": one, "additionalProperties": False}
 
 
 def _asked(use: str) -> dict[str, Any]:
     rows: Iterable[SourceKind] = (row for row in SOURCES if use in row.uses)
-    kinds = {row.name: _spec(row.keys, use, row.said, row.either) for row in rows}
+    kinds = {row.name: _spec(row, use) for row in rows}
     one = [{"required": [name]} for name in kinds]
     return {
         "type": "object",
@@ -240,14 +310,14 @@ def _asked(use: str) -> dict[str, Any]:
 
 
 def _server() -> dict[str, Any]:
-    named = {"type": "object", "additionalProperties": {"oneOf": [{"type": "string"}, _REFERENCE]}}
+    named = {"oneOf": [{"type": "string", "pattern": _ONE_LINE}, _REFERENCE]}
     return {
         "type": "object",
         "properties": {
-            "command": {"type": "array", "items": _TEXT, "minItems": 1},
-            "url": {"oneOf": [_TEXT, _REFERENCE]},
-            "env": named,
-            "headers": named,
+            "command": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+            "url": {"oneOf": [_URL, _REFERENCE]},
+            "env": {"type": "object", "propertyNames": _VARIABLES, "additionalProperties": named},
+            "headers": {"type": "object", "propertyNames": _HEADERS, "additionalProperties": named},
             "cwd": {"oneOf": [_TEXT, _REFERENCE]},
         },
         "oneOf": [{"required": ["command"]}, {"required": ["url"]}],
@@ -255,51 +325,100 @@ def _server() -> dict[str, Any]:
     }
 
 
-def _spec(keys: tuple[Key, ...], use: str, said: str, either: tuple[str, ...]) -> dict[str, Any]:
-    known = [key for key in keys if not key.uses or use in key.uses]
+def _spec(row: SourceKind | ExecutorKind, use: str) -> dict[str, Any]:
+    known = [key for key in row.keys if not key.uses or use in key.uses]
     made: dict[str, Any] = {
         "type": "object",
-        "description": said,
-        "properties": {key.name: {**_shape(key), "description": key.said} for key in known},
+        "description": row.said,
+        "properties": {key.name: {**_shape(key, row.name), "description": key.said} for key in known},
         "additionalProperties": False,
     }
     required = [key.name for key in known if key.required]
+    if use == "lookup" and row.name != "http":
+        required.append("status")
+    if row.name == "imap":
+        required += ["user", "password"]
     if required:
         made["required"] = required
-    if either:
-        made["oneOf"] = [{"required": [name]} for name in either]
+    if row.either:
+        made["oneOf"] = [{"required": [name]} for name in row.either]
+    if use == "lookup":
+        made["anyOf"] = [{"required": ["landed"]}, {"required": ["failed"]}]
+    if row.name == "smtp":
+        made["dependentRequired"] = {"user": ["password"], "password": ["user"]}
+    together = [*_needed(row), *_staged(row)]
+    if together:
+        made["allOf"] = together
     return made
 
 
-def _shape(key: Key) -> dict[str, Any]:
+def _needed(row: SourceKind | ExecutorKind) -> Iterator[dict[str, Any]]:
+    """What a choice needs beside it."""
+    chooser = "do" if isinstance(row, ExecutorKind) else "show"
+    for (kind, word), names in NEEDS.items():
+        if kind == row.name and any(key.name == chooser and word in key.choices for key in row.keys):
+            chosen: dict[str, Any] = {"properties": {chooser: {"const": word}}}
+            if USUAL.get(row.name) != word:
+                chosen["required"] = [chooser]
+            yield {"if": chosen, "then": {"required": [*names]}}
+
+
+def _staged(row: SourceKind | ExecutorKind) -> Iterator[dict[str, Any]]:
+    if isinstance(row, ExecutorKind) and any(key.name == "stage" for key in row.keys):
+        staged = {"properties": {"stage": {"const": True}}, "required": ["stage"]}
+        needs = {"required": ["look"]} if row.name == "sql" else {"properties": {"do": {"const": "write"}}}
+        yield {"if": staged, "then": needs}
+
+
+def _shape(key: Key, kind: str) -> dict[str, Any]:
     if key.shape is Shape.CHOICE:
         return {"enum": [*key.choices]}
+    if key.name == "url":
+        return {"oneOf": [_URL, _REFERENCE]}
+    if kind in POINTED and key.name in POINTERS:
+        pointer = {**_POINTER, "pattern": "^(/|$)"} if key.name == "items" else dict(_POINTER)
+        return pointer if key.shape is Shape.WRITTEN else {"oneOf": [pointer, _REFERENCE]}
+    if key.shape is Shape.STATEMENT and key.name != "statement":
+        return {"type": "string", "pattern": f"^{SELECTS}"}
     return dict(_SHAPES[key.shape])
 
 
+_MANY: Final[Mapping[str, Any]] = {"maxItems": ENTRIES_OF_SPEC_MAX}
+_NAMED: Final[Mapping[str, Any]] = {"type": "object", "maxProperties": ENTRIES_OF_SPEC_MAX}
 _SHAPES: Final[Mapping[Shape, Mapping[str, Any]]] = {
     Shape.FIXED: {"oneOf": [_PLAIN, _REFERENCE]},
+    Shape.WRITTEN: _PLAIN,
     Shape.NUMBER: {"oneOf": [{"type": "integer", "minimum": 1, "maximum": 65_535}, _REFERENCE]},
     Shape.SECRET: _REFERENCE,
     Shape.FLAG: _FLAG,
-    Shape.WORDS: {"type": "array", "items": _PLAIN, "maxItems": 100},
-    Shape.CODES: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}, "maxItems": 100},
-    Shape.ENVIRONMENT: {"type": "object", "additionalProperties": {"oneOf": [_PLAIN, _REFERENCE]}},
+    Shape.WORDS: {"type": "array", "items": _PLAIN, **_MANY},
+    Shape.CODES: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}, **_MANY},
+    Shape.ENVIRONMENT: {**_NAMED, "propertyNames": _VARIABLES, "additionalProperties": {"oneOf": [_PLAIN, _REFERENCE]}},
     Shape.TEXT: _TEMPLATE,
-    Shape.TEXTS: {"type": "array", "items": _TEMPLATE, "maxItems": 100},
-    Shape.NAMED: {"type": "object", "additionalProperties": _TEMPLATE},
-    Shape.HEADERS: {"type": "object", "additionalProperties": {"oneOf": [_TEMPLATE, _REFERENCE]}},
+    Shape.TEXTS: {"type": "array", "items": _TEMPLATE, **_MANY},
+    Shape.NAMED: {**_NAMED, "additionalProperties": _TEMPLATE},
+    Shape.HEADERS: {
+        **_NAMED,
+        "propertyNames": _HEADERS,
+        "additionalProperties": {"oneOf": [{**_TEMPLATE, "pattern": _ONE_LINE}, _REFERENCE]},
+    },
     Shape.VALUE: {},
-    Shape.STATEMENT: {"type": "string", "minLength": 1},
-    Shape.ADDRESS: {"type": "string", "pattern": "^/"},
-    Shape.ARGUMENTS: {"type": "object"},
+    Shape.STATEMENT: {"type": "string", "pattern": "[A-Za-z]"},
+    Shape.ADDRESS: {"type": "string", "pattern": "^/(?!/)"},
+    Shape.ARGUMENTS: _NAMED,
     Shape.ABSENCE: {
         "type": "object",
-        "properties": {"error_matches": _TEXT, "at": {"type": "string", "pattern": "^/"}, "is": {}},
+        "properties": {"error_matches": {**_TEMPLATE, "pattern": "^ *[^\\s*{]"}, "at": _POINTER, "is": True},
         "dependentRequired": {"at": ["is"], "is": ["at"]},
         "minProperties": 1,
         "additionalProperties": False,
     },
-    Shape.ARGV: {"type": "array", "items": _TEMPLATE, "minItems": 1, "maxItems": 100},
+    Shape.ARGV: {
+        "type": "array",
+        "prefixItems": [{**_TEMPLATE, "minLength": 1}],
+        "items": _TEMPLATE,
+        "minItems": 1,
+        **_MANY,
+    },
 }
 """Of every shape that the checker knows, but for a choice, whose words stand in the key."""

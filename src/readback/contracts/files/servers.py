@@ -108,7 +108,7 @@ class ServerReader:
             reference = reference_in(node)
             if reference is not None:
                 return reference
-            if not isinstance(node.value, str) or not embed.is_line(node.value):
+            if not isinstance(node.value, str) or not node.value.strip() or not embed.is_line(node.value):
                 raise ContractFieldError("It is a text on one line.")
             if name == "url":
                 embed.sound_url(node.value)

@@ -17,12 +17,13 @@ from readback.domain.errors import ContractFieldError
 DEPTH_MAX: Final = 16
 ARGUMENTS_MAX: Final = 64
 SHAPES_MAX: Final = 1_000
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN: Final[Mapping[str, Any]] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
-_SAID_ONLY: Final = frozenset(
+TYPES: Final = (*_PLAIN, "array", "object")
+SAID_ONLY: Final = frozenset(
     {"title", "description", "examples", "$schema", "$id", "$comment", "format", "deprecated", "readOnly", "writeOnly"}
 )
-_BOUNDS: Final[Mapping[str, Mapping[str, str]]] = {
+BOUNDS: Final[Mapping[str, Mapping[str, str]]] = {
     "string": {"minLength": "min_length", "maxLength": "max_length", "pattern": "pattern"},
     "integer": {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"},
     "number": {"minimum": "ge", "maximum": "le", "exclusiveMinimum": "gt", "exclusiveMaximum": "lt"},
@@ -47,8 +48,10 @@ def arguments_of(schema: object, report: Report) -> ArgumentSchema:
         report(("properties",), f"It is a mapping of at most {ARGUMENTS_MAX} names.")
         return ArgumentSchema(())
     for key in whole:
-        if key not in _SAID_ONLY | {"type", "properties", "required", "additionalProperties", "$defs"}:
+        if key not in SAID_ONLY | {"type", "properties", "required", "additionalProperties", "$defs"}:
             report((key,), "Of all arguments together nothing more than `properties` and `required` is checked.")
+    if whole.get("type", "object") != "object":
+        report(("type",), "The arguments together are an object.")
     if whole.get("additionalProperties") not in (None, False):
         report(("additionalProperties",), "An action's arguments are all named.")
     required = _required(whole, properties, report, ())
@@ -92,7 +95,7 @@ class _Reading:
         self._shapes = 0
 
     def parameter(self, name: str, shape: object, required: bool, path: tuple[str, ...]) -> Parameter | None:
-        if _NAME.fullmatch(name) is None:
+        if NAME.fullmatch(name) is None:
             self._report(path, f"{name!r:.60} cannot be the name of an argument: letters, digits and '_'.")
             return None
         annotation = self.annotation(shape, path)
@@ -124,14 +127,17 @@ class _Reading:
                 self._only(shape, {word}, path)
                 inner = [self.annotation(each, (*path, word), depth + 1) for each in shape[word]]
                 return _union(inner)
-        constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
-        if constants is not None:
-            return self._one_of(shape, constants, path)
         named = shape.get("type")
         if "type" in shape and (not named or (isinstance(named, list) and None in named)):
             self._report((*path, "type"), "It names no type; leave the key away where any value may stand.")
             return Any
         kinds = named if isinstance(named, list) else [named]
+        constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
+        if constants is not None:
+            for kind in kinds if named else ():
+                if kind not in TYPES:
+                    self._no_type(kind, path)
+            return self._one_of(shape, constants, path)
         return _union([self._typed(kind, shape, kinds, path, depth) for kind in kinds])
 
     def _one_of(self, shape: dict[str, Any], constants: object, path: tuple[str, ...]) -> Any:
@@ -145,7 +151,7 @@ class _Reading:
     def _typed(self, kind: object, shape: dict[str, Any], kinds: list[Any], path: tuple[str, ...], depth: int) -> Any:
         allowed = {"type"}
         for each in kinds:
-            allowed |= set(_BOUNDS.get(str(each), ()))
+            allowed |= set(BOUNDS.get(str(each), ()))
             allowed |= {"items"} if each == "array" else set()
             allowed |= {"properties", "required", "additionalProperties"} if each == "object" else set()
         self._only(shape, allowed, path)
@@ -157,10 +163,12 @@ class _Reading:
         if kind == "object":
             return self._object(shape, path, depth)
         if not isinstance(kind, str) or kind not in _PLAIN:
-            known = [*_PLAIN, "array", "object"]
-            self._report(path, f"{kind!r:.40} is no type.{did_you_mean(str(kind), known)}")
+            self._no_type(kind, path)
             return Any
         return self._bounded(_PLAIN[kind], kind, shape, path)
+
+    def _no_type(self, kind: object, path: tuple[str, ...]) -> None:
+        self._report(path, f"{kind!r:.40} is no type.{did_you_mean(str(kind), TYPES)}")
 
     def _object(self, shape: dict[str, Any], path: tuple[str, ...], depth: int) -> Any:
         properties, more = shape.get("properties", {}), shape.get("additionalProperties")
@@ -187,10 +195,10 @@ class _Reading:
         return record
 
     def _bounded(self, annotation: Any, kind: str, shape: dict[str, Any], path: tuple[str, ...]) -> Any:
-        bounds = {ours: shape[theirs] for theirs, ours in _BOUNDS.get(kind, {}).items() if theirs in shape}
+        bounds = {ours: shape[theirs] for theirs, ours in BOUNDS.get(kind, {}).items() if theirs in shape}
         if not bounds:
             return annotation
-        for theirs, ours in _BOUNDS[kind].items():
+        for theirs, ours in BOUNDS[kind].items():
             wanted = (str,) if ours == "pattern" else (int, float)
             if ours in bounds and (not isinstance(bounds[ours], wanted) or isinstance(bounds[ours], bool)):
                 self._report((*path, theirs), f"`{theirs}` is no such value.")
@@ -208,7 +216,7 @@ class _Reading:
 
     def _only(self, shape: dict[str, Any], allowed: set[str], path: tuple[str, ...]) -> None:
         for key in shape:
-            if key not in allowed | _SAID_ONLY | {"default", "$defs"}:
+            if key not in allowed | SAID_ONLY | {"default", "$defs"}:
                 self._report((*path, key), f"`{key}` is not checked here; say it in `require`.")
 
     def _referred(self, reference: object, path: tuple[str, ...]) -> object:

@@ -17,7 +17,19 @@ from readback.contracts.files import embed
 from readback.contracts.files.absence import Absence, error_text, sound_error
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import ROOTS, Fill, Values, compile_fill
-from readback.contracts.files.words import ABSENCE_KEYS, EXECUTOR, SOURCE, ExecutorKind, Key, Shape, SourceKind
+from readback.contracts.files.words import (
+    ABSENCE_KEYS,
+    EXECUTOR,
+    NEEDS,
+    POINTED,
+    POINTERS,
+    SOURCE,
+    USUAL,
+    ExecutorKind,
+    Key,
+    Shape,
+    SourceKind,
+)
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
 from readback.ports.fittings import Reference
@@ -153,7 +165,7 @@ class SpecReader:
     ) -> None:
         """Raises ContractError for a fault of the whole; those of its parts have their own places."""
         match key.shape:
-            case Shape.FIXED | Shape.NUMBER | Shape.SECRET:
+            case Shape.FIXED | Shape.WRITTEN | Shape.NUMBER | Shape.SECRET:
                 fixed[key.name] = _setting(key, node)
             case Shape.FLAG:
                 if not isinstance(node.value, bool):
@@ -247,12 +259,12 @@ class SpecReader:
         found = self.findings.keys(node, path, "`absent`", ABSENCE_KEYS)
         matches, pointer = found.get("error_matches"), found.get("at")
         fill = None if matches is None else self._fill(matches)
-        at = None if pointer is None else pointer.value
+        at = pointer.value if pointer is not None and isinstance(pointer.value, str) else None
         if fill is not None:
             sound_error(fill)
         if ("at" in found) is not ("is" in found) or not found:
             raise ContractFieldError("It takes `error_matches`, or `at` (a JSON pointer) with `is` (the value there).")
-        if at is not None and (not isinstance(at, str) or not at.startswith("/")):
+        if pointer is not None and not (at or "").startswith("/"):
             raise ContractFieldError("`at` is a JSON pointer: it begins with a slash.")
         equals = found["is"].plain() if "is" in found else None
         return lambda values: Absence(error_text(fill, values) if fill is not None else "", at, equals)
@@ -310,6 +322,8 @@ def joined(path: str, name: str) -> str:
 
 def _setting(key: Key, node: Written) -> object:
     reference = reference_in(node)
+    if reference is not None and key.shape is Shape.WRITTEN:
+        raise ContractFieldError("It stands in the file itself: no reference is taken for it.")
     if reference is not None:
         return reference
     if key.shape is Shape.SECRET:
@@ -318,6 +332,8 @@ def _setting(key: Key, node: Written) -> object:
         if not isinstance(node.value, int) or isinstance(node.value, bool) or not 0 < node.value <= 65_535:
             raise ContractFieldError("It is a whole number from 1 to 65535.")
         return node.value
+    if key.name == "items" and node.value == "":
+        return ""  # the whole answer is the list
     text = _plain_text(node)
     if key.name == "url":
         embed.sound_url(text)
@@ -361,23 +377,11 @@ def _near(node: Written, known: Collection[str]) -> str:
     return did_you_mean(str(node.value), known) if isinstance(node.value, str) else ""
 
 
-NEEDS: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]]] = {
-    ("file", "write"): {"content": ()},
-    ("file", "append"): {"content": ()},
-    ("file", "move"): {"to": ()},
-    ("git", "commit"): {"branch": ()},
-    ("git", "blob"): {"branch": (), "path": ()},
-    ("git", "index"): {"path": ()},
-    ("git", "remote"): {"branch": (), "remote": ()},
-}
-"""What a choice needs beside it: by the kind, and its `do` or `show`."""
-
-
 def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Written]) -> list[str]:
     """What is wrong with keys beside each other."""
     chosen = found.get("do") or found.get("show")
-    word = chosen.value if chosen is not None else "commit" if row.name == "git" else ""
-    needed = NEEDS.get((row.name, str(word)), {})
+    word = chosen.value if chosen is not None else USUAL.get(row.name, "")
+    needed = NEEDS.get((row.name, str(word)), ())
     said = [f"`{word}` needs `{name}`." for name in needed if name not in found]
     if use == "lookup" and not ("landed" in found or "failed" in found):
         said.append("A lookup needs the words that are final: `landed`, `failed`, or both.")
@@ -387,8 +391,8 @@ def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Writ
         said.append("A staged statement needs `look`: the select that shows the row as it would be.")
     if _is_true(found.get("stage")) and row.name == "file" and word != "write":
         said.append("Only a write can be staged.")
-    if row.name in ("http", "command", "tool"):
-        said += [f"`{name}` is a JSON pointer: it begins with a slash." for name in _POINTERS if _is_bare(found, name)]
+    if row.name in POINTED:
+        said += [f"`{name}` is a JSON pointer: it begins with a slash." for name in POINTERS if _is_bare(found, name)]
     if row.name in ("smtp", "imap") and ("user" in found) is not ("password" in found):
         said.append("`user` and `password` belong together.")
     if row.name == "imap" and "user" not in found:
@@ -396,12 +400,9 @@ def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Writ
     return said
 
 
-_POINTERS: Final = ("value", "version", "stamp", "author", "items", "complete", "status")
-
-
 def _is_bare(found: Mapping[str, Written], name: str) -> bool:
     said = found[name].value if name in found else None
-    return isinstance(said, str) and bool(said) and not said.startswith("/")
+    return isinstance(said, str | int) and said != "" and not str(said).startswith("/")
 
 
 def _is_true(node: Written | None) -> bool:

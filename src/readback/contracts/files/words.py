@@ -6,6 +6,7 @@ source's row also says the most that may be claimed of it; a file may say less, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -22,6 +23,8 @@ class Shape(StrEnum):
 
     FIXED = "fixed"
     """A text or a whole number, or a reference."""
+    WRITTEN = "written"
+    """The same, but no reference: it stands in the file itself."""
     NUMBER = "number"
     """A whole number, or a reference."""
     SECRET = "secret"
@@ -123,16 +126,17 @@ _PROGRAM: Final = (
     Key("env", Shape.ENVIRONMENT, "Its environment beside PATH, HOME, LANG and TZ; credentials by reference."),
 )
 _MARKS: Final = (
-    Key("version", Shape.FIXED, "Where the reading's version is: a column, or a JSON pointer."),
-    Key("stamp", Shape.FIXED, "Where the stamp is."),
-    Key("author", Shape.FIXED, "Where the author is."),
+    Key("version", Shape.FIXED, "Where the reading's version is: a column, or a JSON pointer.", uses=("read", "find")),
+    Key("stamp", Shape.FIXED, "Where the stamp is.", uses=("read", "find")),
+    Key("author", Shape.FIXED, "Where the author is.", uses=("read", "find")),
 )
+"""Of readings; a look-up's answer is a word."""
 _WORDS_OF_KEYS: Final = (
     Key("status", Shape.FIXED, "Where the word is that says what became of it.", uses=("lookup",)),
     Key("landed", Shape.WORDS, "Words that mean that it landed, for good.", uses=("lookup",)),
     Key("failed", Shape.WORDS, "Words that mean that it left nothing, for good.", uses=("lookup",)),
 )
-_SERVER: Final = Key("server", Shape.FIXED, "A name of the file's `servers`; its own `server` where it is left away.")
+_SERVER: Final = Key("server", Shape.WRITTEN, "A name of the file's `servers`; its own `server` where it is left away.")
 _ROOT: Final = Key("root", Shape.FIXED, "The folder that no path leaves; the contract file's where it is left away.")
 
 SOURCES: Final = (
@@ -199,9 +203,19 @@ SOURCES: Final = (
             *_SERVICE,
             Key("value", Shape.FIXED, "A JSON pointer to the object in the answer."),
             *_MARKS,
-            Key("canary", Shape.FIXED, "A path that is always shown: without one, a 404 is never absence."),
-            Key("as_of_header", Shape.FIXED, "A header with the service's own microseconds."),
-            Key("items", Shape.FIXED, "A JSON pointer to the list; `/items` where it is left away.", uses=("find",)),
+            Key(
+                "canary",
+                Shape.FIXED,
+                "A path that is always shown: without one, a 404 is never absence.",
+                uses=("read",),
+            ),
+            Key("as_of_header", Shape.FIXED, "A header with the service's own microseconds.", uses=("read", "find")),
+            Key(
+                "items",
+                Shape.FIXED,
+                "A JSON pointer to the list, empty where the answer is one; `/items` where it is left away.",
+                uses=("find",),
+            ),
             Key("complete", Shape.FIXED, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
             *_WORDS_OF_KEYS,
         ),
@@ -280,7 +294,12 @@ SOURCES: Final = (
         "What a program prints as JSON: an object (null for absence); a list of them, for `find`.",
         (
             *_PROGRAM,
-            Key("absent", Shape.CODES, "Exit codes that mean absence; none where it is left away."),
+            Key(
+                "absent",
+                Shape.CODES,
+                "Exit codes that mean absence; none where it is left away.",
+                uses=("read", "lookup"),
+            ),
             *_MARKS,
             *_WORDS_OF_KEYS,
         ),
@@ -294,7 +313,7 @@ SOURCES: Final = (
         "tool",
         "What another tool answers: of the server that acts (same_client at most), or of another. By a gateway only.",
         (
-            Key("name", Shape.FIXED, "The tool.", required=True),
+            Key("name", Shape.WRITTEN, "The tool.", required=True),
             Key("arguments", Shape.ARGUMENTS, "What it is called with.", required=True),
             _SERVER,
             Key(
@@ -304,17 +323,18 @@ SOURCES: Final = (
                 choices=("json", "text"),
                 uses=("read", "lookup"),
             ),
-            Key("value", Shape.FIXED, "A JSON pointer to the value in the answer.", uses=("read", "find")),
+            Key("value", Shape.WRITTEN, "A JSON pointer to the value in the answer.", uses=("read", "find")),
             Key("absent", Shape.ABSENCE, "By what absence is recognised; no error is absence where it is left away."),
-            *(replace(each, uses=("read", "find")) for each in _MARKS),
+            *(replace(each, shape=Shape.WRITTEN) for each in _MARKS),
             Key(
                 "items",
-                Shape.FIXED,
+                Shape.WRITTEN,
                 "A JSON pointer to the list; else the answer is one.",
                 uses=("find",),
             ),
-            Key("complete", Shape.FIXED, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
-            *_WORDS_OF_KEYS,
+            Key("complete", Shape.WRITTEN, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
+            replace(_WORDS_OF_KEYS[0], shape=Shape.WRITTEN),
+            *_WORDS_OF_KEYS[1:],
         ),
         ("read", "find", "lookup"),
         Consistency.SESSION,
@@ -395,7 +415,7 @@ EXECUTORS: Final = (
         "tool",
         "A tool of a server. A contract without `execute` is the tool of its own name. Behind a gateway only.",
         (
-            Key("name", Shape.FIXED, "The tool; that of the contract's name where it is left away."),
+            Key("name", Shape.WRITTEN, "The tool; that of the contract's name where it is left away."),
             Key("arguments", Shape.ARGUMENTS, "What it is called with; the call's own where it is left away."),
             _SERVER,
         ),
@@ -416,3 +436,18 @@ OWN_KEYS: Final = (
     "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin", "tool_sha256",
 )  # fmt: skip
 """Of a contract in a file, beside the keys that every notation has."""
+POINTED: Final = frozenset({"http", "command", "tool"})
+"""Sources that answer in JSON: what lies where in it is said by JSON pointers."""
+POINTERS: Final = ("value", "version", "stamp", "author", "items", "complete", "status")
+NEEDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("file", "write"): ("content",),
+    ("file", "append"): ("content",),
+    ("file", "move"): ("to",),
+    ("git", "commit"): ("branch",),
+    ("git", "blob"): ("branch", "path"),
+    ("git", "index"): ("path",),
+    ("git", "remote"): ("branch", "remote"),
+}
+"""What a choice needs beside it: by the kind, and its `do` or `show`."""
+USUAL: Final[Mapping[str, str]] = {"git": "commit"}
+"""What is shown where the file does not say."""
