@@ -116,10 +116,7 @@ class CommandSource:
         value = self._printed(ended)
         if value is None:
             return Lookup.unknown_key()
-        word = _pointed(self.name, value, status)
-        if word in landed:
-            return Lookup.landed(value)
-        return Lookup.failed(str(word)) if word in failed else Lookup.pending()
+        return Lookup.by_word(_pointed(self.name, value, status), landed, failed, value)
 
     def ping(self, argv: Sequence[str]) -> None:
         """Raises ReaderFailedError where there is no such program, or no such folder."""

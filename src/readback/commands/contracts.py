@@ -59,7 +59,8 @@ def check(
     tenant: str | None,
     as_json: bool,
 ) -> int:
-    """Name every fault of the files with its line and column; then ask each reader for a target that does not exist.
+    """Name every fault of the files with its line and column; then ask each reader for a target that does not exist,
+    and each search for a stamp that nobody was given.
 
     Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened. After -- stands
     the command of an MCP server: it is started, the contracts are checked against what its tools take and give, and

@@ -9,6 +9,7 @@ Source: the action verification specification, "State Reconciliation Model", and
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
@@ -184,3 +185,17 @@ class Lookup:
     def unknown_key(cls) -> Lookup:
         """The system does not know the key: it may still arrive."""
         return cls("unknown_key")
+
+    @classmethod
+    def by_word(
+        cls, word: Json, landed: Collection[object], failed: Collection[object], value: object = None
+    ) -> Lookup:
+        """By the word with which the system says what became of it: any that is none of these is pending."""
+        if _is_one_of(word, landed):
+            return cls.landed(value)
+        return cls.failed(str(word)) if _is_one_of(word, failed) else cls.pending()
+
+
+def _is_one_of(word: Json, known: Collection[object]) -> bool:
+    """A whole number is its digits too: a contract file names words alone."""
+    return word in known or (type(word) is int and str(word) in known)

@@ -190,10 +190,8 @@ def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:
     column = str(settled.get("status"))
     if not isinstance(found.value, dict) or column not in found.value:
         raise ReaderTypeError(f"The lookup in {settled.name!r} shows no {column!r}: {found.detail or 'no row'}")
-    word = found.value[column]
-    if word in settled.get("landed", []):
-        return Lookup.landed(found.value)
-    return Lookup.failed(str(word)) if word in settled.get("failed", []) else Lookup.pending()
+    landed, failed = settled.get("landed", []), settled.get("failed", [])
+    return Lookup.by_word(found.value[column], landed, failed, found.value)
 
 
 def _tables(settled: Settled) -> Any:

@@ -1,4 +1,5 @@
-"""Whether a contract file's readers can read: each is reached, and asked for a target that does not exist.
+"""Whether a contract file's readers can read: each is reached, and asked for a target that does not exist; a search for
+a stamp, and a look-up for a key, that nobody was given.
 
 Called by `readback contracts check`. It looks and changes nothing, and no ledger is opened. What a reader shows for
 made-up arguments is not kept; only whether it shows something.
@@ -7,6 +8,7 @@ made-up arguments is not kept; only whether it shows something.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
@@ -15,12 +17,18 @@ from readback.contracts.files.made_up import MADE_UP, made_up
 from readback.contracts.files.spec import Spec
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError
-from readback.domain.reading import Presence
+from readback.domain.reading import Lookup, Presence
+from readback.ports.acting import Hand
+
+_OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What came of one reader. `sound`: False where it cannot verify anything as it stands. `said`: in words."""
+    """What came of one reader, or of what stands under `find` or `lookup`.
+
+    `sound`: False where it cannot verify anything as it stands. `said`: in words.
+    """
 
     contract: str
     reader: str
@@ -30,11 +38,35 @@ class Probe:
 
 
 def probed(contract: FileContract, tenant: str, principal: str) -> Iterator[Probe]:
-    """Each reader of a contract, reached and asked for this tenant."""
+    """Each reader of a contract, and its searches, reached and asked for this tenant."""
     arguments = made_up(contract.arguments.schema)
     context = Context("check", tenant, principal, "check", MADE_UP, MADE_UP, MADE_UP, strong=True)
     for each in contract.readers:
         yield _probe(contract, each, context, arguments)
+    hands = contract.plan.hands
+    for use, hand in (("find", hands.find), ("lookup", hands.lookup)):
+        if use in contract.searches and hand is not None:
+            yield Probe(contract.name, use, *_searched(hand, context, arguments))
+
+
+def _searched(hand: Hand, context: Context, arguments: Mapping[str, Json]) -> tuple[bool, str, str]:
+    if hand.is_async:
+        return True, "uncalled", _OF_A_SERVER
+    try:
+        found = hand.call(context, arguments)
+    except SandboxEscapeError:
+        return True, "refused", "It is reached, and refuses a target that lies outside of what it reads."
+    except ReadbackError as error:
+        return False, "failed", error.message
+    except (OSError, ImportError, ValueError) as error:
+        return False, "failed", f"{type(error).__name__}: {error}"
+    if isinstance(found, Lookup):
+        if found.status in ("landed", "failed"):
+            return False, "present", "It knows what became of a key that does not exist: it is asked for another one."
+        return True, "absent", "It is reached, and knows nothing final of a key that does not exist."
+    if found:
+        return False, "present", "It shows an effect with a stamp that nobody was given: it searches for others too."
+    return True, "absent", "It is reached, and shows no effect with a stamp that nobody was given."
 
 
 def _probe(contract: FileContract, each: FittedReader, context: Context, arguments: Mapping[str, Json]) -> Probe:
@@ -42,8 +74,7 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
         return Probe(contract.name, each.reader.name, sound, word, said)
 
     if each.fitting is None:
-        said = "It is a tool of a server: it is looked for where a server is given, and is not called."
-        return told(True, "uncalled", said)
+        return told(True, "uncalled", _OF_A_SERVER)
     try:
         each.fitting.ping()
         given = each.spec.given(values_of(contract.predicates, context, arguments))

@@ -177,10 +177,8 @@ class HttpSource:
         if answer.status != 200:
             raise ReaderFailedError(f"Source {self.name!r} cannot say what became of the key: it {answer.said}.")
         body = answer.json(self.name)
-        word = pointed(self.name, body, status)
-        if word in landed:
-            return Lookup.landed(pointed(self.name, body, value))
-        return Lookup.failed(str(word)) if word in failed else Lookup.pending()
+        found = Lookup.by_word(pointed(self.name, body, status), landed, failed)
+        return Lookup.landed(pointed(self.name, body, value)) if found.status == "landed" else found
 
     def ping(self) -> None:
         """Raises ReaderFailedError where the service does not answer; with a canary, where that is not shown."""

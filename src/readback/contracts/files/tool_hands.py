@@ -98,9 +98,7 @@ class ToolSource:
         landed, failed = (self.fixed.get(name, []) for name in ("landed", "failed"))
         assert isinstance(landed, list)
         assert isinstance(failed, list)
-        if word in landed:
-            return Lookup.landed(word)
-        return Lookup.failed(str(word)) if word in failed else Lookup.pending()
+        return Lookup.by_word(word, landed, failed, word)
 
     async def _asked(self, ctx: Context, values: Values) -> Json | Absence:
         """What the tool shows; the contract's own Absence where it says that nothing is there."""
