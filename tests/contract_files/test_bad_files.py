@@ -294,3 +294,29 @@ def test_whatever_value_stands_behind_a_key_it_is_taken_or_told(data: st.DataObj
 def test_a_database_behind_a_socket_of_this_machine_has_an_address_without_a_host(url: str) -> None:
     assert faults(_with("database: x.db", f"url: '{url}'")) == []
     assert "It is no address" in faults(_with("database: x.db", f"url: '{url.replace('///', ':')}'"))[0]
+
+
+@pytest.mark.requirement("FILE-every-fault")
+@pytest.mark.parametrize(
+    ("written", "at"),
+    [
+        ("authoritative.a == 1 && requested.orderid == 'x'", "requested.orderid"),
+        ("'authoritative.a == 1 && requested[\"orderid\"] == 2'", "requested["),
+        ("\"authoritative.a == '\u00e9' && nobody.b == 2\"", "nobody.b"),
+        ("authoritative.a == '\U0001f600' && nothing(1)", "nothing("),
+        ("'authoritative.a = 1'", "= 1"),
+        ("'authoritative.a == ''x'' && requested.orderid == 1'", "'authoritative"),
+    ],
+)
+def test_a_fault_of_an_expression_is_told_in_the_column_where_its_name_or_sign_begins(written: str, at: str) -> None:
+    text = _with("carrier: authoritative.carrier == requested.carrier", f"carrier: {written}")
+    line, _, column = faults(text)[0].partition(" ")[0].partition(":")
+    assert text.splitlines()[int(line) - 1][int(column) - 1 :].startswith(at)
+
+
+@pytest.mark.requirement("FILE-every-fault", "FILE-template")
+@pytest.mark.parametrize("written", ['"--{requested.orderid}"', "'--{requested.orderid}'"])
+def test_a_fault_of_a_quoted_template_is_told_in_its_column(written: str) -> None:
+    text = _with('"{requested.order_id}"]}', f"{written}]}}")
+    line, _, column = faults(text)[0].partition(" ")[0].partition(":")
+    assert text.splitlines()[int(line) - 1][int(column) - 1 :].startswith("requested.orderid")

@@ -35,6 +35,13 @@ _BY_THEMSELVES: Final = frozenset({"region", "account", "permission_scope"})
 _SEGMENT: Final = re.compile(r"""^\w+(?:\.(\w+)|\[(['"])(.*?)\2\])""")
 
 
+def column_of(source: str, root: str, name: str = "") -> int:
+    """Where an expression first names a root, or a field right below it; 0 where that is not found."""
+    below = rf"""\s*(?:\.\s*|\[\s*['"]){re.escape(name)}(?!\w)""" if name else r"(?!\w)"
+    found = re.search(rf"(?<![\w.]){root}{below}", source)
+    return found.start() + 1 if found else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Clauses:
     """Compiles the conditions of one contract. `arguments`: the names that `requested` has."""
@@ -111,7 +118,10 @@ class Clauses:
             self.problems.add(key, _misplaced(source, root))
         for name in sorted(fields_of(predicate, "requested") - set(self.arguments)):
             reason = f"The action has no argument {name!r}.{did_you_mean(name, self.arguments)}"
-            self.problems.add(key, ExpressionError(reason, source=source, code="expression.unknown-name"))
+            column = column_of(source, "requested", name)
+            self.problems.add(
+                key, ExpressionError(reason, source=source, column=column, code="expression.unknown-name")
+            )
         return predicate
 
     def _check(

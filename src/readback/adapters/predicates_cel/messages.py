@@ -38,6 +38,7 @@ def failure(message: str) -> Evaluated:
 
 
 _PLACED: Final = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_UNDECLARED: Final = re.compile(r"undeclared reference to '([\w.]+)'")
 _JOINS: Final = re.compile(r"'_\+_' applied to '\((?:[^)]*\b(?:string|bytes)\b)")
 
 
@@ -52,6 +53,8 @@ def refusal(source: str, message: str) -> ExpressionError:
         return refused("syntax", reason, source, column)
     if "undeclared reference" in reason:
         told = reason.replace(" (in container '')", "")
+        named = _UNDECLARED.search(reason)
+        column = _begun(source, column, named[1]) if named and column else column
         return refused("unknown-name", f"{told}; there are {', '.join(ROOTS)}.", source, column)
     if _JOINS.search(reason):
         return refused("forbidden", "`+` adds numbers; it does not join texts.", source, column)
@@ -62,6 +65,13 @@ def refused(variant: str, reason: str, source: str, column: int = 0) -> Expressi
     reason = reason[:1].upper() + reason[1:_MESSAGE_MAX_CHARS]
     place = f" (column {column})" if column else ""
     return ExpressionError(f"{reason}{place}", source=source, column=column, code=f"expression.{variant}")
+
+
+def _begun(source: str, column: int, name: str) -> int:
+    """Where a name begins: the library tells the sign that follows it, or the last dot in it."""
+    before, steps = source[: column - 1], name.split(".")
+    starts = (".".join(steps[:count]) for count in range(len(steps), 0, -1))
+    return next((column - len(each) for each in starts if before.endswith(each)), column)
 
 
 def _column(source: str, line: int, column: int) -> int:

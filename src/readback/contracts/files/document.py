@@ -44,14 +44,15 @@ class Fault:
 class Written:
     """A value as it stands in a file: a mapping or a list of such, or a plain value. `keys`: where each key stands.
 
-    `exact`: the text begins at `place` just as it is, so that a column within it can be named. `text`: a plain value as
+    `begins`: in which column the text begins, where it stands there just as it is, so that a column within it can be
+    named; else 0. `text`: a plain value as
     it was written, so that 1.10 stays what it is where a text is meant.
     """
 
     place: Place
     value: dict[str, Written] | list[Written] | str | int | float | bool | None
     keys: dict[str, Place]
-    exact: bool = False
+    begins: int = 0
     text: str = ""
 
     @property
@@ -97,7 +98,7 @@ class _Taking:
             return self._mapping(node, path, place)
         if node.id == "sequence":
             return Written(place, [self.value(each, f"{path}[{n}]") for n, each in enumerate(node.value)], {})
-        return Written(place, self._scalar(node, path, place), {}, _exact(node), str(node.value))
+        return Written(place, self._scalar(node, path, place), {}, _begins(node), str(node.value))
 
     def _mapping(self, node: Any, path: str, place: Place) -> Written:
         found: dict[str, Written] = {}
@@ -142,5 +143,12 @@ def _place(node: Any) -> Place:
     return Place(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _exact(node: Any) -> bool:
-    return node.style is None and node.start_mark.line == node.end_mark.line
+def _begins(node: Any) -> int:
+    """A plain text as it is, and a quoted one behind its quote where nothing in it is written otherwise."""
+    start, end = node.start_mark, node.end_mark
+    if start.line != end.line:
+        return 0
+    if node.style is None:
+        return int(start.column) + 1
+    as_written = start.buffer is not None and start.buffer[start.pointer + 1 : end.pointer - 1] == node.value
+    return int(start.column) + 2 if node.style in ("'", '"') and as_written else 0

@@ -12,7 +12,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.clauses import fields_of, roots_of
+from readback.contracts.clauses import column_of, fields_of, roots_of
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ExpressionError, TemplateError
 from readback.ports.fittings import Pieces
@@ -152,11 +152,13 @@ def _hole(
         ) from error
     for root in sorted(roots_of(predicate) - set(roots)):
         reason = f"{root!r} is not known when it is called.{did_you_mean(root, roots)}"
-        raise ExpressionError(reason, source=text, column=at + 1, code="expression.unknown-name")
+        column = at + (column_of(text, root) or 1)
+        raise ExpressionError(reason, source=text, column=column, code="expression.unknown-name")
     if arguments is not None:
         for name in sorted(fields_of(predicate, "requested") - set(arguments)):
             reason = f"The action has no argument {name!r}.{did_you_mean(name, arguments)}"
-            raise ExpressionError(reason, source=text, column=at + 1, code="expression.unknown-name")
+            column = at + (column_of(text, "requested", name) or 1)
+            raise ExpressionError(reason, source=text, column=column, code="expression.unknown-name")
     path = tuple(text.strip().split(".")) if _DOTTED.fullmatch(text.strip()) else ()
     return Hole(predicate, path)
 

@@ -53,8 +53,8 @@ class Findings:
         if isinstance(error, str):
             self.faults.append(Fault(place, path, error))
             return
-        if isinstance(error, ExpressionError) and error.column and isinstance(at, Written) and at.exact:
-            place = Place(place.line, place.column + error.column - 1)
+        if isinstance(error, ExpressionError) and error.column and isinstance(at, Written) and at.begins:
+            place = Place(place.line, at.begins + error.column - 1)
         self.faults.append(Fault(place, path, error.message, "", error.code))
 
     def keys(self, node: Written, path: str, what: str, known: Collection[str]) -> dict[str, Written]:
