@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import readback.bootstrap as bootstrap
 from readback.canon import ReadbackError
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, SettingsError, ToolError
+from readback.domain.errors import NotDispatchedError, SandboxEscapeError, SettingsError, ToolError
 from readback.domain.errors.files import FittingError
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.ports.fittings import ExecutorFitting, Fixed, Given, Reference, SourceFitting, ToolFitting
@@ -105,7 +105,10 @@ class FittedExecutor:
             settled = self._settle()
         except SettingsError as error:
             raise NotDispatchedError(f"Nothing was sent: {error.message}") from error
-        answer = _cleared(settled, lambda: self._act(settled, ctx, given))
+        try:
+            answer = _cleared(settled, lambda: self._act(settled, ctx, given))
+        except SandboxEscapeError as error:  # raised before anything is done, so no person has to look
+            raise NotDispatchedError(f"Nothing was done: {error.message}", remedy=error.remedy) from error
         return settled.without(answer) if isinstance(answer, dict) else answer
 
 
