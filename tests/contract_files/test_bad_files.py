@@ -198,6 +198,16 @@ def test_every_fault_of_every_contract_of_every_file_is_told_at_once_in_the_orde
         assert len(places) >= 2
 
 
+@pytest.mark.requirement("FILE-every-fault", "FILE-merge")
+def test_what_is_wrong_with_a_contract_whose_name_is_taken_is_told_with_that() -> None:
+    reversed_by = "\n    compensate: {kind: set, ensure: {back: authoritative != null}}"
+    bad = contract(SOUND.replace("kind: set", f"kind: sett{reversed_by}").replace("order_id}}", "orderid}}"))
+    told = [fault.path for file, fault in loaded(contract(SOUND), bad).faults if file == "1.yaml"]
+    assert told[0] == "contracts.one"
+    assert "contracts.one.kind" in told
+    assert loaded(contract(SOUND), "contracts: {one: 1}\n").faults
+
+
 @pytest.mark.requirement("FILE-merge")
 def test_two_contracts_of_one_name_are_a_fault_unless_the_later_file_says_that_it_overrides() -> None:
     first, second = contract(SOUND), contract(SOUND.replace("kind: set", "kind: set\n    within: 9s"))

@@ -194,6 +194,30 @@ def test_an_editor_and_the_check_agree_on_what_an_argument_is(shape: object) -> 
         assert told or not in_words
 
 
+UNDO: dict[str, Any] = {"kind": "set", "ensure": {"back": "authoritative == null"}, "execute": {"tool": {}}}
+
+
+@pytest.mark.requirement("FILE-schema")
+@pytest.mark.parametrize(
+    ("reversal", "sound"),
+    [
+        (UNDO, True),
+        ({**UNDO, "name": "undo"}, True),
+        ({**UNDO, "name": "un do"}, False),
+        ({**UNDO, "nam": "undo"}, False),
+        ({"kind": "set"}, False),
+        ({"contract": "one", "kind": "set"}, False),
+        ({**UNDO, "readers": []}, False),
+        ({}, False),
+        (7, False),
+    ],
+)
+def test_an_editor_and_the_check_agree_on_a_reversal_that_is_written_out(reversal: object, sound: bool) -> None:
+    whole = _whole("execute", "tool", {})
+    whole["contracts"]["one"]["compensate"] = reversal
+    assert (_meets(whole), not faults(json.dumps(whole))) == (sound, sound)
+
+
 BEYOND = re.compile(
     "Syntax error|Undeclared|The expression|no argument|no contract|no postcondition|looks? at `authoritative`"
     "|longer than|The template is empty|before the window|same operation|has faults|needs it|cannot be verified|readers"

@@ -7,7 +7,7 @@ replace a contract of an earlier only where it says so (`overrides`); else two o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from re import compile as pattern
@@ -139,11 +139,12 @@ def drafted(path: str, content: bytes, folder: str = "") -> Draft:
 def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox) -> Loaded:
     """The drafts' contracts, merged in their order and compiled."""
     entries: dict[str, Entry] = {}
-    for draft in drafts:
-        _merge(entries, draft)
+    doubles = [each for draft in drafts for each in _merge(entries, draft)]
     assembly = _Assembly(entries, engine, fittings, toolbox)
     for name in [*entries]:
         assembly.compile(name)
+    for each in doubles:
+        assembly.examine(each)
     faults = [(draft.home.file, fault) for draft in drafts for fault in _in_order(draft.findings.faults)]
     return Loaded(assembly.in_order(), tuple(draft.home for draft in drafts), tuple(faults))
 
@@ -152,7 +153,9 @@ def _in_order(faults: list[Fault]) -> list[Fault]:
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.place)
 
 
-def _merge(entries: dict[str, Entry], draft: Draft) -> None:
+def _merge(entries: dict[str, Entry], draft: Draft) -> list[Entry]:
+    """Enters the contracts of one more file; those whose name is taken are returned, and told."""
+    doubles: list[Entry] = []
     for name, node in draft.overrides.items():
         if name not in entries:
             said = f"No file before this one has a contract {name!r:.80}.{did_you_mean(name, entries)}"
@@ -165,8 +168,10 @@ def _merge(entries: dict[str, Entry], draft: Draft) -> None:
             where = f"{known.home.file}:{known.place.line}"
             said = f"A contract of this name stands in {where}. Rename one, or list it under `overrides`."
             draft.findings.add(entry.place, entry.path, said)
+            doubles.append(entry)
             continue
         entries[name] = entry
+    return doubles
 
 
 # --- the top of a file ---------------------------------------------------------------------------------------------
@@ -279,6 +284,15 @@ class _Assembly:
         if made is not None and len(entry.findings.faults) == before:
             self.made[name] = made
         return self.made.get(name)
+
+    def examine(self, entry: Entry) -> None:
+        """Tells what is wrong with a contract whose name is taken, so that its author corrects all of it at once. What
+        reverses it is left out: that may bear the name of what reverses the other one.
+        """
+        if not tell_undecided(entry.node, entry.path, entry.findings):
+            keys = {name: each for name, each in (entry.node.mapping or {}).items() if name != "compensate"}
+            alone = replace(entry, node=replace(entry.node, value=keys if entry.node.mapping else entry.node.value))
+            Builder(alone, self._engine, self._fittings, self._toolbox).compiled(None)
 
     def _compensation(self, entry: Entry, builder: Builder) -> FileContract | None:
         node = builder.keys.get("compensate")

@@ -77,6 +77,7 @@ _CONDITIONS: Final[Mapping[str, Any]] = {
 }
 _CONDITION_S: Final[Mapping[str, Any]] = {"oneOf": [_TEXT, _CONDITIONS]}
 _REFERENCE: Final[Mapping[str, Any]] = {"$ref": "#/$defs/reference"}
+_CONTRACT_NAME: Final[Mapping[str, Any]] = {"pattern": "^[A-Za-z_][A-Za-z0-9_.\\-]*$", "maxLength": NAME_MAX_CHARS}
 _HEADERS: Final[Mapping[str, Any]] = {"pattern": f"^{HEADER.pattern}$"}
 _VARIABLES: Final[Mapping[str, Any]] = {"pattern": f"^{VARIABLE.pattern}$"}
 _READ: Final[Mapping[str, Any]] = {"properties": {"readers": {"minItems": 1}}, "required": ["readers"]}
@@ -230,7 +231,7 @@ def contract_schema() -> dict[str, Any]:
             "contracts": {
                 "type": "object",
                 "minProperties": 1,
-                "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.\\-]*$", "maxLength": 128},
+                "propertyNames": _CONTRACT_NAME,
                 "additionalProperties": {"$ref": "#/$defs/contract"},
             },
         },
@@ -240,14 +241,20 @@ def contract_schema() -> dict[str, Any]:
             "keys": {
                 "type": "object",
                 "properties": {name: {**every[name][0], "description": every[name][1]} for name in CONTRACT_KEYS},
-                "additionalProperties": False,
             },
             "contract": {
                 "$ref": "#/$defs/keys",
+                "propertyNames": {"enum": [*CONTRACT_KEYS]},
                 "required": ["kind", "side_effect", "target", "ensure"],
                 "oneOf": [_READ, {"required": ["unverifiable"]}],
             },
-            "reversal": {"$ref": "#/$defs/keys", "required": ["kind", "ensure"]},
+            "reversal": {
+                "$ref": "#/$defs/keys",
+                "properties": {"name": {**_CONTRACT_NAME, "description": "What it is called; else as its action."}},
+                "propertyNames": {"enum": ["name", *CONTRACT_KEYS]},
+                "required": ["kind", "ensure"],
+                "anyOf": [{"properties": _READ["properties"]}, {"required": ["unverifiable"]}],
+            },
             "named_reversal": {
                 "type": "object",
                 "properties": {"contract": _TEXT, "arguments": {"type": "object", "maxProperties": 100}},
