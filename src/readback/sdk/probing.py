@@ -13,12 +13,13 @@ from typing import Final
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
+from readback.contracts.files.fill import Values
 from readback.contracts.files.made_up import MADE_UP, made_up
 from readback.contracts.files.spec import Spec
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError
 from readback.domain.reading import Lookup, Presence
-from readback.ports.acting import Hand
+from readback.ports.fittings import SourceFitting
 
 _OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."
 
@@ -43,17 +44,19 @@ def probed(contract: FileContract, tenant: str, principal: str) -> Iterator[Prob
     context = Context("check", tenant, principal, "check", MADE_UP, MADE_UP, MADE_UP, strong=True)
     for each in contract.readers:
         yield _probe(contract, each, context, arguments)
-    hands = contract.plan.hands
-    for use, hand in (("find", hands.find), ("lookup", hands.lookup)):
-        if use in contract.searches and hand is not None:
-            yield Probe(contract.name, use, *_searched(hand, context, arguments))
+    for use, spec in contract.searches.items():
+        fitting = contract.sought[use]
+        if fitting is None:
+            yield Probe(contract.name, use, True, "uncalled", _OF_A_SERVER)
+            continue
+        values = values_of(contract.predicates, context, arguments)
+        yield Probe(contract.name, use, *_searched(use, fitting, spec, context, values))
 
 
-def _searched(hand: Hand, context: Context, arguments: Mapping[str, Json]) -> tuple[bool, str, str]:
-    if hand.is_async:
-        return True, "uncalled", _OF_A_SERVER
+def _searched(use: str, fitting: SourceFitting, spec: Spec, context: Context, values: Values) -> tuple[bool, str, str]:
     try:
-        found = hand.call(context, arguments)
+        given = spec.given(values)
+        found = fitting.find(context, given) if use == "find" else fitting.lookup(context, given)
     except SandboxEscapeError:
         return True, "refused", "It is reached, and refuses a target that lies outside of what it reads."
     except ReadbackError as error:

@@ -119,7 +119,8 @@ class Builder:
                     self.keys.get("side_effect", self.entry.place), f"{self.entry.path}.side_effect", said
                 )
         known, acts = self.arguments_known, self.execute
-        searches = {use: each.spec for use, each in (("find", self._find), ("lookup", self._lookup)) if each}
+        sought = {use: each for use, each in (("find", self._find), ("lookup", self._lookup)) if each}
+        searches = {use: each.spec for use, each in sought.items()}
         check = ToolCheck(self.arguments, known, acts, self.readers, searches, self.engine, self.toolbox, self._tell_at)
         check.look(plan)
         if plan is None or len(self._findings.faults) > self._began:
@@ -135,6 +136,7 @@ class Builder:
             predicates=self.engine,
             readers=self.readers,
             searches=searches,
+            sought={use: each.fitting for use, each in sought.items()},
             execute=self.execute,
             compensation=compensation,
             operation=self._operation,

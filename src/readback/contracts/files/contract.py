@@ -93,6 +93,8 @@ class FileContract:
     readers: tuple[FittedReader, ...] = ()
     searches: Mapping[str, Spec] = field(default_factory=dict)
     """What stands under `find` and `lookup`, as far as they are there."""
+    sought: Mapping[str, SourceFitting | None] = field(default_factory=dict)
+    """Their built-in sources, for finding out beforehand whether they can be asked; None for a server's tool."""
     execute: Spec | None = None
     compensation: FileContract | None = None
     operation: Fill | None = None

@@ -33,11 +33,15 @@ NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What stands under `find` or `lookup`. `declared`: what is said of it; None where nothing is."""
+    """What stands under `find` or `lookup`. `declared`: what is said of it; None where nothing is.
+
+    `fitting`: a built-in source; None for a tool.
+    """
 
     spec: Spec
     hand: Hand
     declared: Reader | None
+    fitting: SourceFitting | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class ReaderMaker:
         terms: dict[str, object] = {name: said[name].value for name in SEARCH_KEYS if name in said}
         system, name = str(terms.get("source", system_of(spec))), f"{self.entry.name}.{use}"
         timeout = span(terms.get("timeout"), READER_TIMEOUT_US)
-        asks = kind == TOOL
+        asks, fitting = kind == TOOL, None
         if asks:
             if not server_known(spec, self.entry, self.findings, inner, joined(path, kind)):
                 return None
@@ -87,7 +91,7 @@ class ReaderMaker:
                 return None
             look = looking(spec, fitting, self.engine, use)
         declared = self._declared(name, look, asks, system, spec, terms) if terms or asks else None
-        return Search(spec, Hand(name, look, asks), declared)
+        return Search(spec, Hand(name, look, asks), declared, fitting)
 
     def _declared(
         self, name: str, look: Look, asks: bool, system: str, spec: Spec, terms: Mapping[str, object]

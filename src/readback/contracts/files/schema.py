@@ -199,15 +199,6 @@ _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
 
 def contract_schema() -> dict[str, Any]:
     """The schema of a contract file."""
-    every = {**OPTIONS, **_OWN}
-    assert set(every) == set(CONTRACT_KEYS)
-    execute_terms: dict[str, Any] = {
-        "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
-        "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
-        "reversible": {**_FLAG, "description": "What it does can be reversed."},
-    }
-    acts = {row.name: _spec(row, "execute") for row in EXECUTORS}
-    one_act = [{"required": [name]} for name in acts]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Readback contract file",
@@ -227,7 +218,11 @@ def contract_schema() -> dict[str, Any]:
                 "additionalProperties": {"$ref": "#/$defs/server"},
                 "description": "Other servers, by the names that `server` of a tool takes.",
             },
-            "overrides": {**_WORDS, "description": "Contracts of earlier files that this one's take the place of."},
+            "overrides": {
+                "type": "array",
+                "items": _TEXT,
+                "description": "Contracts of earlier files that this one's take the place of.",
+            },
             "contracts": {
                 "type": "object",
                 "minProperties": 1,
@@ -238,46 +233,74 @@ def contract_schema() -> dict[str, Any]:
         "required": ["apiVersion", "kind", "contracts"],
         "additionalProperties": False,
         "$defs": {
-            "keys": {
-                "type": "object",
-                "properties": {name: {**every[name][0], "description": every[name][1]} for name in CONTRACT_KEYS},
-            },
-            "contract": {
-                "$ref": "#/$defs/keys",
-                "propertyNames": {"enum": [*CONTRACT_KEYS]},
-                "required": ["kind", "side_effect", "target", "ensure"],
-                "oneOf": [_READ, {"required": ["unverifiable"]}],
-            },
-            "reversal": {
-                "$ref": "#/$defs/keys",
-                "properties": {"name": {**_CONTRACT_NAME, "description": "What it is called; else as its action."}},
-                "propertyNames": {"enum": ["name", *CONTRACT_KEYS]},
-                "required": ["kind", "ensure"],
-                "anyOf": [{"properties": _READ["properties"]}, {"required": ["unverifiable"]}],
-            },
-            "named_reversal": {
-                "type": "object",
-                "properties": {"contract": _TEXT, "arguments": {"type": "object", "maxProperties": 100}},
-                "required": ["contract"],
-                "additionalProperties": False,
-            },
+            **_contracts(),
             ARGUMENT: argument_schema(),
             "condition": {**_TEXT, "description": "An expression that is true or false."},
             "reference": _reference(),
-            "execute": {
-                "type": "object",
-                "properties": {**acts, **execute_terms},
-                "oneOf": [*one_act, {"not": {"anyOf": one_act}}],
-                "additionalProperties": False,
-            },
-            "act": {"type": "object", "properties": acts, "minProperties": 1, "maxProperties": 1,
-                    "additionalProperties": False},
+            **_acts(),
             "reader": _reader(),
             "find": _asked("find"),
             "lookup": _asked("lookup"),
             "server": _server(),
         },
-    }  # fmt: skip
+    }
+
+
+def _contracts() -> dict[str, Any]:
+    """A contract, and what may stand under `compensate`."""
+    every = {**OPTIONS, **_OWN}
+    assert set(every) == set(CONTRACT_KEYS)
+    return {
+        "keys": {
+            "type": "object",
+            "properties": {name: {**every[name][0], "description": every[name][1]} for name in CONTRACT_KEYS},
+        },
+        "contract": {
+            "$ref": "#/$defs/keys",
+            "propertyNames": {"enum": [*CONTRACT_KEYS]},
+            "required": ["kind", "side_effect", "target", "ensure"],
+            "oneOf": [_READ, {"required": ["unverifiable"]}],
+        },
+        "reversal": {
+            "$ref": "#/$defs/keys",
+            "properties": {"name": {**_CONTRACT_NAME, "description": "What it is called; else as its action."}},
+            "propertyNames": {"enum": ["name", *CONTRACT_KEYS]},
+            "required": ["kind", "ensure"],
+            "anyOf": [{"properties": _READ["properties"]}, {"required": ["unverifiable"]}],
+        },
+        "named_reversal": {
+            "type": "object",
+            "properties": {"contract": _TEXT, "arguments": {"type": "object", "maxProperties": 100}},
+            "required": ["contract"],
+            "additionalProperties": False,
+        },
+    }
+
+
+def _acts() -> dict[str, Any]:
+    """What may stand under `execute`, and under `rollback`."""
+    terms: dict[str, Any] = {
+        "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
+        "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
+        "reversible": {**_FLAG, "description": "What it does can be reversed."},
+    }
+    acts = {row.name: _spec(row, "execute") for row in EXECUTORS}
+    one_act = [{"required": [name]} for name in acts]
+    return {
+        "execute": {
+            "type": "object",
+            "properties": {**acts, **terms},
+            "oneOf": [*one_act, {"not": {"anyOf": one_act}}],
+            "additionalProperties": False,
+        },
+        "act": {
+            "type": "object",
+            "properties": acts,
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+        },
+    }
 
 
 def published_schema() -> str:

@@ -334,10 +334,7 @@ class ReaderTypeError(VerifierError):
     """A reader returned what is not a Reading, or a value that has no JSON form."""
 
     code = "verifier.reader-type"
-    remedy_default = (
-        "Let the reader return `Reading.of(...)` or `Reading.absent()`; in a contract file, correct what it asks for "
-        "and where it looks in the answer."
-    )
+    remedy_default = "Return `Reading.of(...)` or `Reading.absent()`; in a contract file, correct where it looks."
 
 
 class ReaderTimeoutError(VerifierError):
