@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +15,11 @@ import apsw
 import pytest
 
 from readback.adapters.store_sqlite import SqliteStore, folding, open_sqlite_store
+from readback.adapters.store_sqlite.writing import Transaction
 from readback.ports.store import Append
 from readback.testing.store_samples import sample_creation, sample_evidence
 
-LONG, TOO_LONG = 60, 240
+LONG, REST, TOO_LONG = 60, 20, 240
 FRAME_BYTES = 4096 + 24
 
 
@@ -29,6 +31,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
     monkeypatch.setattr(folding, "LONG_PAGES", LONG)
+    monkeypatch.setattr(folding, "REST_PAGES_MAX", REST)
     monkeypatch.setattr(folding, "AGAIN_PAGES", LONG // 2)
     monkeypatch.setattr(folding, "TOO_LONG_PAGES", TOO_LONG)
     with open_sqlite_store(path) as opened:
@@ -93,6 +96,56 @@ def test_nobody_who_writes_waits_for_it(store: SqliteStore, path: Path, monkeypa
         assert longest(path) > LONG
     finally:
         go_on.set()
+
+
+@contextmanager
+def folded_within_commits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Each thread folds while a commit is under way, as beside commits that go on it nearly always does: how long the
+    log was then.
+    """
+    connect, flush = store._folding._connect, Transaction.flush
+    go_on, lengths = threading.Event(), []
+
+    def waiting() -> apsw.Connection:
+        assert go_on.wait(30)
+        return connect()
+
+    def flushed(transaction: Transaction) -> None:
+        thread = store._folding._thread
+        if thread is not None and thread.is_alive():
+            lengths.append(longest(store.path))
+            go_on.set()
+            thread.join(30)
+            go_on.clear()
+        flush(transaction)
+
+    monkeypatch.setattr(store._folding, "_connect", waiting)
+    monkeypatch.setattr(Transaction, "flush", flushed)
+    yield lengths
+    go_on.set()
+
+
+def test_what_is_written_while_it_is_folded_is_folded_behind_it_so_that_the_log_begins_anew(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folded_within_commits(store, monkeypatch) as lengths:
+        for number in range(60):
+            store.append([large(number)])
+    assert longest(path) < LONG + 3 * REST
+    assert len(lengths) > 2
+    assert store.damage() == []
+
+
+def test_where_much_is_written_while_it_is_folded_a_thread_does_it_again(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folded_within_commits(store, monkeypatch) as lengths:
+        for number in range(0, 60, 4):
+            store.append([large(each) for each in range(number, number + 4)])
+    assert longest(path) >= TOO_LONG, "and then the writer"
+    assert all(later - earlier >= LONG // 2 for earlier, later in pairwise(lengths[:3]))
+    assert len(lengths) >= 3
+    assert store.damage() == []
 
 
 def test_where_the_system_gives_no_thread_the_writer_folds_it(

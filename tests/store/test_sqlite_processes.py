@@ -111,7 +111,7 @@ from readback.adapters.store_sqlite import folding, open_sqlite_store
 from readback.testing.store_samples import sample_append, sample_creation, sample_evidence
 from dataclasses import replace
 if sys.argv[1] == "folds":
-    folding.LONG_PAGES, folding.AGAIN_PAGES, folding.TOO_LONG_PAGES = 30, 15, 60
+    folding.LONG_PAGES, folding.REST_PAGES_MAX, folding.AGAIN_PAGES, folding.TOO_LONG_PAGES = 30, 10, 15, 60
 store = open_sqlite_store(sys.argv[2])
 lock = threading.Lock()
 def work(name):

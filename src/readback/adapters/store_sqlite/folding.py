@@ -2,7 +2,8 @@
 
 Called by the store. SQLite's own way has the one commit in so many that finds the log long write all of it into the
 database and wait for two syncs: every action of that moment waits with it. Here a thread does it, which lives as long
-as that takes. Where it does not get there, the writer does as SQLite would.
+as that takes. What was written meanwhile is little, and the writer's: the log begins anew only where nothing is left,
+and beside commits that go on there is always something. Where the thread does not get there, the writer does all of it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import apsw
 
 from readback.domain.errors import StoreError
 
-LONG_PAGES: Final = 2000
-"""8 MB. A longer log makes commits slower: a file that grows costs more to sync than one that is written over. Of a
-shorter one the same pages are written into the database more often.
+LONG_PAGES: Final = 8000
+"""32 MB. Of a shorter log the same pages are written into the database more often, and more commits have that beside
+them. A longer one takes longer to read where a process was killed.
 """
-AGAIN_PAGES: Final = LONG_PAGES // 2
+REST_PAGES_MAX: Final = 1000
+"""So much the writer folds back behind the thread, in a commit's call."""
+AGAIN_PAGES: Final = LONG_PAGES // 4
 """So much longer it gets before it is tried again, where somebody who reads for long keeps it from being folded."""
-TOO_LONG_PAGES: Final = 4 * LONG_PAGES
+TOO_LONG_PAGES: Final = 2 * LONG_PAGES
 """From here on the writer itself folds it back."""
-TURNS_MAX: Final = 8
-"""What is written meanwhile is folded back as well: only when nothing is left does the log begin anew."""
 _PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
 _OK: Final = apsw.SQLITE_OK
 
@@ -39,6 +40,8 @@ class Folding:
         self._held = 0
         self._thread: threading.Thread | None = None
         self._due = LONG_PAGES
+        self._folded = 0
+        """Pages of the present log, all that a thread found and folded back; 0 where the writer has nothing to do."""
 
     def watch(self, writer: apsw.Connection) -> None:
         """From now on the log of this connection is looked after; SQLite's own way ends for it."""
@@ -59,8 +62,9 @@ class Folding:
     def _committed(self, writer: apsw.Connection, _name: str, pages: int) -> int:
         """Asked behind each commit. It raises nothing: what is durable is not to look like a failure."""
         if pages < LONG_PAGES:
-            self._due = LONG_PAGES
-        elif pages >= TOO_LONG_PAGES:
+            self._due, self._folded = LONG_PAGES, 0
+        elif pages >= TOO_LONG_PAGES or (self._folded and pages - self._folded <= REST_PAGES_MAX):
+            self._folded = 0  # once: whoever still reads what is there keeps the log from beginning anew
             with suppress(apsw.Error):
                 writer.wal_checkpoint(mode=_PASSIVE)
         elif pages >= self._due:
@@ -80,9 +84,7 @@ class Folding:
         with suppress(apsw.Error, StoreError):  # whoever writes finds out what is wrong with the file, and says so
             connection = self._connect()
             try:
-                for _ in range(TURNS_MAX):
-                    there, folded = connection.wal_checkpoint(mode=_PASSIVE)
-                    if folded >= there or self._held:
-                        break
+                there, folded = connection.wal_checkpoint(mode=_PASSIVE)
+                self._folded = folded if folded == there else 0
             finally:
                 connection.close()
