@@ -32,7 +32,7 @@ _VARYING = (
 )
 
 
-PROJECT = "/home/ada/project"
+PROJECT = "/srv/project"
 """Where a reader is, as the pages have it."""
 
 
