@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from pathlib import Path
 
 import pytest
@@ -185,6 +187,23 @@ def test_an_operation_that_is_none_is_refused(tmp_path: Path, operation: object)
         assert told.failed
         assert told.outcome["code"] in ("input.arguments", "input.proposal")
         assert desk.book.calls == 0
+
+    at_a_desk(tmp_path, work)
+
+
+@pytest.mark.requirement("GATEWAY-operation")
+@pytest.mark.parametrize("name", ["x" * 300, "line\nbreak"])
+def test_arguments_of_which_the_contract_makes_no_operation_are_refused_and_named(tmp_path: Path, name: str) -> None:
+    async def work(desk: Desk) -> None:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            told = await desk.enter(name=name)
+            gc.collect()
+        assert told.outcome["code"] == "input.proposal"
+        assert "The contract makes no operation of these arguments" in told.text
+        assert "Give arguments" in told.text
+        assert desk.book.calls == 0
+        assert warned == [], "nobody could run what was refused"
 
     at_a_desk(tmp_path, work)
 

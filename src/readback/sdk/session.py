@@ -213,8 +213,9 @@ class Session:
                 f"run takes a proposal, not {type(proposal).__name__}.",
                 remedy="Call the decorated action to propose it, and pass what that returns.",
             )
-        operation = operation or proposal.operation or operation
-        if operation is not None:
+        if not operation and proposal.operation:
+            operation = _of_contract(proposal.operation)
+        elif operation is not None:
             check_id("operation", operation, ProposalError)
         check_step(step)
         goal = None if intended is None else _as_object(intended)
@@ -452,6 +453,18 @@ def check_step(step: object) -> None:
         raise ProposalError(said, remedy="Pass text that is UTF-8.") from error
     if size > STEP_MAX_BYTES:
         raise ProposalError(f"The step has over {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
+
+
+def _of_contract(operation: str) -> str:
+    """An operation that a contract's template made. Raises ProposalError: what is wrong with it is in the arguments."""
+    try:
+        check_id("operation", operation, ProposalError)
+    except ProposalError as error:
+        said = f"The contract makes no operation of these arguments: {error.message}"
+        raise ProposalError(
+            said, remedy=f"Give arguments of which it makes one line of at most {ID_MAX_BYTES} bytes."
+        ) from error
+    return operation
 
 
 def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:

@@ -161,7 +161,7 @@ class Attachment:
             self._short_life()
             raise NotDispatchedError(
                 f"{self._server.said} could not be started or reached: {self.secrets.text(str(error))}",
-                remedy="Look at its command or address, and at what it wrote on stderr.",
+                remedy="Look at its command and its stderr, or at its address: it has to speak streamable HTTP there.",
             ) from error
 
     async def _greeted(self) -> Connection:

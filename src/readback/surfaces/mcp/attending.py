@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 from unicodedata import normalize
 
+from readback.canon import ReadbackError
 from readback.domain.idempotency import KeyStatus, aged, key_hash, may_replace
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
@@ -27,10 +28,16 @@ class Attending(AsyncReadback):
     def attended(
         self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float, ahead: bool = False
     ) -> Coroutine[Any, Any, Outcome]:
-        """As `run`; the ticket bears the action's id as soon as there is one. `ahead`: its call may be made so."""
+        """As `run`; the ticket bears the action's id as soon as there is one. `ahead`: its call may be made so. A
+        proposal that is refused is nobody's to run again.
+        """
         s = self._session
         until_us = s.give_up_us(wait)
-        request = s.request(proposal, operation, None, "", ahead=ahead)
+        try:
+            request = s.request(proposal, operation, None, "", ahead=ahead)
+        except ReadbackError:
+            proposal.mark_run()
+            raise
         return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     @property
