@@ -35,6 +35,9 @@ class Passing:
     async def call(self, call: Call, server: Toolserver) -> dict[str, Any]:
         return await server.call(call.params, timeout_s=self.timeout_s, link=call.link)
 
+    def of_task(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(result)
+
     async def own_call(self, call: Call) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": f"own {call.tool}"}]}
 

@@ -109,6 +109,12 @@ class ToolGate(Protocol):
         """The result to hand to the client. Never raises for what a tool did; refusals are results too."""
         ...
 
+    def of_task(self, result: Mapping[str, Json]) -> dict[str, Json]:
+        """What a call came to that its server had answered with a task: no contract governs the tool, since none that
+        is governed runs as one.
+        """
+        ...
+
     async def own_call(self, call: Call) -> dict[str, Json]:
         """The same for one of the gateway's own tools (`call.server` is "")."""
         ...

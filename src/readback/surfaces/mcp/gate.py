@@ -119,6 +119,10 @@ class Gate:
 
     # --- calls ---
 
+    def of_task(self, result: Mapping[str, Json]) -> dict[str, Json]:
+        """What a call came to that was answered with a task, without an outcome that its tool made up."""
+        return verdict.unforged(result)
+
     async def own_call(self, call: Call) -> dict[str, Json]:
         """An answer about an action."""
         await self._recording.on_record()

@@ -179,7 +179,7 @@ class Relay:
         try:
             result = await route(exchange, dict(context.params or {}))
         except ReadbackError as error:
-            raise _refused(error) from error
+            raise protocol_error(error) from error
         finally:
             self._exchanges.pop(id(exchange), None)
         if self._modern:
@@ -279,7 +279,11 @@ class Relay:
         return await self._first(owners, exchange, params)
 
     async def _task(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        return await self._first(self._lists.at_work(params.get("taskId")), exchange, params)
+        found = await self._first(self._lists.at_work(params.get("taskId")), exchange, params)
+        if exchange.context.method == "tasks/result":
+            return self._gate.of_task(found)
+        inside = found.get("result")  # of `tasks/get`, in the stateless era
+        return {**found, "result": self._gate.of_task(inside)} if isinstance(inside, Mapping) else found
 
     async def _subscription(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         uri, method = str(params.get("uri")), exchange.context.method
@@ -453,7 +457,7 @@ class Relay:
         self._waiting.close()
 
 
-def _refused(error: ReadbackError) -> MCPError:
+def protocol_error(error: ReadbackError) -> MCPError:
     """What a client is told: a server's own error as it was, and ours with its code."""
     code, message = error.details.get("code"), error.details.get("message")
     if isinstance(code, int) and isinstance(message, str) and error.code == "gateway.tool-refused":
