@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND
 
 from readback import AsyncReadback
 from readback.domain.errors import StoreError
 from readback.domain.errors.files import ContractFileError
 from readback.mcp import Gateway, InProcess, verify_server
+from readback.surfaces.mcp.exchange import RawRequest, RawResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, until_asleep, write_contracts
@@ -224,6 +228,11 @@ def test_a_server_of_one_s_own_is_verified_in_its_own_process(tmp_path: Path, mo
             assert status.outcome == lied.outcome
             total = Told(await client.call_tool("total", {"name": "rent"}))
             assert total.outcome["verdict"] == "not_checked"
+            send: Any = client.session.send_request
+            asked = {"name": "enter", "arguments": {"name": "tea", "amount": 3}, "task": {"ttl": 1000}}
+            with pytest.raises(MCPError) as refused:
+                await send(RawRequest(asked="tools/call", params=asked), RawResult)
+            assert (refused.value.code, refused.value.data) == (METHOD_NOT_FOUND, {"code": "gateway.no-task"})
         async with Client(server) as client:  # it is the bare server again
             assert "readback_wait" not in {tool.name for tool in (await client.list_tools()).tools}
 

@@ -23,7 +23,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
-from readback.canon import Json
+from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
@@ -34,6 +34,7 @@ from readback.surfaces.mcp.catalogue import Tool
 from readback.surfaces.mcp.gate import Gate
 from readback.surfaces.mcp.gateway import Gateway
 from readback.surfaces.mcp.own_tools import OWN_NAMES
+from readback.surfaces.mcp.relay import protocol_error
 from readback.surfaces.mcp.target import Command, Server
 from readback.surfaces.mcp.upstream import Upstream
 
@@ -115,10 +116,10 @@ class _Governing:
             return await self._gate.own_call(call)
         try:
             return await self._gate.call(call, here)
-        except ToolRefusedError as error:
-            if isinstance(error.__cause__, MCPError):
+        except ReadbackError as error:
+            if isinstance(error, ToolRefusedError) and isinstance(error.__cause__, MCPError):
                 raise error.__cause__ from error
-            raise
+            raise protocol_error(error) from error
 
 
 class _Here:
