@@ -253,3 +253,15 @@ def test_a_process_forks_only_when_it_is_done(path: Path) -> None:
     )
     assert sorted(answer.stdout.splitlines()) == ["0 []", "1 False", "False 0"]
     assert answer.stderr == ""
+
+
+def test_what_was_folded_of_an_earlier_log_makes_no_commit_fold_the_present_one(store: SqliteStore, path: Path) -> None:
+    """The log may have begun anew before the thread says what it had found, or have been folded by another process."""
+    store._folding.hold()  # no thread: what is folded below, a commit folds
+    for number in range(5):
+        store.append([large(number)])
+    store._folding._folded = TOO_LONG - 1
+    for number in range(5, 10):
+        store.append([large(number)])
+    store._folding.release()
+    assert TOO_LONG - 2 * REST < longest(path) < TOO_LONG, "and it has not begun anew"

@@ -63,7 +63,7 @@ class Folding:
         """Asked behind each commit. It raises nothing: what is durable is not to look like a failure."""
         if pages < LONG_PAGES:
             self._due, self._folded = LONG_PAGES, 0
-        elif pages >= TOO_LONG_PAGES or (self._folded and pages - self._folded <= REST_PAGES_MAX):
+        elif pages >= TOO_LONG_PAGES or (self._folded and 0 <= pages - self._folded <= REST_PAGES_MAX):
             self._folded = 0  # once: whoever still reads what is there keeps the log from beginning anew
             with suppress(apsw.Error):
                 writer.wal_checkpoint(mode=_PASSIVE)
