@@ -136,6 +136,8 @@ def test_an_edit_of_several_lines_is_verified_in_a_file_with_the_line_ends_of_wi
         ("git commit -m x &", False),
         ("git commit-tree x", False),
         ("git commit --dry-run", False),
+        ("git commit -z", False),
+        ("git commit -m x --null", False),
         ("git commit -a --porcelain=v2 ", False),
         ("git commit -h", False),
         ("git commit -m 'say --dry-run and -h' --short-lived", True),

@@ -73,3 +73,24 @@ def test_a_folder_that_is_no_text_is_a_fault_of_the_hook_file(agent: Agent, fold
     told = agent.tell("PreToolUse", tool_name="Bash", tool_input=COMMIT, tool_use_id="toolu_x")
     assert told.code == 2
     assert "tools[0].folder: It is a text." in told.err
+
+
+@pytest.mark.requirement("HOOK-told", "L29")
+def test_a_call_that_moved_the_agent_out_of_the_folder_is_read_back_all_the_same(agent: Agent, tmp_path: Path) -> None:
+    """What comes after it is told of the folder that the agent is in by then."""
+    rewrite(agent, "readback.yaml", lambda text: text.replace("policy: unverified", "policy: pass"))
+    agent.git("commit", "--quiet", "--allow-empty", "-m", "first")
+    named = {"tool_name": "Bash", "tool_input": COMMIT, "tool_use_id": "toolu_x"}
+    assert agent.tell("PreToolUse", **named).denied == ""
+    told = agent.tell("PostToolUse", **named, tool_response=BASH, cwd=str(tmp_path))
+    assert "no_op_failure" in told.blocks
+    assert outcomes(agent)[0]["verdict"] == "refuted"
+
+
+@pytest.mark.requirement("HOOK-ungoverned")
+def test_a_call_elsewhere_passes_where_the_policy_says_so(agent: Agent, tmp_path: Path) -> None:
+    rewrite(agent, "readback.yaml", lambda text: text.replace("policy: unverified", "policy: pass"))
+    told = agent.use(
+        "Bash", COMMIT, lambda: None, BASH, how=lambda event, **more: agent.tell(event, **more, cwd=str(tmp_path))
+    )
+    assert (told.code, told.out) == (0, "")

@@ -89,7 +89,9 @@ def test_a_call_that_the_user_refused_is_read_as_not_done_when_the_turn_ends_and
 
 
 @pytest.mark.requirement("HOOK-reported", "L29")
-@pytest.mark.parametrize("said", [{}, {"background_tasks": [{"id": "b1", "status": "running"}]}])
+@pytest.mark.parametrize(
+    "said", [{}, {"background_tasks": None}, {"background_tasks": [{"id": "b1", "status": "running"}]}]
+)
 def test_a_call_without_a_report_is_not_told_as_not_done_unless_the_agent_says_that_nothing_goes_on(
     agent: Agent, said: dict[str, Any]
 ) -> None:

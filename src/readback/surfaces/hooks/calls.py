@@ -90,13 +90,17 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError.
 
     That a call goes on in the background is no report of how it ended: its attempt stays out, as one without a report.
+    A call may have moved the agent to another folder than the one in which it was governed.
     """
     from readback.surfaces.hooks.desk import UNGOVERNED
 
-    if file.passes(call.tool, call.given, call.folder):
+    passes = file.passes(call.tool, call.given, call.folder)
+    if passes and not file.ruled(call.tool, call.given, None):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
         action_id = desk.find(call, file.contracts_of(call.tool))
+        if passes and not action_id:
+            return protocol.go_ahead()
         if not action_id or not desk.handed_out(action_id):
             _recorded_late(desk, call, asked=bool(action_id))
             raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")

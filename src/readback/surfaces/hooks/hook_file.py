@@ -75,9 +75,13 @@ class Rule:
     contract: str
     folder: str = ""
 
-    def fits(self, tool: str, given: Mapping[str, Json], place: str) -> bool:
-        """Whether it is about this call. An argument that is no text matches nothing. `place`: where the agent is."""
-        if not fnmatchcase(tool, self.tool) or not (not self.folder or _lies_in(self.folder, place)):
+    def fits(self, tool: str, given: Mapping[str, Json], place: str | None) -> bool:
+        """Whether it is about this call. An argument that is no text matches nothing. `place`: where the agent is; None
+        for wherever it may have been.
+        """
+        if not fnmatchcase(tool, self.tool):
+            return False
+        if self.folder and place is not None and not _lies_in(self.folder, place):
             return False
         return all(
             isinstance(value, str) and pattern.search(value)
@@ -99,8 +103,8 @@ class HookFile:
     passed: tuple[str, ...] = OWN_TOOLS
     denied: tuple[str, ...] = ()
 
-    def ruled(self, tool: str, given: Mapping[str, Json], place: str) -> str:
-        """The contract that an entry of `tools` names for this call; "" for none."""
+    def ruled(self, tool: str, given: Mapping[str, Json], place: str | None) -> str:
+        """The contract that an entry of `tools` names for this call, with None made anywhere; "" for none."""
         return next((rule.contract for rule in self.rules if rule.fits(tool, given, place)), "")
 
     def passes(self, tool: str, given: Mapping[str, Json], place: str) -> bool:

@@ -105,8 +105,9 @@ def read_stop(content: bytes) -> Stopping:
     """What `readback hook stop` is told. Raises HookInputError."""
     said, event = _read(content, "stop")
     session, again = _name(said, "session_id", _SESSION_MAX_BYTES), _flag(said, "stop_hook_active")
-    busy = _busy(said.get("background_tasks"))
-    return Stopping(event, session, again=again, busy=busy, quiet="background_tasks" in said and not busy)
+    tasks = said.get("background_tasks")
+    busy = _busy(tasks)
+    return Stopping(event, session, again=again, busy=busy, quiet=isinstance(tasks, list) and not busy)
 
 
 def kept_on_before(content: bytes) -> bool:
