@@ -260,3 +260,25 @@ def test_what_only_the_insides_of_an_index_would_show_is_named_as_it_is_before(d
     assert set(shown["left_open"]) <= set(shown["facts"])
     run(database, statement)
     assert not set(shown["left_open"]) <= set(value(database)["facts"])
+
+
+class Older(sqlite3.Connection):
+    """A library that does not list its tables by what they are."""
+
+    def execute(self, statement: str, /, *values: Any) -> sqlite3.Cursor:
+        return super().execute(statement.replace("pragma_table_list", "pragma_no_such_list"), *values)
+
+
+@pytest.mark.requirement("PACK-foreseen")
+def test_a_library_that_does_not_list_its_insides_foresees_too(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(*given: Any, **more: Any) -> sqlite3.Connection:
+        return plain(*given, **{**more, "factory": Older})
+
+    plain = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    foreseen = value(database, "insert into o (n) values ('c')")
+    assert foreseen["error"] == ""
+    assert "o: rows: 3" in foreseen["foreseen"]
+    run(database, "create virtual table docs using fts5 (title)", "create table document (x)")
+    foreseen = value(database, "insert into docs values ('b')")
+    assert {each.partition(":")[0] for each in foreseen["foreseen"]} == {"docs"}

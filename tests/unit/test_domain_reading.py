@@ -106,3 +106,10 @@ def test_a_kind_decides_what_a_proof_is(kind: Kind) -> None:
     assert kind.counts_effects is makes_something
     assert kind.mutates is (kind is not Kind.READ)
     assert kind.compares_before is (kind in (Kind.SET, Kind.DELETE))
+
+
+def test_a_number_that_is_itself_a_final_word_is_not_taken_for_its_digits() -> None:
+    assert Lookup.by_word(1, landed=["1"], failed=[1]).status == "failed"
+    assert Lookup.by_word(1, landed=["1"], failed=["2"]).status == "landed"
+    assert Lookup.by_word(2, landed=[1], failed=["2"]).status == "failed"
+    assert Lookup.by_word(True, landed=["True", "1"], failed=["0"]).status == "pending"

@@ -148,7 +148,13 @@ def _insides(database: sqlite3.Connection) -> set[str]:
     """The tables in which the library keeps the insides of others, such as an index of full text: another version of it
     may write the same otherwise, so what will be in them is never sure.
     """
-    return {str(each[0]) for each in database.execute("select name from pragma_table_list where type = 'shadow'")}
+    try:
+        listed = database.execute("select name from pragma_table_list where type = 'shadow'").fetchall()
+        return {str(each[0]) for each in listed}
+    except sqlite3.OperationalError:  # a library before 3.37 has no such list: by the names that it gives them
+        tables = database.execute("select name, rootpage from sqlite_master where type = 'table'").fetchall()
+        begun = tuple(f"{name}_".lower() for name, page in tables if not page)
+        return {str(name) for name, page in tables if page and str(name).lower().startswith(begun)}
 
 
 def _in_memory() -> sqlite3.Connection:

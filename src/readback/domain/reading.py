@@ -190,12 +190,10 @@ class Lookup:
     def by_word(
         cls, word: Json, landed: Collection[object], failed: Collection[object], value: object = None
     ) -> Lookup:
-        """By the word with which the system says what became of it: any that is none of these is pending."""
-        if _is_one_of(word, landed):
+        """By the word with which the system says what became of it: any that is none of these is pending. A whole
+        number that is itself none of them is its digits: a contract file names words alone.
+        """
+        known = str(word) if type(word) is int and word not in landed and word not in failed else word
+        if known in landed:
             return cls.landed(value)
-        return cls.failed(str(word)) if _is_one_of(word, failed) else cls.pending()
-
-
-def _is_one_of(word: Json, known: Collection[object]) -> bool:
-    """A whole number is its digits too: a contract file names words alone."""
-    return word in known or (type(word) is int and str(word) in known)
+        return cls.failed(str(word)) if known in failed else cls.pending()
