@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,10 +21,13 @@ from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.surfaces.mcp import attachment
 from readback.surfaces.mcp.attachment import STARTS_FREE
 from readback.surfaces.mcp.exchange import RawRequest, RawResult
+from readback.surfaces.mcp.line_dispatch import LineDispatcher
 from readback.surfaces.mcp.lines import json_line
 from readback.surfaces.mcp.names import Names
+from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.serve import sdk_server
 from readback.surfaces.mcp.upstream import Upstream
+from tests.gateway.desk import until_asleep
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING, ROUGH, none_left, running
 from tests.gateway.transcript import SOON_S
@@ -323,6 +328,27 @@ def test_a_server_that_reads_no_more_holds_nobody_up_beyond_the_time(monkeypatch
                     continue
 
     with_server(work)
+
+
+def test_a_server_that_goes_in_the_middle_of_a_request_leaves_no_error_that_nobody_has_seen() -> None:
+    read, write = os.pipe()
+    unseen: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unseen.append(told))
+        writer = Outgoing()
+        await writer.begin(write)
+        dispatcher = LineDispatcher(writer)
+        call = asyncio.create_task(dispatcher.send_raw_request("tools/call", {"x": "x" * 1_000_000}))
+        await until_asleep()
+        os.close(read)
+        with pytest.raises(MCPError, match="Connection closed"):
+            await call
+        del call
+        gc.collect()
+
+    asyncio.run(main())
+    assert unseen == []
 
 
 @pytest.mark.parametrize("depth", [150, 240, 260, 900, 100_000])

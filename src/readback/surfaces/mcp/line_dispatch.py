@@ -98,6 +98,8 @@ class LineDispatcher:
                 timer.cancel()
             if self._pending.get(key) is answer:
                 del self._pending[key]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # who could not even write waits for none: asyncio would tell of it as lost
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Tells the server; lost where it has gone."""
