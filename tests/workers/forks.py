@@ -25,8 +25,8 @@ from tests.workers.limit import killed_after
 ROOT = Path(__file__).resolve().parents[2]
 READBACK = str(Path(sys.executable).with_name("readback"))
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
-_FOLLOWED = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX"}
-"""Settings of Python's own that a process which is forked follows, or has no use for."""
+_FOLLOWED = {"PYTHON", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX"}
+"""Settings of Python's own that a process which is forked follows, or has no use for; the first is make's."""
 _SHARED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Settings that it has from the Python that it is forked from."""
 

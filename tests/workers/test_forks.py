@@ -121,3 +121,11 @@ def test_a_shell_finds_the_programs() -> None:
 def test_what_depends_on_how_python_is_started_is_started(command: list[str], around: dict[str, str]) -> None:
     with forks.start(command, env={**os.environ, **around}, stdout=subprocess.DEVNULL) as process:
         assert type(process) is subprocess.Popen
+
+
+@pytest.mark.parametrize("around", [{}, {"PYTHON": "/usr/bin/python3"}])
+def test_what_does_not_is_forked_also_where_make_was_told_which_python(around: dict[str, str]) -> None:
+    command = [sys.executable, "-c", "pass"]
+    with forks.start(command, env={**os.environ, **around}, stdout=subprocess.DEVNULL) as process:
+        assert type(process) is not subprocess.Popen
+        assert process.wait(60) == 0
