@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,21 @@ from tests.workers.limit import killed_after
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("WIRE-ends")]
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+
+
+@contextmanager
+def _talking(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A gateway with a client at its pipes; afterwards it is gone, however it ended."""
+    process = forks.start(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
 
 
 async def _written(path: Path) -> str:
@@ -184,10 +200,9 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
     mark = str(tmp_path)
     told = {"command": ROUGH, "env": {"MARK": mark}}
     serving = gateway([told], loop=loop, patience_s=0.2)
-    process = forks.start(serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
+    with _talking(serving) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         _greet(process)
         _say(process, {"id": 2, "method": "tools/call", "params": {"name": "silent"}})
         _say(process, {"id": 3, "method": "tools/call", "params": {"name": "next"}})
@@ -199,11 +214,6 @@ def test_a_gateway_ends_in_bounded_time_and_leaves_no_process(tmp_path: Path, ho
             process.stdin.close()
         assert process.wait(END_S) == 0
         assert none_left(mark)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -212,10 +222,9 @@ def test_nobody_is_waited_for_who_has_said_everything_and_goes(tmp_path: Path, h
     """A call that is under way is ended then, not waited for."""
     os.mkfifo(tmp_path / "pipe")
     serving = gateway([{"command": ROUGH}], loop=loop, patience_s=2 * END_S)
-    process = forks.start(serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
+    with _talking(serving) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         _greet(process)
         waits = {"name": "waits", "arguments": {"for": str(tmp_path / "pipe")}}
         _say(process, {"id": 3, "method": "tools/call", "params": waits})
@@ -226,11 +235,6 @@ def test_nobody_is_waited_for_who_has_said_everything_and_goes(tmp_path: Path, h
             else:
                 process.stdout.close()
             assert process.wait(END_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -274,10 +278,9 @@ def test_a_call_that_is_under_way_when_the_gateway_is_told_to_end_is_answered(
 ) -> None:
     """Its client is still there: it was told that the connection is closed, of a call that was carried out."""
     os.mkfifo(tmp_path / "pipe")
-    process = forks.start(gateway([{"command": ROUGH}]), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
+    with _talking(gateway([{"command": ROUGH}])) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         _greet(process)
         if not first:
             _say(process, {"id": 2, "method": "tools/call", "params": {"name": "next"}})
@@ -289,11 +292,6 @@ def test_a_call_that_is_under_way_when_the_gateway_is_told_to_end_is_answered(
         answer = _answer(process)
         assert (answer["id"], answer["result"]["content"]) == (3, [{"type": "text", "text": "done"}])
         assert process.wait(END_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
