@@ -208,18 +208,22 @@ def test_a_commit_whose_wait_for_a_standby_somebody_cancels_is_not_told_as_kept_
     ):
         told: list[object] = []
 
-        def work() -> None:
+        def work(action: str) -> None:
             try:
-                told.append(store.append([sample_creation("a1")]))
+                told.append(store.append([sample_creation(action)]))
             except StoreError as error:
                 told.append(error.code)
 
         server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody_there'")
         server.run("SELECT pg_reload_conf()")
-        thread = threading.Thread(target=work)
-        thread.start()
         try:
-            waits = _in_wait_for_a_standby(server, "COMMIT")
+            waits = number = 0
+            while not waits:  # the server takes the setting over a moment later: until then nothing waits
+                told.clear()
+                number += 1
+                thread = threading.Thread(target=work, args=[f"a{number}"])
+                thread.start()
+                waits = _in_wait_for_a_standby(server, "COMMIT", thread)
             server.run(f"SELECT pg_cancel_backend({waits})")
             for _ in range(times):
                 if not thread.is_alive():
