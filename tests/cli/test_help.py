@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from readback.commands.cli import COMMANDS, main
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "help"
 PAGES = {
@@ -118,9 +119,8 @@ def test_the_version_is_said_in_both_ways() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(parents=True, exist_ok=True)
-    for name, args in PAGES.items():
-        (GOLDEN / f"{name}.txt").write_text(page(args), encoding="utf-8")
+    TEXTS = {GOLDEN / f"{name}.txt": page(args) for name, args in PAGES.items()}
+    raise SystemExit(rewrite(TEXTS, sys.argv[1:], owned="*.txt"))
 
 
 def test_the_package_is_the_command_where_its_script_is_not_on_the_path() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from readback.contracts.files.marks import proposed
 from readback.domain.errors import UsageError
 from tests.contract_files.drafted_tools import taken, tool
 from tests.contract_files.writing import loaded
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent / "drafted.yaml"
 HERE = Server(("stock-server", "/srv/stock"), name="stock", version="2.1")
@@ -412,4 +414,4 @@ def test_what_is_written_parses_back_to_what_it_is(lines: Any) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(draft(SHOP, HERE), encoding="utf-8")
+    raise SystemExit(rewrite({GOLDEN: draft(SHOP, HERE)}, sys.argv[1:]))

@@ -15,9 +15,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 
 from readback.canon import Json
+from readback.contracts.files.tools import raised_class
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.gateway import OwnToolError, UpstreamLostError
+from readback.domain.side_effect import SideEffect
 from readback.mcp import Gateway, InProcess
 from readback.ports.store import Projection
 from readback.surfaces.mcp.call import Toolserver
@@ -423,6 +425,20 @@ def test_a_tool_that_says_that_it_acts_twice_is_not_believed_to_honour_a_key(
 
     hints = ToolAnnotations(idempotent_hint=idempotent)
     at_a_desk(tmp_path, work, annotations=hints, changes={"{timeout: 20s}": "{timeout: 20s, honours_key: true}"})
+
+
+@pytest.mark.requirement("GATEWAY-hints", "L34")
+@pytest.mark.parametrize("stated", list(SideEffect))
+@pytest.mark.parametrize("reads", [None, True, False])
+@pytest.mark.parametrize("destroys", [None, True, False])
+def test_a_tools_own_hints_raise_its_class_and_never_lower_it(
+    stated: SideEffect, reads: bool | None, destroys: bool | None
+) -> None:
+    raised, hint = raised_class(stated, {"readOnlyHint": reads, "destructiveHint": destroys})
+    writes = reads is False or (destroys is True and reads is not True)
+    assert raised.rank >= stated.rank
+    assert (raised is not stated) is (writes and stated is SideEffect.READ_ONLY)
+    assert bool(hint) is (raised is not stated)
 
 
 @pytest.mark.requirement("GATEWAY-start")

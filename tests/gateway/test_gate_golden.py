@@ -1,10 +1,11 @@
-"""What a client is told, word for word. `python -m tests.gateway.test_gate_golden` writes the files anew."""
+"""What a client is told, word for word. `python -m tests.gateway.test_gate_golden --accept` rewrites it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.desk import Desk, Told, a_desk
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gateway"
 APPROVAL = {"    within: 2s": "    within: 2s\n    approval: required"}
@@ -111,7 +113,8 @@ def test_only_what_is_verified_or_was_never_governed_is_no_error() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
+    TEXTS = {}
     for each in CASES:
         with tempfile.TemporaryDirectory() as made:
-            (GOLDEN / f"{each}.json").write_text(told(each, Path(made) / "w"), encoding="utf-8")
+            TEXTS[GOLDEN / f"{each}.json"] = told(each, Path(made) / "w")
+    raise SystemExit(rewrite(TEXTS, sys.argv[1:], owned="*.json"))

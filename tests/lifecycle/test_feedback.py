@@ -1,12 +1,12 @@
 """Feedback: what a ledger's entries say of contracts, tools and sources, counted from real runs of the engine.
 
-After an intended change: `python -m tests.lifecycle.test_feedback` writes the counts anew; the difference is then read
-by a person.
+After an intended change: `python -m tests.lifecycle.test_feedback` shows the difference, and with `--accept` writes it.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +23,7 @@ from readback.lifecycle.feedback.spread import Spread
 from readback.lifecycle.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
 from readback.sdk.action import ActionDefinition
 from readback.testing.driver_virtual import Hangs, Vanishes
+from tests.golden.rewrite import rewrite
 from tests.lifecycle.house import House
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "feedback.json"
@@ -142,6 +143,32 @@ def test_what_cannot_be_relied_on_is_named_with_its_reason(name: str) -> None:
 
 @pytest.mark.requirement("FEEDBACK-counted", "METRIC-verification-success", "METRIC-verification-failure")
 @pytest.mark.requirement("METRIC-time-to-reconcile", "METRIC-unknown-state", "METRIC-human-escalation")
+def test_a_history_made_by_hand_has_the_counts_and_the_times_that_were_made() -> None:
+    """Three at once, two with a wrong value, four unreadable to the deadline, and one call that hangs for a second."""
+    house = House()
+    repeat(house, house.action(), 3)
+    house.shop.tool = lambda ctx, args: house.shop.ship(ctx, args, status="lost")
+    repeat(house, house.action(name="wrong", late_window="0s"), 2)
+    house.shop.tool = None
+    house.shop.eyes = lambda ctx, args: house.shop.show(args) if ctx.observed is None else Reading.unavailable("503")
+    repeat(house, house.action(name="blind"), 4)
+    house.shop.eyes = None
+
+    def hang(ctx: Any, args: Any) -> object:
+        house.shop.ship(ctx, args)
+        raise Hangs
+
+    house.shop.tool = hang
+    repeat(house, house.action(name="hangs"), 1)
+    counted = feedback_of(house.store.scan()).contracts
+    verdicts = {name: (one.executed, one.verified, one.refuted, one.undetermined) for name, one in counted.items()}
+    assert verdicts == {"ship": (3, 3, 0, 0), "wrong": (2, 0, 2, 0), "blind": (4, 0, 0, 4), "hangs": (1, 1, 0, 0)}
+    assert {name: one.reviews for name, one in counted.items() if one.reviews} == {"wrong": 2, "blind": 4}
+    ends = {name: (one.reconciled_after.count, one.reconciled_after.longest_us) for name, one in counted.items()}
+    second = 1_000_000
+    assert ends == {"ship": (3, 0), "wrong": (2, 10 * second), "blind": (4, 10 * second), "hangs": (1, second)}
+
+
 @pytest.mark.slow
 def test_the_counts_of_a_mixed_ledger_are_exactly_these() -> None:
     assert mixed() == GOLDEN.read_text(encoding="utf-8")
@@ -280,4 +307,4 @@ def test_a_spread_is_bounded_whatever_it_is_given() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(mixed(), encoding="utf-8")
+    raise SystemExit(rewrite({GOLDEN: mixed()}, sys.argv[1:]))

@@ -9,6 +9,10 @@ stands behind: an id counts only where a test that can fail carries it. Three fo
    body uses ``requirement_id``: it claims every required id of that table.
 
 A test that is always skipped, or expected to fail, is a fault wherever it stands.
+
+Each claim has a kind, `proof`. A test that compares a golden text proves that the text did not change. A test of
+`unit/` that walks a table proves what the table says. Both are weaker than a behaviour, and the manifest says so where
+an id has nothing else. A test under `skipif` counts for nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +22,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from tests.requirements.manifest import ManifestError, requirement_ids
 
 TESTS = Path(__file__).parent.parent
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+Proof = Literal["behaviour", "golden", "table", "skipif"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class Claim:
     id: str
     where: str
     """File and line."""
+    proof: Proof = "behaviour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,12 @@ class Claims:
 
     @property
     def ids(self) -> frozenset[str]:
-        return frozenset(claim.id for claim in self.claims)
+        """The ids with a test behind them. A test that may be skipped stands behind nothing."""
+        return frozenset(claim.id for claim in self.claims if claim.proof != "skipif")
+
+    def proofs(self, id_: str) -> frozenset[Proof]:
+        """The kinds of proof that an id has."""
+        return frozenset(claim.proof for claim in self.claims if claim.id == id_)
 
 
 @cache
@@ -73,6 +86,17 @@ class _Reader(ast.NodeVisitor):
         self.name = name
         self.claims: list[Claim] = []
         self.faults: list[str] = []
+        self.proof: Proof = "behaviour"
+        """The kind of every claim that is read now."""
+        self.skipping: frozenset[str] = frozenset()
+        """The module's names for a `skipif` mark."""
+
+    def visit_Module(self, node: ast.Module) -> None:
+        marks = [each for each in node.body if isinstance(each, ast.Assign) and _holds_mark(each.value, "skipif")]
+        self.skipping = frozenset(name.id for each in marks for name in each.targets if isinstance(name, ast.Name))
+        if "pytestmark" in self.skipping:
+            self.proof = "skipif"
+        self._visit_all(node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._function(node)
@@ -102,11 +126,24 @@ class _Reader(ast.NodeVisitor):
 
     def _function(self, node: _Function) -> None:
         markers = _markers(node.decorator_list)
+        before, self.proof = self.proof, self._proof_of(node)
         if markers and (why := _not_a_test(node)):
             self._fault(node, f"{node.name} carries a requirement and {why}")
         else:
             self._visit_all(node.decorator_list)
         self._visit_all(node.body)
+        self.proof = before
+
+    def _proof_of(self, node: _Function) -> Proof:
+        marks = {each.id for top in node.decorator_list for each in ast.walk(top) if isinstance(each, ast.Name)}
+        if self.proof == "skipif" or marks & self.skipping:
+            return "skipif"
+        if any(_holds_mark(each, "skipif") for each in node.decorator_list):
+            return "skipif"
+        if "GOLDEN" in set(_names(node)):
+            return "golden"
+        walks = any(_walked_table(call) is not None for call in _markers(node.decorator_list))
+        return "table" if walks and self.name.startswith("unit/") else self.proof
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
         for each in nodes:
@@ -117,7 +154,7 @@ class _Reader(ast.NodeVisitor):
             self._fault(node, "a requirement marker takes ids and nothing else")
         for arg in node.args:
             if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
-                self.claims.append(Claim(arg.value, f"{self.name}:{arg.lineno}"))
+                self.claims.append(Claim(arg.value, f"{self.name}:{arg.lineno}", self.proof))
             else:
                 self._fault(arg, "a requirement id must be written out, or come from requirement_ids")
 
@@ -127,7 +164,7 @@ class _Reader(ast.NodeVisitor):
         except ManifestError as error:
             self._fault(node, str(error))
         else:
-            self.claims.extend(Claim(id_, f"{self.name}:{node.lineno}") for id_ in ids)
+            self.claims.extend(Claim(id_, f"{self.name}:{node.lineno}", self.proof) for id_ in ids)
 
     def _fault(self, node: ast.AST, what: str) -> None:
         self.faults.append(f"{self.name}:{getattr(node, 'lineno', 0)}: {what}")
@@ -147,6 +184,10 @@ def _is_mark(func: ast.expr, name: str) -> bool:
     return (isinstance(owner, ast.Attribute) and owner.attr == "mark") or (
         isinstance(owner, ast.Name) and owner.id == "mark"
     )
+
+
+def _holds_mark(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.expr) and _is_mark(each, name) for each in ast.walk(node))
 
 
 def _walked_table(call: ast.Call) -> str | None:

@@ -4,7 +4,8 @@ Called by the two-way test, by scripts/coverage_table.py, and by tests that walk
 with ``requirement_ids``. It must not import the product: it says what is asked, not what is built.
 
 A table in a data file has a name, an area (its row in the README), a section of its specification,
-and ids in two groups: ``required`` (id = sentence) and ``deferred`` (id = sentence and reason).
+and ids in two groups: ``required`` (id = sentence) and ``deferred`` (id = sentence and reason). A required id whose
+only proof is a golden text or a look at the table says so: id = sentence and proof.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ DATA = Path(__file__).parent / "data"
 _FILE_KEYS = {"spec", "table"}
 _TABLE_KEYS = {"name", "spec", "area", "section", "required", "deferred"}
 _DEFERRED_KEYS = {"sentence", "reason"}
+_WEAK_KEYS = {"sentence", "proof"}
+WEAK_PROOFS = {"a golden text": "golden", "a look at the table": "table"}
+"""What the manifest calls a proof that is no behaviour, and the kind of claim that it names."""
 
 
 class ManifestError(ValueError):
@@ -44,6 +48,8 @@ class Requirement:
     """The name that requirement_ids knows it by."""
     file: str
     """The data file that holds it, for messages."""
+    proof: str = ""
+    """A key of WEAK_PROOFS where no test shows the behaviour itself; empty where one does."""
 
     @property
     def required(self) -> bool:
@@ -104,7 +110,12 @@ def _read_table(file: str, file_spec: str | None, table: Mapping[str, Any]) -> I
     if missing := [key for key, value in facts.items() if not value]:
         raise ManifestError(f"{where}: missing {', '.join(missing)}")
     for id_, sentence in table.get("required", {}).items():
-        yield Requirement(id_, _text(where, id_, sentence), "required", "", file=file, **facts)
+        proof = ""
+        if isinstance(sentence, dict):
+            if set(sentence) != _WEAK_KEYS or sentence["proof"] not in WEAK_PROOFS:
+                raise ManifestError(f"{where}: {id_} needs a sentence and a proof, one of {', '.join(WEAK_PROOFS)}")
+            sentence, proof = sentence["sentence"], sentence["proof"]
+        yield Requirement(id_, _text(where, id_, sentence), "required", "", file=file, proof=proof, **facts)
     for id_, entry in table.get("deferred", {}).items():
         if not isinstance(entry, dict) or set(entry) != _DEFERRED_KEYS:
             raise ManifestError(f"{where}: {id_} is deferred and needs exactly a sentence and a reason")

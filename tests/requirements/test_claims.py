@@ -58,3 +58,29 @@ def test_a_marker_with_nothing_behind_it_is_a_fault_and_no_claim(source: str, fa
     found = read_source(HEAD + source, "t.py")
     assert found.ids == frozenset()
     assert fault in "\n".join(found.faults)
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "proof"),
+    [
+        ('@pytest.mark.requirement("A")\ndef test_x():\n    assert f()\n', "t.py", "behaviour"),
+        ('@pytest.mark.requirement("A")\ndef test_x():\n    assert f() == GOLDEN\n', "t.py", "golden"),
+        ('@pytest.mark.skipif(c, reason="r")\n@pytest.mark.requirement("A")\ndef test_x(): f()\n', "t.py", "skipif"),
+        (
+            'ABSENT = pytest.mark.skipif(c, reason="r")\n@ABSENT\n@pytest.mark.requirement("A")\ndef test_x(): f()\n',
+            "t.py",
+            "skipif",
+        ),
+        (
+            'pytestmark = [pytest.mark.skipif(c, reason="r")]\n@pytest.mark.requirement("A")\ndef test_x(): f()\n',
+            "t.py",
+            "skipif",
+        ),
+        (WALK + "def test_x(requirement_id):\n    assert requirement_id\n", "unit/t.py", "table"),
+        (WALK + "def test_x(requirement_id):\n    assert requirement_id\n", "lifecycle/t.py", "behaviour"),
+    ],
+)
+def test_a_claim_has_the_kind_of_its_proof(source: str, name: str, proof: str) -> None:
+    found = read_source(HEAD + source, name)
+    assert {claim.proof for claim in found.claims} == {proof}
+    assert bool(found.ids) is (proof != "skipif")

@@ -9,7 +9,7 @@ from itertools import groupby
 import pytest
 
 from tests.requirements.claims import read_claims
-from tests.requirements.manifest import Requirement, requirements
+from tests.requirements.manifest import WEAK_PROOFS, Requirement, requirements
 
 # How many of each the specification prints. A lost entry is a lost requirement, so the counts stand here
 # a second time, made by hand; ours are counted apart.
@@ -50,6 +50,20 @@ def test_a_deferred_id_is_claimed_by_no_test() -> None:
     """An id with a test is no longer deferred: move it to the required ones, or drop the marker."""
     deferred = {each.id for each in requirements() if not each.required}
     assert [f"{claim.where}: {claim.id}" for claim in read_claims().claims if claim.id in deferred] == []
+
+
+def test_an_id_without_a_behaviour_test_says_what_its_proof_is() -> None:
+    """And an id with one says nothing of the kind."""
+    claims = read_claims()
+    wrong = []
+    for each in requirements():
+        proofs = claims.proofs(each.id) - {"skipif"}
+        weak = {name for name, kind in WEAK_PROOFS.items() if kind in proofs} if "behaviour" not in proofs else set()
+        if each.required and proofs and each.proof not in (weak or {""}):
+            wrong.append(
+                f"{each.id}: proof is {each.proof or 'not stated'}, its tests are of the kind {sorted(proofs)}"
+            )
+    assert wrong == []
 
 
 def test_ids_are_unique_and_plain() -> None:

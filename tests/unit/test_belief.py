@@ -1,11 +1,11 @@
 """What an agent may believe: the rules for planning, what may change a belief, and its words to the letter.
 
-After an intended change of words: `python -m tests.unit.test_belief` writes the texts anew; the difference is then read
-by a person.
+After an intended change: `python -m tests.unit.test_belief` shows the difference, and with `--accept` writes it.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +28,7 @@ from readback.domain.outcome import Outcome
 from readback.domain.planning import GUIDANCE, PLANNING, Planning, PlanningCase, plan_next
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "belief"
 S, D, P = State, Discrepancy, Planning
@@ -359,8 +360,5 @@ def test_a_group_is_settled_by_its_rule() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
-    for old in GOLDEN.glob("*.txt"):
-        old.unlink()
-    for each_name, each_belief in CASES.items():
-        (GOLDEN / f"{each_name}.txt").write_text(rendered(each_name, each_belief), encoding="utf-8")
+    TEXTS = {GOLDEN / f"{name}.txt": rendered(name, belief) for name, belief in CASES.items()}
+    raise SystemExit(rewrite(TEXTS, sys.argv[1:], owned="*.txt"))

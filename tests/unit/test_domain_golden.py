@@ -1,11 +1,11 @@
 """The decision tables as a person reads them: no row, condition or limit changes unseen.
 
-After an intended change: `python -m tests.unit.test_domain_golden` writes the texts anew; the difference is then
-read by a person, row by row.
+After an intended change: `python -m tests.unit.test_domain_golden` shows the difference, and with `--accept` writes it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
@@ -18,6 +18,7 @@ from readback.domain.recovery.action import ActionEffect
 from readback.domain.recovery.rule import DOMAINS, Condition, Situation
 from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, review_trigger
 from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "tables"
 FOR_PEOPLE = {"required_check", "source", "fallback", "latency_tolerance", "review_trigger"}
@@ -100,6 +101,4 @@ def test_a_situation_was_not_searched_unless_that_is_said() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(parents=True, exist_ok=True)
-    for name in TEXTS:
-        (GOLDEN / f"{name}.txt").write_text(rendered(name), encoding="utf-8")
+    raise SystemExit(rewrite({GOLDEN / f"{name}.txt": rendered(name) for name in TEXTS}, sys.argv[1:], owned="*.txt"))

@@ -1,13 +1,13 @@
 """What may be said, to the letter: golden texts for each state and variant, and what no input can make of them.
 
-After an intended change of words: `python -m tests.unit.test_reporting` writes the texts anew; the
-difference is then read by a person.
+After an intended change: `python -m tests.unit.test_reporting` shows the difference, and with `--accept` writes it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -39,6 +39,7 @@ from readback.domain.reporting import (
 )
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Attribution, Verdict, Why
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "reporting"
 OPEN = (Verdict.UNDETERMINED, Verdict.NOT_CHECKED)
@@ -435,7 +436,5 @@ def test_every_statement_belongs_to_a_state() -> None:
 
 
 if __name__ == "__main__":
-    for old in GOLDEN.glob("*.txt"):
-        old.unlink()
-    for name, case in CASES.items():
-        (GOLDEN / f"{name}.txt").write_text(rendered(case), encoding="utf-8")
+    TEXTS = {GOLDEN / f"{name}.txt": rendered(case) for name, case in CASES.items()}
+    raise SystemExit(rewrite(TEXTS, sys.argv[1:], owned="*.txt"))

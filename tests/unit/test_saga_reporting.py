@@ -1,11 +1,11 @@
 """What may be said of a saga, to the letter: the whole by its state, and each step by what is true of it.
 
-After an intended change: `python -m tests.unit.test_saga_reporting` writes the texts anew; a person then reads the
-difference.
+After an intended change: `python -m tests.unit.test_saga_reporting` shows the difference; `--accept` writes it.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from readback.domain.reporting import PARTS_MAX, ReportInput
 from readback.domain.saga.reporting import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
+from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sagas"
 W = StepWord
@@ -101,6 +102,5 @@ def test_every_word_has_its_text_and_names_are_bounded_and_harmless() -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
-    for each in CASES:
-        (GOLDEN / f"{each}.txt").write_text(text(each), encoding="utf-8")
+    TEXTS = {GOLDEN / f"{each}.txt": text(each) for each in CASES}
+    raise SystemExit(rewrite(TEXTS, sys.argv[1:], owned="*.txt"))

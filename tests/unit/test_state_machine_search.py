@@ -53,7 +53,7 @@ def test_ends_do_not_leave_by_themselves() -> None:
     closed = TERMINAL - HANDS - {State.FAILED}
     for state in closed:
         assert TRANSITIONS[state] == ()
-    assert {step.to for step in TRANSITIONS[State.FAILED]} == {State.PROPOSED, State.VALIDATED}
+    assert {step.to for step in TRANSITIONS[State.FAILED]} == {State.VALIDATED}
     assert all(step.ours for step in TRANSITIONS[State.REVIEW_REQUIRED])
 
 

@@ -81,11 +81,7 @@ TRANSITIONS: Final = MappingProxyType(
             _t(_S.UNKNOWN, "It cannot be said whether the call had an effect."),
             _t(_S.ROLLED_BACK, "The local transaction was aborted before it was visible.", ours=True),
         ),
-        _S.ACCEPTED: (
-            _t(_S.PENDING, "Verification polls for the end of processing."),
-            _t(_S.FAILED, "The target gave it up before any effect."),
-            _t(_S.UNKNOWN, "The target no longer says what became of it."),
-        ),
+        _S.ACCEPTED: (_t(_S.PENDING, "Verification polls for the end of processing."),),
         _S.PENDING: (
             _t(_S.COMMITTED, "A reading shows an effect."),
             _t(_S.VERIFICATION_TIMEOUT, "The deadline passed without a verdict."),
@@ -105,20 +101,15 @@ TRANSITIONS: Final = MappingProxyType(
         _S.RECONCILED_SUCCESS: (),
         _S.RECONCILIATION_FAILED: (
             _t(_S.COMPENSATING, "The effect is reversed."),
-            _t(_S.FORWARD_RECOVERY, "The remaining steps are completed."),
             _t(_S.REVIEW_REQUIRED, "A person must decide."),
             _t(_S.FAILED, "There is no effect to reverse."),
             _t(_S.ROLLED_BACK, "The local transaction was aborted before it was visible.", ours=True),
         ),
-        _S.FAILED: (
-            _t(_S.PROPOSED, "The retry policy lets it be proposed again."),
-            _t(_S.VALIDATED, "The retry policy lets it be tried again under the same key."),
-        ),
+        _S.FAILED: (_t(_S.VALIDATED, "The retry policy lets it be tried again under the same key."),),
         _S.VERIFICATION_TIMEOUT: (
             _t(_S.UNKNOWN, "It is kept as unknown, and looked at again."),
             _t(_S.REVIEW_REQUIRED, "A person must decide."),
             _t(_S.COMPENSATING, "A shown effect is reversed."),
-            _t(_S.FORWARD_RECOVERY, "The remaining steps are completed."),
         ),
         _S.UNKNOWN: (
             _t(_S.REVIEW_REQUIRED, "A person must decide."),
@@ -136,7 +127,6 @@ TRANSITIONS: Final = MappingProxyType(
         _S.FORWARD_RECOVERY: (
             _t(_S.RECONCILED_SUCCESS, "Every postcondition holds over the authoritative state."),
             _t(_S.REVIEW_REQUIRED, "A person must decide."),
-            _t(_S.FAILED, "The remaining steps cannot be completed."),
         ),
         _S.ROLLED_BACK: (),
         _S.REVIEW_REQUIRED: (
@@ -150,6 +140,24 @@ TRANSITIONS: Final = MappingProxyType(
     }
 )
 """Every state, with every step that may follow it."""
+
+LEFT_OUT: Final = MappingProxyType(
+    {
+        (
+            _S.ACCEPTED,
+            _S.FAILED,
+        ): "Verification begins in the entry that records an accepted answer. Failure follows PENDING.",
+        (
+            _S.ACCEPTED,
+            _S.UNKNOWN,
+        ): "Verification begins in the entry that records an accepted answer. UNKNOWN follows PENDING.",
+        (_S.FAILED, _S.PROPOSED): "A new proposal is a new action. A retry under the same key goes to VALIDATED.",
+        (_S.FORWARD_RECOVERY, _S.FAILED): "After the pivot a failure keeps its effects. A person decides about them.",
+        (_S.RECONCILIATION_FAILED, _S.FORWARD_RECOVERY): "Only a saga goes forward, from PARTIALLY_COMMITTED.",
+        (_S.VERIFICATION_TIMEOUT, _S.FORWARD_RECOVERY): "Only a saga goes forward, from PARTIALLY_COMMITTED.",
+    }
+)
+"""The steps that the specification prints and no action or saga takes, each with the reason. They are refused."""
 
 TERMINAL: Final = frozenset(
     {_S.RECONCILED_SUCCESS, _S.FAILED, _S.COMPENSATED, _S.ROLLED_BACK, _S.REVIEW_REQUIRED, _S.ABANDONED}

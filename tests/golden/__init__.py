@@ -1,0 +1,1 @@
+"""Golden texts: how a test file writes them again after an intended change."""
