@@ -6,10 +6,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from decimal import Decimal
 
 import pytest
 
 from readback.adapters.source_http import CommitToken, HttpSource
+from readback.canon import decimal_of
 from readback.domain.context import Context
 from readback.domain.errors import (
     ArgumentError,
@@ -317,9 +319,18 @@ def test_no_cookie_is_kept_from_one_reading_to_the_next(web: Web, orders: HttpSo
     assert "Cookie" not in web.asked[-1].headers
 
 
-def test_a_number_that_would_be_rounded_is_no_reading(web: Web, orders: HttpSource) -> None:
-    web.answers["/o"] = Said(body={"wei": 10**20 + 1})
-    with pytest.raises(ReaderTypeError, match="rounded"):
+@pytest.mark.parametrize("text", ["100000000000000000001", "1.000000000000000001", "9007199254740993.0", "1e23"])
+def test_a_number_is_read_exactly(web: Web, orders: HttpSource, text: str) -> None:
+    web.answers["/o"] = Said(body=f'{{"wei": {text}}}'.encode())
+    value = orders.get(CTX, "/o").value
+    assert isinstance(value, dict)
+    assert decimal_of(value["wei"]) == Decimal(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["1e401", "9" * 402, "NaN"])
+def test_a_number_that_cannot_be_kept_is_no_reading(web: Web, orders: HttpSource, text: str) -> None:
+    web.answers["/o"] = Said(body=f'{{"wei": {text}}}'.encode())
+    with pytest.raises(ReaderTypeError, match="JSON"):
         orders.get(CTX, "/o")
 
 

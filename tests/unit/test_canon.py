@@ -28,13 +28,13 @@ from readback.canon import (
     EnvelopeProfileError,
     Json,
     MalformedJsonError,
+    NumberTooLargeError,
     UnsupportedValueError,
     ValueTooLargeError,
     envelope_bytes,
     is_envelope,
     json_value,
     limits,
-    parse_exactly,
     parse_json,
     payload_bytes,
     sha256_bytes,
@@ -70,13 +70,13 @@ PAYLOADS = _nested(LEAVES | st.floats(allow_nan=False, allow_infinity=False), st
 
 
 @given(ENVELOPES)
-def test_the_fast_path_equals_the_reference(value: Json) -> None:
+def test_the_fast_path_equals_the_reference(value: Any) -> None:
     assert envelope_bytes(value) == rfc8785.dumps(value)
     assert payload_bytes(value) == rfc8785.dumps(value)
 
 
 @given(PAYLOADS)
-def test_the_slow_path_equals_the_reference(value: Json) -> None:
+def test_the_slow_path_equals_the_reference(value: Any) -> None:
     assert payload_bytes(value) == rfc8785.dumps(value)
 
 
@@ -128,7 +128,7 @@ def test_large_integers_keep_all_their_digits() -> None:
     assert parse_json(payload_bytes([2**64 - 1, -(2**63)])) == [2**64 - 1, -(2**63)]
 
 
-@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, math.nan, math.inf, (1,), {1: 2}, {1}, "\ud800"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, (1,), {1: 2}, {1}, "\ud800"])
 def test_a_payload_that_is_not_plain_json_is_refused(value: Any) -> None:
     with pytest.raises(UnsupportedValueError):
         payload_bytes(value)
@@ -250,34 +250,10 @@ def test_what_is_not_json_is_refused(text: bytes) -> None:
         parse_json(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["18446744073709551616", "-9223372036854775809", '{"wei": [100000000000000000001]}', "1" + 30 * "0"]
-)
-def test_an_integer_that_would_be_rounded_is_refused_where_it_is_compared(text: str) -> None:
-    assert parse_json(text) is not None
-    for given_as in (text, text.encode()):
-        with pytest.raises(MalformedJsonError, match="rounded"):
-            parse_exactly(given_as)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("[18446744073709551615, -9223372036854775808]", [2**64 - 1, -(2**63)]),
-        ("100000000000000000000", 1e20),
-        ("-18446744073709552000", -(2.0**64)),
-        ('"100000000000000000001"', "100000000000000000001"),
-        ("0.1000000000000000055511151231257827", 0.1),
-    ],
-)
-def test_what_stands_for_itself_is_parsed_exactly(text: str, value: Json) -> None:
-    assert parse_exactly(text) == value == parse_exactly(text.encode())
-
-
 def test_a_long_number_in_too_deep_a_nest_is_refused_in_order() -> None:
-    text = "[" * 1_000 + "1234567890123456789012" + "]" * 1_000
+    text = "[" * 100_000 + "1234567890123456789012" + "]" * 100_000
     with pytest.raises(MalformedJsonError):
-        parse_exactly(text)
+        parse_json(text)
 
 
 def test_json_over_the_limit_is_not_parsed() -> None:
@@ -387,8 +363,6 @@ def test_a_row_of_a_database_is_an_object() -> None:
         object(),
         Point,
         lambda: None,
-        2**64,
-        -(2**63) - 1,
         "\ud800",
         {"\ud800": 1},
         {None: 1},
@@ -443,7 +417,7 @@ def test_a_snapshot_does_not_follow_later_changes() -> None:
     [
         ({"a": [1.0, float("nan")]}, UnsupportedValueError),
         ([float("inf")], UnsupportedValueError),
-        ({"a": 2**64}, UnsupportedValueError),
+        ({"a": 10**401}, NumberTooLargeError),
         ({"a": "\ud800"}, UnsupportedValueError),
         ({"k" * (limits.KEY_MAX_BYTES + 1): 1}, ValueTooLargeError),
         ({'"' * (limits.KEY_MAX_BYTES + 1): 1}, ValueTooLargeError),
@@ -470,9 +444,10 @@ def test_the_deepest_value_that_there_may_be_is_taken_and_one_deeper_is_not() ->
 
 
 @given(PAYLOADS)
-def test_a_plain_value_is_taken_as_it_is(value: Json) -> None:
+def test_a_plain_value_is_taken_as_it_is(value: Any) -> None:
     assert json_value(value) == value
-    assert rfc8785.dumps(json_value(value)) == payload_bytes(value)
+    taken: Any = json_value(value)
+    assert rfc8785.dumps(taken) == payload_bytes(value)
 
 
 def test_what_is_looked_through_is_what_is_kept_also_while_another_thread_changes_the_value() -> None:

@@ -198,7 +198,9 @@ RETURNED: list[tuple[object, ObservationStatus, str]] = [
     ({"a": float("inf")}, O.MALFORMED, "malformed.unsupported"),
     ({1, 2}, O.MALFORMED, "malformed.unsupported"),
     (object(), O.MALFORMED, "malformed.unsupported"),
-    (2**70, O.MALFORMED, "malformed.unsupported"),
+    (2**70, O.SUCCESS, "returned.value"),
+    (b'{"ok": true, "n": 1.000000000000000001}', O.SUCCESS, "returned.value"),
+    (10**401, O.MALFORMED, "malformed.unsupported"),
     (Hostile(), O.MALFORMED, "malformed.value"),
     (HostileMapping({"a": 1}), O.MALFORMED, "malformed.unsupported"),
     # exceptions that were returned

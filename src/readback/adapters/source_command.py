@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import Event, Timer
 from typing import Final
 
-from readback.canon import CanonError, Json, ReadbackError, parse_exactly, why_not_json
+from readback.canon import CanonError, Json, ReadbackError, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
@@ -136,7 +136,7 @@ class CommandSource:
             said = one_line(ended.said, SAID_MAX_CHARS)
             raise ReaderFailedError(f"The program of {self.name!r} ended with {ended.code}: {said}")
         try:
-            return parse_exactly(ended.out)
+            return parse_json(ended.out)
         except ReadbackError as error:
             raise ReaderTypeError(f"The program of {self.name!r} printed no JSON: {why_not_json(error)}") from error
 

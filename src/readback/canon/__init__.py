@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from readback.canon.canonical import (
     envelope_bytes,
+    hashed_bytes,
     is_envelope,
-    parse_exactly,
-    parse_json,
     payload_bytes,
     stored_bytes,
 )
@@ -18,26 +17,36 @@ from readback.canon.fault import (
     CanonError,
     EnvelopeProfileError,
     MalformedJsonError,
+    NumberTooLargeError,
     ReadbackError,
     UnsupportedValueError,
     ValueTooLargeError,
     why_not_json,
 )
+from readback.canon.numbers import ExactNumber, JsonNumber, decimal_of, number, number_from, number_text
+from readback.canon.parsing import parse_json
 from readback.canon.values import BYTES_KEY, Json, json_value
 
 __all__ = [
     "BYTES_KEY",
     "CanonError",
     "EnvelopeProfileError",
+    "ExactNumber",
     "Json",
+    "JsonNumber",
     "MalformedJsonError",
+    "NumberTooLargeError",
     "ReadbackError",
     "UnsupportedValueError",
     "ValueTooLargeError",
+    "decimal_of",
     "envelope_bytes",
+    "hashed_bytes",
     "is_envelope",
     "json_value",
-    "parse_exactly",
+    "number",
+    "number_from",
+    "number_text",
     "parse_json",
     "payload_bytes",
     "sha256_bytes",

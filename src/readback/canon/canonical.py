@@ -10,21 +10,12 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any, Final, cast
 
 import orjson
 
-from readback.canon.fault import (
-    NOT_JSON,
-    EnvelopeProfileError,
-    MalformedJsonError,
-    UnsupportedValueError,
-    ValueTooLargeError,
-)
+from readback.canon.fault import EnvelopeProfileError, UnsupportedValueError, ValueTooLargeError
 from readback.canon.limits import (
     DEPTH_MAX_LEVELS,
     ENVELOPE_MAX_BYTES,
@@ -33,6 +24,7 @@ from readback.canon.limits import (
     PAYLOAD_MAX_BYTES,
     VALUE_MAX_NODES,
 )
+from readback.canon.numbers import ExactNumber, JsonNumber, is_double, number_text
 from readback.canon.values import Json
 
 _STRICT: Final = (
@@ -43,14 +35,8 @@ _STRICT: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
 )
 _STORED: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-ZEROS_WRITTEN_MAX: Final = 21
-"""A number with more digits before its point is written with an exponent."""
-LEADING_ZEROS_MAX: Final = 6
-"""And one with so many zeros behind it, before the first digit."""
-_LONG: Final = re.compile(r"\d{19}")
-_LONG_BYTES: Final = re.compile(_LONG.pattern.encode("ascii"))
-"""Fewer digits are within 64 bits."""
 _LEAVES: Final = frozenset({str, int, bool, type(None)})
+_NUMBERS: Final = frozenset({int, float, ExactNumber})
 _CONTAINERS: Final = frozenset({dict, list})
 _PLAIN: Final = _LEAVES | _CONTAINERS
 
@@ -100,21 +86,39 @@ def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
 def payload_bytes(value: object) -> bytes:
     """RFC 8785 bytes of a plain JSON value, as `json_value` and `parse_json` make it (finite, bounded).
 
-    One extension: integers beyond 2^53-1 and within 64 bits are written with all their digits, where the
-    RFC's floating point would merge neighbours (two row ids would hash alike).
-    A double from 2^53 to 1e21 has an integer's form, and comes back as an integer that is the same double.
+    Two extensions, where the RFC's floating point would merge neighbours: integers within 64 bits are written with
+    all their digits (two row ids would hash alike), and so is a number that no double means, by the RFC's own rules
+    for point and exponent. Equal numbers have equal bytes, and what is read back is equal.
     Raises UnsupportedValueError, ValueTooLargeError.
     """
+    return _payload(value)[0]
+
+
+def hashed_bytes(domain: str, parts: list[Json]) -> bytes:
+    """What a hash that binds a request is made of: the canonical bytes of a name with its version, and of the parts.
+
+    Version 1 is what `payload_bytes` wrote when numbers ended at doubles and 64 bits; version 2 is of parts that hold
+    a number beyond both. One value has one version, so that no two values share their bytes.
+    Raises what `payload_bytes` raises.
+    """
+    written, beyond = _payload([f"{domain}/1", *parts])
+    return _payload([f"{domain}/2", *parts])[0] if beyond else written
+
+
+def _payload(value: object) -> tuple[bytes, bool]:
+    """The canonical bytes, and whether they hold a number that is neither a double's nor of 64 bits."""
     written: bytes | None
+    beyond = False
     try:
         written = orjson.dumps(value, option=_STRICT)
     except TypeError:
         written = None
     if written is None or not _within_profile(value, keys_ascii=written.isascii()):
-        written = _Writer().whole(cast("Json", value))
+        writer = _Writer()
+        written, beyond = writer.whole(cast("Json", value)), writer.beyond
     if len(written) > PAYLOAD_MAX_BYTES:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {PAYLOAD_MAX_BYTES}.")
-    return written
+    return written, beyond
 
 
 def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
@@ -130,40 +134,6 @@ def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
     if len(written) > bytes_max:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {bytes_max}.")
     return written
-
-
-def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json:
-    """Reads JSON from outside. Raises ValueTooLargeError before parsing, MalformedJsonError after."""
-    if len(data) > bytes_max:
-        raise ValueTooLargeError(f"The JSON text has {len(data)} bytes, over {bytes_max}.")
-    try:
-        parsed: Json = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise MalformedJsonError(f"{NOT_JSON}{error}.") from error
-    return parsed
-
-
-def parse_exactly(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json:
-    """As `parse_json`, of what is compared: an integer beyond 64 bits that its double does not stand for is refused.
-
-    Otherwise two of them were one: 100000000000000000001 is parsed as 100000000000000000000.
-    """
-    parsed = parse_json(data, bytes_max=bytes_max)
-    if _LONG.search(data) if isinstance(data, str) else _LONG_BYTES.search(data):
-        try:
-            json.loads(data, parse_int=_whole)
-        except RecursionError as error:
-            raise MalformedJsonError("The JSON text is nested too deeply.") from error
-    return parsed
-
-
-def _whole(text: str) -> None:
-    """Raises MalformedJsonError for an integer's text that is neither within 64 bits nor the text of its double."""
-    digits = text.lstrip("-")
-    if len(digits) <= len(str(INTEGER_WIRE_MAX)) and INTEGER_WIRE_MIN <= int(text) <= INTEGER_WIRE_MAX:
-        return
-    if _double(float(text)) != text.encode("ascii"):
-        raise MalformedJsonError(f"An integer of {len(digits)} digits would be rounded; it has to come as a text.")
 
 
 def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
@@ -215,9 +185,10 @@ def _offence(value: object, path: str = "$") -> str:
 class _Writer:
     """The slow path: RFC 8785 with bounds. Text is written by orjson, to the letter."""
 
-    __slots__ = ("nodes", "parts")
+    __slots__ = ("beyond", "nodes", "parts")
 
     def __init__(self) -> None:
+        self.beyond = False
         self.nodes = 0
         self.parts: list[bytes] = []
 
@@ -239,6 +210,8 @@ class _Writer:
                 self._array(cast("list[Json]", value), depth)
         else:
             self.parts.append(_scalar(value))
+            if (kind is ExactNumber or (kind is int and not _within_wire(cast("int", value)))) and not self.beyond:
+                self.beyond = not is_double(cast("int", value))
 
     def _object(self, value: dict[str, Json], depth: int) -> None:
         mark = b"{"
@@ -257,6 +230,10 @@ class _Writer:
         self.parts.append(b"]" if value else b"[]")
 
 
+def _within_wire(value: int) -> bool:
+    return INTEGER_WIRE_MIN <= value <= INTEGER_WIRE_MAX
+
+
 def _utf16(key: object) -> bytes:
     if type(key) is not str:
         raise UnsupportedValueError(f"An object has a key of type {type(key).__qualname__}.")
@@ -265,39 +242,11 @@ def _utf16(key: object) -> bytes:
 
 def _scalar(value: object) -> bytes:
     kind = type(value)
-    if kind is float:
-        return _double(cast("float", value))
-    if kind is int:
-        number = cast("int", value)
-        if not INTEGER_WIRE_MIN <= number <= INTEGER_WIRE_MAX:
-            raise UnsupportedValueError("An integer has more than 64 bits.")
-        return str(number).encode("ascii")
+    if kind in _NUMBERS:
+        return number_text(cast("JsonNumber", value)).encode("ascii")
     if kind not in _LEAVES:
         raise UnsupportedValueError(f"A value of type {kind.__qualname__} is not plain JSON.")
     try:
         return orjson.dumps(value)
     except TypeError as error:
         raise UnsupportedValueError(f"A text is not Unicode: {error}.") from error
-
-
-def _double(value: float) -> bytes:
-    """As ECMAScript writes it (RFC 8785, 3.2.2.3): the fewest digits that give this double, which are Python's too."""
-    if not isfinite(value):
-        raise UnsupportedValueError(f"The number {value} has no JSON form.")
-    if value == 0:
-        return b"0"
-    mantissa, _, exponent = repr(abs(value)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    significant = (whole + fraction).lstrip("0")
-    point = len(significant) - len(fraction) + int(exponent or 0)  # so many of its digits stand before the point
-    digits = significant.rstrip("0")
-    if len(digits) <= point <= ZEROS_WRITTEN_MAX:
-        text = digits.ljust(point, "0")
-    elif 0 < point <= ZEROS_WRITTEN_MAX:
-        text = f"{digits[:point]}.{digits[point:]}"
-    elif -LEADING_ZEROS_MAX < point <= 0:
-        text = f"0.{'0' * -point}{digits}"
-    else:
-        rest = f".{digits[1:]}" if len(digits) > 1 else ""
-        text = f"{digits[0]}{rest}e{point - 1:+d}"
-    return (f"-{text}" if value < 0 else text).encode("ascii")

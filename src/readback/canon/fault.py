@@ -68,6 +68,13 @@ class ValueTooLargeError(CanonError):
     remedy_default = "Pass a reference or a digest in place of the whole value."
 
 
+class NumberTooLargeError(ValueTooLargeError):
+    """A number over the bounds of `canon.limits`: too many digits, or too large an exponent. It is never rounded."""
+
+    code = "value.number-too-large"
+    remedy_default = "Pass the number as a text."
+
+
 class MalformedJsonError(CanonError):
     """Bytes that were to be JSON and are not."""
 

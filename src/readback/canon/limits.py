@@ -12,7 +12,13 @@ INTEGER_SAFE_MAX: Final = 2**53 - 1
 """Largest magnitude that every JSON reader keeps exactly (RFC 7493)."""
 INTEGER_WIRE_MIN: Final = -(2**63)
 INTEGER_WIRE_MAX: Final = 2**64 - 1
-"""Integers outside these two cannot be stored as JSON and read back exactly; they are refused."""
+"""Integers of 64 bits; what lies beyond takes the slow path when it is written."""
+NUMBER_DIGITS_MAX: Final = 800
+"""Of a number, without zeros before the first digit: a double's exact value has at most 767."""
+NUMBER_EXPONENT_MAX: Final = 400
+"""Of a number's first digit, up and down: doubles end at 308 and -324."""
+NUMBER_TEXT_MAX_CHARS: Final = 1_300
+"""A longer text of a number is refused before it is converted."""
 
 DEPTH_MAX_LEVELS: Final = 64
 """Nesting of one value. Below Python's and orjson's own recursion limits, so that ours speaks first."""

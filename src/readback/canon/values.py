@@ -3,10 +3,10 @@
 Who calls it: whatever takes arguments, tool results or readings in. It must not guess: a value without an
 exact JSON form is refused with `UnsupportedValueError`, never rounded, shortened or rendered by `repr`.
 
-Exact forms: Decimal is its text; a moment with an offset is RFC 3339 in UTC, one without keeps no offset
-(inventing one would be a lie, and `timestamp()` then refuses it); a duration is seconds with an `s`; bytes
-are `{"$bytes": base64}`; UUID, path and date are text; an enum is its value; mappings, rows with `keys()`,
-dataclasses and pydantic models are objects; tuples are lists.
+Exact forms: a number is a number, an `ExactNumber` included, while any other Decimal is its text; a moment with an
+offset is RFC 3339 in UTC, one without keeps no offset (inventing one would be a lie, and `timestamp()` then refuses
+it); a duration is seconds with an `s`; bytes are `{"$bytes": base64}`; UUID, path and date are text; an enum is its
+value; mappings, rows with `keys()`, dataclasses and pydantic models are objects; tuples are lists.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from readback.canon.fault import UnsupportedValueError, ValueTooLargeError
+from readback.canon.fault import NumberTooLargeError, UnsupportedValueError, ValueTooLargeError
 from readback.canon.limits import (
     DEPTH_MAX_LEVELS,
     INTEGER_WIRE_MAX,
     INTEGER_WIRE_MIN,
     KEY_MAX_BYTES,
+    NUMBER_EXPONENT_MAX,
     STRING_MAX_BYTES,
     VALUE_MAX_NODES,
 )
+from readback.canon.numbers import ExactNumber, too_large
+from readback.canon.numbers import number as plain_number
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Json: TypeAlias = "bool | int | float | ExactNumber | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
+_WHOLE_MAX: Final = 10 ** (NUMBER_EXPONENT_MAX + 1)
 FLAT_MAX: Final = 64
 """Parts of an object that is copied in one."""
 
@@ -121,6 +125,8 @@ class _Snapshot:
             return _integer(obj, path)  # type: ignore[arg-type]
         if kind is float:
             return _real(obj, path)  # type: ignore[arg-type]
+        if kind is ExactNumber:
+            return _exact(obj, path)  # type: ignore[arg-type]
         if depth >= DEPTH_MAX_LEVELS:
             raise _too_large(path, f"nested deeper than {DEPTH_MAX_LEVELS} levels")
         if kind is dict:
@@ -194,8 +200,8 @@ def _check_text(text: str, path: str, bytes_max: int) -> None:
 
 
 def _integer(number: int, path: str) -> int:
-    if not INTEGER_WIRE_MIN <= number <= INTEGER_WIRE_MAX:
-        raise _unsupported(path, "an integer of more than 64 bits")
+    if not -_WHOLE_MAX < number < _WHOLE_MAX:
+        raise _number_too_large(path)
     return number
 
 
@@ -203,6 +209,13 @@ def _real(number: float, path: str) -> float:
     if not math.isfinite(number):
         raise _unsupported(path, f"the number {number}")
     return number
+
+
+def _exact(number: ExactNumber, path: str) -> Json:
+    try:
+        return plain_number(number)
+    except NumberTooLargeError as error:
+        raise _number_too_large(path) from error
 
 
 def _decimal(number: Decimal, path: str) -> str:
@@ -239,6 +252,7 @@ _SCALAR_FORMS: Final[tuple[tuple[Any, Callable[[Any, str], Json]], ...]] = (
     (str, lambda text, path: _text(str.__str__(text), path)),
     (int, lambda number, path: _integer(int.__int__(number), path)),
     (float, lambda number, path: _real(float.__float__(number), path)),
+    (ExactNumber, _exact),
     (Decimal, _decimal),
     (datetime, _moment),
     ((date, time), lambda moment, path: moment.isoformat()),
@@ -260,6 +274,11 @@ def _key(key: object, path: str) -> str:
 
 def _unsupported(path: str, what: str) -> UnsupportedValueError:
     return UnsupportedValueError(f"{path} holds {what}.", details={"path": path})
+
+
+def _number_too_large(path: str) -> NumberTooLargeError:
+    said = f"{path[:200]} holds a number over the bounds. {too_large().message}"
+    return NumberTooLargeError(said, details={"path": path[:200]})
 
 
 def _too_large(path: str, what: str) -> ValueTooLargeError:

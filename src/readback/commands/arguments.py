@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from readback.canon import Json, MalformedJsonError, ReadbackError, parse_exactly, why_not_json
+from readback.canon import Json, MalformedJsonError, ReadbackError, parse_json, why_not_json
 from readback.domain.errors import ArgumentError
 
 DEPTH_MAX: Final = 8
@@ -34,7 +34,7 @@ def read_arguments(schema: Mapping[str, Json], texts: Iterable[str], jsons: Iter
             problems.append({"argument": name, "reason": "It is given twice."})
             continue
         try:
-            read[name] = text if not as_json and takes_text(shapes.get(name, {})) else parse_exactly(text)
+            read[name] = text if not as_json and takes_text(shapes.get(name, {})) else parse_json(text)
         except MalformedJsonError as error:
             wanted = "It is not JSON" if as_json else "It takes no text, and this is not JSON"
             problems.append({"argument": name, "reason": f"{wanted}: {why_not_json(error)}"})
@@ -48,7 +48,7 @@ def read_object(option: str, text: str | None) -> dict[str, Json] | None:
     if text is None:
         return None
     try:
-        value = parse_exactly(text)
+        value = parse_json(text)
     except ReadbackError as error:
         message = f"{option} is not JSON: {why_not_json(error)}"
         raise ArgumentError(message, remedy=f"Pass {option} a JSON object.") from error

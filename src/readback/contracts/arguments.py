@@ -14,13 +14,17 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from readback.canon import (
     BYTES_KEY,
+    ExactNumber,
     Json,
+    NumberTooLargeError,
     UnsupportedValueError,
     ValueTooLargeError,
+    decimal_of,
     json_value,
     payload_bytes,
     sha256_hex,
@@ -38,7 +42,10 @@ T = TypeVar("T")
 PROBLEMS_MAX: Final = 50
 _PAYLOAD_UNCHECKED_MAX_CHARS: Final = 65_536
 _MISSING: Final = object()
-_ROUNDED: Final = "It holds a number that would be taken for another one: it is beyond 2**53, or true or false."
+_ROUNDED: Final = (
+    "It holds a number that would be taken for another one: the type keeps fewer digits, or it is true or false."
+)
+_NUMBERS: Final = (int, float, ExactNumber)
 _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 
@@ -202,7 +209,7 @@ def _take(parameter: Parameter, value: object) -> object:
             return _unrounded(parameter, value, _plain(parameter, value))
         valid = value if parameter.adapter is None else _validated(parameter, parameter.adapter, value)
         written = json_value(valid)
-    except UnsupportedValueError as error:
+    except (UnsupportedValueError, NumberTooLargeError) as error:
         raise _UnfitError([_problem(parameter.name, error.message)]) from error
     if parameter.adapter is not None:
         _unrounded(parameter, value, written)
@@ -250,9 +257,9 @@ def _plain(parameter: Parameter, value: object) -> object:
     kind = type(value)
     if kind in kinds:
         return value
-    if isinstance(value, int) and kind is int and float in kinds:
+    if kind in (int, ExactNumber) and float in kinds:
         try:
-            return float(value)
+            return float(value)  # type: ignore[arg-type]
         except OverflowError as error:
             raise _UnfitError([_problem(parameter.name, _ROUNDED)]) from error
     for plain in (str, int, float):  # a subclass, such as a StrEnum's member, is its plain value
@@ -276,8 +283,20 @@ def _altered(given: object, taken: object) -> bool:
     if isinstance(given, list | tuple) and isinstance(taken, list):
         return any(map(_altered, given, taken))
     if type(given) is bool:
-        return isinstance(taken, int | float) and type(taken) is not bool
-    return type(given) is int and isinstance(taken, int | float) and given != taken
+        return isinstance(taken, _NUMBERS) and type(taken) is not bool
+    if type(given) not in _NUMBERS:
+        return False
+    if isinstance(taken, str):  # of a type for decimals, which JSON has as a text
+        return _differs(given, taken)
+    return isinstance(taken, _NUMBERS) and given != taken and decimal_of(given) != decimal_of(taken)  # type: ignore[arg-type]
+
+
+def _differs(given: object, text: str) -> bool:
+    """Whether the text is of another number than was given. A text of no number is the type's own form of an int."""
+    try:
+        return Decimal(text) != decimal_of(given)  # type: ignore[arg-type]
+    except InvalidOperation:
+        return type(given) is ExactNumber
 
 
 def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -> object:
@@ -330,12 +349,12 @@ def _written(arguments: dict[str, object], size: int) -> dict[str, Json]:
         requested = json_value(arguments)
         if size > _PAYLOAD_UNCHECKED_MAX_CHARS:
             payload_bytes(requested)
-    except ValueTooLargeError as error:
-        raise OversizeError(f"The arguments are too large. {error.message}", details=error.details) from error
-    except UnsupportedValueError as error:
+    except (UnsupportedValueError, NumberTooLargeError) as error:
         name = str(error.details.get("path", "$")).removeprefix("$").removeprefix(".")
         _raise_any([_problem(name, error.message)])
         raise
+    except ValueTooLargeError as error:
+        raise OversizeError(f"The arguments are too large. {error.message}", details=error.details) from error
     assert isinstance(requested, dict)
     return requested
 

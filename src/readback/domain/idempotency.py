@@ -12,14 +12,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon import Json, hashed_bytes, sha256_hex
 from readback.domain.errors import StoreCorruptError
 from readback.domain.kind import Kind
 from readback.domain.state import State
 
-_KEY_DOMAIN: Final = "readback/key/1"
-_REQUEST_DOMAIN: Final = "readback/request/1"
-_ASKED_DOMAIN: Final = "readback/asked/1"
+_KEY_DOMAIN: Final = "readback/key"
+_REQUEST_DOMAIN: Final = "readback/request"
+_ASKED_DOMAIN: Final = "readback/asked"
 KEY_TEXT_HEX_DIGITS: Final = 40
 """160 bits of the hash: enough against collision, short enough for every provider's key field."""
 
@@ -74,8 +74,8 @@ def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) ->
     the parts apart, so that no two different triples share their bytes.
     """
     named: Json = operation if isinstance(operation, str) else {**operation}
-    parts: list[Json] = [_KEY_DOMAIN, tenant, contract, named]
-    return sha256_hex(payload_bytes(parts))
+    parts: list[Json] = [tenant, contract, named]
+    return sha256_hex(hashed_bytes(_KEY_DOMAIN, parts))
 
 
 def key_text(hashed: str) -> str:
@@ -84,17 +84,20 @@ def key_text(hashed: str) -> str:
 
 
 def request_hash(kind: Kind, target: str, arguments: Mapping[str, Json]) -> str:
-    """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ."""
-    parts: list[Json] = [_REQUEST_DOMAIN, kind._value_, target, {**arguments}]
-    return sha256_hex(payload_bytes(parts))
+    """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ.
+
+    It binds every number exactly: what neither a double nor 64 bits keep is hashed in a second form (`hashed_bytes`).
+    """
+    parts: list[Json] = [kind._value_, target, {**arguments}]
+    return sha256_hex(hashed_bytes(_REQUEST_DOMAIN, parts))
 
 
 def asked_hash(contract: str, arguments: Mapping[str, Json]) -> str:
     """What stands in for the request hash (SHA-256, hex) while nobody has held the request against its contract: of the
     contract's name and the arguments as they were given.
     """
-    parts: list[Json] = [_ASKED_DOMAIN, contract, {**arguments}]
-    return sha256_hex(payload_bytes(parts))
+    parts: list[Json] = [contract, {**arguments}]
+    return sha256_hex(hashed_bytes(_ASKED_DOMAIN, parts))
 
 
 _BY_STATE: Final = MappingProxyType(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from readback.canon import CanonError, Json, parse_exactly, why_not_json
+from readback.canon import CanonError, Json, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.domain import json_pointer
 from readback.domain.errors import ReaderTypeError
@@ -71,7 +71,7 @@ class Answer:
     def json(self, name: str) -> Json:
         """The body. Raises ReaderTypeError; `name` is the source's, for the message."""
         try:
-            return parse_exactly(self.body)
+            return parse_json(self.body)
         except CanonError as error:
             raise ReaderTypeError(f"Source {name!r} sent no JSON: {why_not_json(error)}") from error
 

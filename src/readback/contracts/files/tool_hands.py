@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import Final, TypeAlias
 
-from readback.canon import CanonError, Json, json_value, parse_exactly, why_not_json
+from readback.canon import CanonError, Json, json_value, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.contracts.files.absence import Absence
 from readback.contracts.files.contract import GATEWAY, values_of
@@ -144,7 +144,7 @@ class ToolSource:
         if not _texts(result):
             raise ReaderFailedError(f"{self.system} answered with neither a text nor structured content.")
         try:
-            found = parse_exactly(text)
+            found = parse_json(text)
         except CanonError as error:
             if shows == "json":
                 raise ReaderTypeError(f"{self.system} sent no JSON: {why_not_json(error)}") from error
