@@ -63,7 +63,7 @@ def test_a_call_over_http_leaves_none_either() -> None:
             said.append(message.get("body"))
 
         relay: Any = Session()
-        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", None, lambda: relay)
+        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
         with circles() as left:
             for n in range(3):
                 await lane._answer(n, {"name": "put"}, receive, send)

@@ -374,7 +374,7 @@ def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
                 pinged.set()
 
         relay: Any = Session()
-        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", None, lambda: relay)
+        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
         answering = asyncio.ensure_future(lane._answer(1, {"name": "put"}, receive, send))
         async with asyncio.timeout(30):
             await pinged.wait()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from readback.commands import options
 from readback.commands.extras import of_extra, without_answers
 from readback.commands.garbage import SERVING, undisturbed
 from readback.commands.opening import settings_of
+from readback.commands.server_headers import server_headers
 from readback.commands.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
 from readback.domain.errors import SettingsError, UsageError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 HOLD_MAX_S: Final = 3600.0
+IDLE_MAX_S: Final = 86_400.0
+COUNT_MAX: Final = 10_000
 URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
 
 
@@ -69,6 +72,37 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     show_default=True,
     help="Tools without a contract: passed on, passed on and marked, or refused.",
 )
+@click.option(
+    "--header",
+    "headers",
+    metavar="[SERVER:]NAME=@FILE",
+    multiple=True,
+    help="An HTTP header for the server of --url, its value read from a file; SERVER: its name among several.",
+)
+@click.option(
+    "--sessions-max",
+    type=click.IntRange(1, COUNT_MAX),
+    default=256,
+    show_default=True,
+    metavar="N",
+    help="Sessions over HTTP that are open at a time; one more is refused.",
+)
+@click.option(
+    "--session-idle",
+    type=click.FloatRange(0, IDLE_MAX_S, min_open=True),
+    default=1800.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="When a session over HTTP without a request or an open stream ends.",
+)
+@click.option(
+    "--servers-max",
+    type=click.IntRange(1, COUNT_MAX),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Processes of the COMMAND that run at a time for sessions over HTTP.",
+)
 @click.option("--ledger-url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @click.option("--tenant", metavar="ID", help="Whose actions (READBACK_TENANT; else default).")
 @click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local).")
@@ -82,6 +116,10 @@ def mcp(
     port: int,
     hold: float,
     ungoverned: str,
+    headers: tuple[str, ...],
+    sessions_max: int,
+    session_idle: float,
+    servers_max: int,
     ledger_url: str | None,
     tenant: str | None,
     principal: str | None,
@@ -102,7 +140,7 @@ def mcp(
     with of_extra("mcp", "The gateway"):
         from readback.surfaces.mcp.gateway import Gateway
     without_answers()
-    upstreams = _upstreams(command, urls, contracts, settings)
+    upstreams = _upstreams(command, urls, contracts, settings, headers)
     gateway = Gateway(
         upstreams,
         contracts,
@@ -112,11 +150,13 @@ def mcp(
         hold=hold,
         ungoverned=ungoverned,
         pins=dict(settings.contract_pins),
+        servers_max=servers_max,
     )
     if serve == "http" and host not in LOOPBACK:
         note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
+    limits = {"sessions_max": sessions_max, "session_idle": session_idle}
     with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, as_json=as_json)))
+        runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, limits, as_json=as_json)))
     return 0
 
 
@@ -143,7 +183,7 @@ def _contracts(settings: Settings, command: Sequence[str]) -> list[str]:
 
 
 def _upstreams(
-    command: Sequence[str], urls: Sequence[str], contracts: Sequence[str], settings: Settings
+    command: Sequence[str], urls: Sequence[str], contracts: Sequence[str], settings: Settings, headers: Sequence[str]
 ) -> list[Upstream]:
     """The servers that are named: on the command line, else in the contract files. Raises UsageError."""
     from readback.surfaces.mcp.upstream import Upstream
@@ -153,10 +193,17 @@ def _upstreams(
             "A command and a --url are given.",
             remedy="For several servers give each as --url NAME=URL, or in contract files' `server` sections.",
         )
+    if headers and not urls:
+        raise UsageError(
+            "A --header is given, and no --url that it could go to.",
+            remedy="Name the server by --url, or write `headers` into the contract file's `server` section.",
+        )
     if command:
         return [Upstream.command(command)]
     if urls:
-        return [Upstream.url(url, key=key) for key, url in _named(urls)]
+        named = _named(urls)
+        given = server_headers(headers, [key for key, _ in named])
+        return [_endpoint(key, url, given.get(key, {})) for key, url in named]
     found = _of_files(contracts, settings)
     if not found:
         raise UsageError(
@@ -164,6 +211,17 @@ def _upstreams(
             remedy="Write its command behind --, or --url, or a `server` section into a contract file.",
         )
     return found
+
+
+def _endpoint(key: str, url: str, headers: Mapping[str, str]) -> Upstream:
+    """A server of --url, with the headers that it is given."""
+    from readback.sdk.credentials import Credentials
+    from readback.surfaces.mcp.upstream import Endpoint, Upstream
+
+    address = urlsplit(url)
+    if headers and address.scheme == "http" and address.hostname not in LOOPBACK:
+        note(f"Warning: the --header goes to {safe(str(address.hostname))} in the clear; https would hide it.")
+    return Upstream(Endpoint(url, headers or None), key=key, secrets=Credentials(headers.values()))
 
 
 def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
@@ -205,7 +263,9 @@ def _of_files(contracts: Sequence[str], settings: Settings) -> list[Upstream]:
 Serving = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
-def _serving(gateway: Gateway, serve: str, host: str, port: int, *, as_json: bool) -> Serving:
+def _serving(
+    gateway: Gateway, serve: str, host: str, port: int, limits: Mapping[str, Any], *, as_json: bool
+) -> Serving:
     def listening(url: str) -> None:
         if as_json:
             print_json({"url": url})
@@ -217,7 +277,7 @@ def _serving(gateway: Gateway, serve: str, host: str, port: int, *, as_json: boo
         if serve == "stdio":
             await gateway.serve_stdio(stop=stop)
         else:
-            await gateway.serve_http(host, port, stop=stop, on_listening=listening)
+            await gateway.serve_http(host, port, stop=stop, on_listening=listening, **limits)
 
     return serving
 
@@ -252,6 +312,7 @@ async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
     except UpstreamLostError as error:
         if started:
             raise
+        remedy = "Nothing was called. See whether the server starts by itself."
         raise UpstreamLostError(
-            error.message, remedy="Nothing was called. See whether the server starts by itself."
+            error.message, remedy=error.remedy if error.details.get("denied") else remedy
         ) from error

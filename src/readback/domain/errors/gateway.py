@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readback.domain.errors import InputError, SettingsError, ToolError
+from readback.domain.errors import InputError, NotDispatchedError, SettingsError, ToolError
 
 
 class UpstreamLostError(ToolError):
@@ -64,3 +64,31 @@ class NoSuchToolError(SettingsError):
 
     code = "gateway.no-such-tool"
     remedy_default = "Correct the contract's name, or name the tool and its server under `execute`."
+
+
+class ForeignRequestError(InputError):
+    """An HTTP request was addressed to another host, or comes from a page of another origin. Nothing of it was read."""
+
+    code = "gateway.foreign-request"
+    remedy_default = "Address the gateway by the name that it listens at (127.0.0.1, localhost or [::1]), once."
+
+
+class TooManySessionsError(InputError):
+    """As many sessions over HTTP are open as the gateway takes. None was opened."""
+
+    code = "gateway.too-many-sessions"
+    remedy_default = "End a session (DELETE), wait until one has idled long enough, or raise --sessions-max."
+
+
+class TooManyServersError(NotDispatchedError):
+    """As many processes of a server run for client sessions as may. None was started, and nothing was sent."""
+
+    code = "gateway.too-many-servers"
+    remedy_default = "End a session, wait until one has idled long enough, or raise --servers-max."
+
+
+class UpstreamDeniedError(NotDispatchedError):
+    """The server answers with HTTP 401 or 403: it wants credentials, or others. Nothing was called."""
+
+    code = "gateway.upstream-denied"
+    remedy_default = "Give credentials with --header NAME=@FILE, or as `headers` in the contract file's server section."

@@ -23,13 +23,14 @@ from mcp_types import (
 
 from readback.canon import Json
 from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
 from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.call import ClientLink
 from readback.surfaces.mcp.connection import Connection, OnProgress, Peer, UnsentError
 from readback.surfaces.mcp.exchange import Exchange
 from readback.surfaces.mcp.giving_up import SENT_FOR
 from readback.surfaces.mcp.greeting import Greeting, Hello
+from readback.surfaces.mcp.posts import DENIED
 from readback.surfaces.mcp.target import Server
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ PAUSE_MAX_S: Final = 60.0
 UNANSWERED: Final = ("Unexpected content type", "server answered a request with 202 Accepted", "Redirect to ")
 """How the HTTP transport begins to say that what came was no answer: to something else, for later, or elsewhere."""
 
+ERROR_RESPONSE: Final = "Server returned an error response"
+"""What the HTTP transport says of a status that no server of MCP gave."""
 
 UnderWay = tuple[str, Exchange | None]
 """The method of a request to a server, and the client's request that it was sent for, if any."""
@@ -159,6 +162,8 @@ class Attachment:
             return await self._greeted()
         except (MCPError, OSError, ValueError) as error:
             self._short_life()
+            if self._server.denied:
+                raise UpstreamDeniedError(f"{self._server.said} refuses: {DENIED[self._server.denied]}.") from error
             raise NotDispatchedError(
                 f"{self._server.said} could not be started or reached: {self.secrets.text(str(error))}",
                 remedy="Look at its command and its stderr, or at its address: it has to speak streamable HTTP there.",
@@ -166,12 +171,13 @@ class Attachment:
 
     async def _greeted(self) -> Connection:
         server = self._server
+        streams = server.streams if self.fallback is None else server.session_streams
         try:
-            found = await Connection.open(server.streams, self.hello, self.peer, modern=server.modern)
+            found = await Connection.open(streams, self.hello, self.peer, modern=server.modern)
         except ConnectionError:
             if server.modern is not None:
                 raise
-            found = await Connection.open(server.streams, self.hello, self.peer, modern=False)
+            found = await Connection.open(streams, self.hello, self.peer, modern=False)
         found.posts = server.posts()
         if found.greeting.modern is not self.hello.modern:
             server.modern = found.greeting.modern
@@ -231,6 +237,10 @@ class Attachment:
         for task in ending:
             task.cancel()
         await asyncio.gather(*(each.close() for each in connections), *ending, return_exceptions=True)
+
+    def header_schema(self, name: str) -> Mapping[str, Any] | None:
+        """The input schema of a tool whose calls repeat arguments in HTTP headers; None for any other tool."""
+        return self._server.header_schemas.get(name)
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -298,6 +308,8 @@ class Attachment:
                     raise NotDispatchedError(f"{self._server.said} ended before it was called.") from error
             except MCPError as error:
                 self._judge(connection, error)
+                if (denied := self._denied(error)) is not None:
+                    raise denied from error
                 raise
             else:
                 if method == "tools/list":
@@ -324,6 +336,13 @@ class Attachment:
         if result.get("requestState") is not None:
             retry["requestState"] = result["requestState"]
         return retry
+
+    def _denied(self, error: MCPError) -> MCPError | None:
+        """What a status of 401 or 403 says, which the SDK tells as any error response."""
+        status = self._server.denied
+        if not status or error.code != INTERNAL_ERROR or error.message != ERROR_RESPONSE:
+            return None
+        return MCPError(code=INTERNAL_ERROR, message=f"{DENIED[status]}. {UpstreamDeniedError.remedy_default}")
 
     def _judge(self, connection: Connection, error: MCPError) -> None:
         """What a failure says of the connection."""
@@ -422,7 +441,8 @@ class Attachment:
                     return []
                 said = f"{self._server.said} does not list its tools: {self.secrets.text(error.message)}"
                 remedy = error.remedy if isinstance(error, NotDispatchedError) else ""
-                raise UpstreamLostError(said, remedy=remedy) from error
+                details = {"denied": self._server.denied} if self._server.denied else {}
+                raise UpstreamLostError(said, remedy=remedy, details=details) from error
             found += paged(page, found, cursors)
             if not goes_on(page, cursors):
                 return found
@@ -460,6 +480,6 @@ def is_lost(error: MCPError) -> bool:
     if error.code in (REQUEST_TIMEOUT, CONNECTION_CLOSED, PARSE_ERROR):
         return True
     said = error.message  # the HTTP transport's own words, for a status that no server of MCP gave
-    return (error.code == INTERNAL_ERROR and said == "Server returned an error response") or (
+    return (error.code == INTERNAL_ERROR and said == ERROR_RESPONSE) or (
         error.code == INVALID_REQUEST and said.startswith(UNANSWERED)
     )

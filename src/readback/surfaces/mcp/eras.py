@@ -22,6 +22,11 @@ MODERN_ONLY: Final = ("resultType", "ttlMs", "cacheScope")
 INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """What a stateless server may answer by asking for something first."""
 
+HANDSHAKE_ONLY: Final = (
+    "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+)  # fmt: skip
+"""Requests that the stateless era has no more."""
+
 
 def stateless(method: str, result: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
     """A result with what the stateless era requires of every one, where it is not there."""

@@ -32,14 +32,19 @@ from readback.surfaces.mcp.attending import Attending
 from readback.surfaces.mcp.catalogue import Catalogue
 from readback.surfaces.mcp.gate import HOLD_S, IN_FLIGHT_MAX, Gate
 from readback.surfaces.mcp.governed import Loader, Path
+from readback.surfaces.mcp.http_sessions import SESSION_IDLE_S, SESSIONS_MAX
 from readback.surfaces.mcp.own_tools import OWN_NAMES
 from readback.surfaces.mcp.reload import Reloading
 from readback.surfaces.mcp.servers import Servers
+from readback.surfaces.mcp.target import PROCESSES_MAX
 from readback.surfaces.mcp.tending import Tending
 from readback.surfaces.mcp.ungoverned import Policy
 from readback.surfaces.mcp.upstream import Command, Endpoint, Upstream
 
 HOLD_MAX_S: Final = 3_600.0
+IDLE_MAX_S: Final = 86_400.0
+COUNT_MAX: Final = 10_000
+"""Of sessions, and of processes of a server."""
 GRACE_S: Final = 5.0
 """How long what is in flight is waited for when the gateway ends."""
 LINE_MAX_CHARACTERS: Final = 2_000
@@ -52,7 +57,7 @@ class Gateway:
     contract files; a tool that none of them governs is subject to `ungoverned` (pass, unverified or deny). `url`,
     `tenant`, `principal` and the other options of the ledger are as in `Readback.open`. `hold`: for how many seconds a
     caller is kept waiting before the answer is that the call is pending. `pins`: the SHA-256 that contract files have
-    to have, by absolute path.
+    to have, by absolute path. `servers_max`: how many processes of each server run at a time for client sessions.
     """
 
     def __init__(
@@ -75,8 +80,11 @@ class Gateway:
         in_flight_max: int = IN_FLIGHT_MAX,
         pins: Mapping[str, str] | None = None,
         say: Callable[[str], None] | None = None,
+        servers_max: int = PROCESSES_MAX,
     ) -> None:
         self._upstreams = _sound(upstreams)
+        for upstream in self._upstreams:
+            upstream.server.processes_max = _count("servers_max", servers_max)
         named = handed.several("contracts", contracts, (str, os.PathLike), "Pass contracts=['FILE.yaml'].")
         self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in named), pins
         self._policy = _policy(ungoverned)
@@ -213,12 +221,24 @@ class Gateway:
         path: str = "/mcp",
         stop: asyncio.Event | None = None,
         on_listening: Callable[[str], None] | None = None,
+        sessions_max: int = SESSIONS_MAX,
+        session_idle: float = SESSION_IDLE_S,
     ) -> None:
-        """Serves any number of clients over streamable HTTP until `stop` is set. `port` 0 takes a free one. Raises
-        SettingsError where the address cannot be had.
+        """Serves clients over streamable HTTP until `stop` is set. `port` 0 takes a free one.
+
+        `sessions_max`: how many sessions are open at a time. `session_idle`: after how many seconds without a request
+        or an open stream a session ends. Raises SettingsError where the address cannot be had.
         """
         await serve.serve_http(
-            self.gate, self._upstreams, host=host, port=port, path=path, stop=stop, on_listening=on_listening
+            self.gate,
+            self._upstreams,
+            host=host,
+            port=port,
+            path=path,
+            stop=stop,
+            on_listening=on_listening,
+            sessions_max=_count("sessions_max", sessions_max),
+            session_idle_s=_idle(session_idle),
         )
 
     def reload(self) -> None:
@@ -271,6 +291,20 @@ def _policy(named: str) -> Policy:
 def _hold(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= HOLD_MAX_S:
         raise SettingsError(f"hold={seconds!r} is no number of seconds.", remedy=f"Give 0 to {HOLD_MAX_S:g} seconds.")
+    return float(seconds)
+
+
+def _count(name: str, given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= COUNT_MAX:
+        raise SettingsError(f"{name}={given!r:.40} is no number of them.", remedy=f"Give 1 to {COUNT_MAX}.")
+    return given
+
+
+def _idle(seconds: object) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= IDLE_MAX_S:
+        raise SettingsError(
+            f"session_idle={seconds!r:.40} is no number of seconds.", remedy=f"Give up to {IDLE_MAX_S:g} seconds."
+        )
     return float(seconds)
 
 

@@ -23,6 +23,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
 
 from readback.domain.errors import NotDispatchedError
+from readback.domain.errors.gateway import UpstreamDeniedError
 from readback.surfaces.mcp.events import Events
 from readback.surfaces.mcp.line_dispatch import AS_TEXT
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
@@ -39,6 +40,7 @@ HEADS_MAX: Final = 256
 """So many heads of requests are kept as they are written: the same few, call for call."""
 UNTAKEN: Final = (307, 308)
 """By these a server says that the call is to be made elsewhere as it is; by another redirect, that it may have been."""
+DENIED: Final = {401: "it demands credentials (HTTP 401)", 403: "it denies access (HTTP 403)"}
 
 _HEAD: Final = re.compile(rb"HTTP/1\.1 200 [ -~]*\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r\n)*)\r\n")
 """The head of an answer without anything that a reader of HTTP would have to think about."""
@@ -335,4 +337,6 @@ def _answer(status: int, kind: bytes, whole: bytes, asked: str) -> dict[str, Any
         return found
     if status == 404:
         return MCPError(code=METHOD_NOT_FOUND, message="Not Found")
+    if status in DENIED:
+        return MCPError(code=INTERNAL_ERROR, message=f"{DENIED[status]}. {UpstreamDeniedError.remedy_default}")
     return MCPError(code=INTERNAL_ERROR, message="Server returned an error response")

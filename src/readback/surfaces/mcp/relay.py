@@ -86,6 +86,8 @@ class Relay:
             "tasks/cancel": self._task,
             "tasks/update": self._task,
         }
+        if modern:
+            self._routes.update(dict.fromkeys(eras.HANDSHAKE_ONLY, self._removed))
 
     # --- from the client --------------------------------------------------------------------------------
 
@@ -237,6 +239,10 @@ class Relay:
     async def _discover(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         return eras.discovered(await self._reached(), bool(self._gate.own_tools()))
 
+    async def _removed(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
+        """What the stateless era has no more, whatever the servers behind speak."""
+        raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=exchange.context.method)
+
     async def _ping(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         return {}
 
@@ -269,6 +275,11 @@ class Relay:
         if "task" in result:
             self._lists.began(index, result)
         return result
+
+    def header_schema(self, tool: str) -> Mapping[str, Any] | None:
+        """The input schema of a tool, by the name that clients use, where its calls repeat arguments in headers."""
+        found = self._names.owner(tool)
+        return None if found is None else self._attachments[found[0]].header_schema(found[1])
 
     async def _prompt(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         index, name = self._of_prompt(params.get("name"))

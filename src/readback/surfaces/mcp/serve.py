@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import uvicorn
@@ -23,9 +23,10 @@ from readback.surfaces.mcp.call import ToolGate
 from readback.surfaces.mcp.call_lane import CALL, Admitted, CallLane, envelope_of
 from readback.surfaces.mcp.exchange import Context
 from readback.surfaces.mcp.http_end import HttpEnd
+from readback.surfaces.mcp.http_guard import HttpGuard
 from readback.surfaces.mcp.http_lane import HttpLane
 from readback.surfaces.mcp.http_reader import http_reader
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
+from readback.surfaces.mcp.http_sessions import SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.relay import Relay
 from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
@@ -94,6 +95,10 @@ class Door:
             self._stateless = self._made(self._own(), modern=True, private=self._one_client)
         return self._stateless
 
+    def header_schema(self, tool: str) -> Mapping[str, Any] | None:
+        """The input schema of a tool, by the name that clients use, where its calls repeat arguments in headers."""
+        return self.stateless().header_schema(tool)
+
     def _own(self) -> list[Attachment]:
         return [each.own for each in self._upstreams]
 
@@ -123,7 +128,7 @@ def sdk_server(
 
 
 def _served(name: str, door: Door) -> Server[Any]:
-    server: Server[Any] = Server(name)
+    server: Server[Any] = Server(name, get_tool_input_schema=door.header_schema)
     server.middleware[:] = [door]
     return server
 
@@ -157,15 +162,17 @@ async def serve_http(
     name: str = "readback",
     stop: asyncio.Event | None = None,
     on_listening: Callable[[str], None] | None = None,
+    sessions_max: int = SESSIONS_MAX,
+    session_idle_s: float = SESSION_IDLE_S,
 ) -> None:
-    """Serves any number of clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
+    """Serves clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
 
-    `port` 0 takes a free one. Raises SettingsError where it cannot be had. Does not close the upstreams.
+    `port` 0 takes a free one. `sessions_max` and `session_idle_s` are for clients of the handshake era: the others have
+    no sessions. Raises SettingsError where the address cannot be had. Does not close the upstreams.
     """
     door = Door(gate, upstreams, one_client=False)
-    sdk = _served(name, door)
-    behind = sdk.streamable_http_app(streamable_http_path=path, host=host, max_request_body_size=MESSAGE_MAX_BYTES)
-    app = HttpEnd(HttpLane(behind, path, sdk.session_manager.security_settings, door.stateless))
+    sessions = HttpSessions(_served(name, door), path, sessions_max=sessions_max, idle_s=session_idle_s)
+    app = HttpEnd(HttpGuard(HttpLane(sessions, path, door.stateless), host))
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
@@ -173,7 +180,7 @@ async def serve_http(
             log_level="warning",
             access_log=False,
             proxy_headers=False,  # nobody here asks where a client is
-            lifespan="on",
+            lifespan="off",
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         server = _Uvicorn(config)
@@ -182,7 +189,8 @@ async def serve_http(
             shown = f"[{host}]" if ":" in host else host
             on_listening(f"http://{shown}:{listener.getsockname()[1]}{path}")
         try:
-            await server.serve(sockets=[listener])
+            async with sessions.run():
+                await server.serve(sockets=[listener])
         finally:
             if stopping is not None:
                 stopping.cancel()

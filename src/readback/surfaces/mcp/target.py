@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import field
 from typing import Any, Final
@@ -14,13 +14,15 @@ from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TI
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from readback.canon.frozen import dataclass
+from readback.domain.errors.gateway import TooManyServersError
 from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
-from readback.surfaces.mcp.posts import Posts
+from readback.surfaces.mcp.posts import DENIED, Posts
 from readback.surfaces.mcp.process import process_lines
 
 CALL_TIMEOUT_S: Final = 600.0
 """How long a request waits for its answer where nobody says a shorter time."""
+PROCESSES_MAX: Final = 64
 HTTP_TIMEOUT: Final = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT, pool=None)
 """The SDK's own, but that a request waits for a connection without an end: giving up ends all that are in flight."""
 
@@ -56,7 +58,15 @@ class Server:
     secrets: Credentials = field(default_factory=Credentials)
     """What of the target came by reference."""
     header_maps: dict[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
-    """By tool: which arguments its calls repeat in HTTP headers."""
+    """By tool: which arguments its calls repeat in HTTP headers. Of no other tool."""
+    header_schemas: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The input schemas of the same tools."""
+    processes_max: int = PROCESSES_MAX
+    """How many processes of it run at a time for client sessions. The gateway's own is none of them."""
+    processes: int = 0
+    """How many do."""
+    denied: int = 0
+    """The status of its latest answer over the SDK's transport, where that was one of DENIED."""
 
     @property
     def said(self) -> str:
@@ -70,7 +80,28 @@ class Server:
         """A new transport to it: a dispatcher over lines, or the SDK's streams."""
         if isinstance(self.target, Command):
             return process_lines(self.target.argv, env=self.target.env, cwd=self.target.cwd)
-        return _http_streams(self.target)
+        return _http_streams(self.target, self._note_status)
+
+    async def _note_status(self, response: httpx2.Response) -> None:
+        self.denied = response.status_code if response.status_code in DENIED else 0
+
+    @asynccontextmanager
+    async def session_streams(self) -> AsyncIterator[Any]:
+        """The same for a client session: of processes only so many run. Raises TooManyServersError."""
+        if not isinstance(self.target, Command):
+            async with self.streams() as streams:
+                yield streams
+            return
+        if self.processes >= self.processes_max:
+            raise TooManyServersError(
+                f"{self.processes} processes of {self.said} run for client sessions, which is as many as may."
+            )
+        self.processes += 1
+        try:
+            async with self.streams() as streams:
+                yield streams
+        finally:
+            self.processes -= 1
 
     def posts(self) -> Posts | None:
         """What takes calls to it past the SDK's transport. None for a process, and where that knows more."""
@@ -79,9 +110,14 @@ class Server:
     def learn(self, tools: object) -> None:
         """Remembers what listed tools want in the headers of their calls."""
         for tool in tools if isinstance(tools, list) else ():
-            schema = tool.get("inputSchema") if isinstance(tool, dict) else None
-            if schema is not None and find_invalid_x_mcp_header(schema) is None:
-                self.header_maps[str(tool.get("name"))] = x_mcp_header_map(schema)
+            name, schema = (str(tool.get("name")), tool.get("inputSchema")) if isinstance(tool, dict) else ("", None)
+            valid = isinstance(schema, dict) and find_invalid_x_mcp_header(schema) is None
+            headers = x_mcp_header_map(schema) if valid else {}
+            if isinstance(schema, dict) and headers:
+                self.header_maps[name], self.header_schemas[name] = headers, schema
+            else:
+                self.header_maps.pop(name, None)
+                self.header_schemas.pop(name, None)
 
 
 def _public(url: str) -> str:
@@ -93,9 +129,11 @@ def _public(url: str) -> str:
 
 
 @asynccontextmanager
-async def _http_streams(target: Endpoint) -> AsyncIterator[Any]:
-    async with (
-        create_mcp_http_client(headers=dict(target.headers or {}), timeout=HTTP_TIMEOUT) as client,
-        streamable_http_client(target.url, http_client=client, max_sse_event_size=MESSAGE_MAX_BYTES) as streams,
-    ):
-        yield streams
+async def _http_streams(target: Endpoint, note: Callable[[httpx2.Response], Awaitable[None]]) -> AsyncIterator[Any]:
+    """`note` sees each answer before the SDK does, which says nothing of a status."""
+    async with create_mcp_http_client(headers=dict(target.headers or {}), timeout=HTTP_TIMEOUT) as client:
+        client.event_hooks["response"].append(note)
+        async with streamable_http_client(
+            target.url, http_client=client, max_sse_event_size=MESSAGE_MAX_BYTES
+        ) as streams:
+            yield streams
