@@ -1,9 +1,10 @@
-"""The mutation gate: changes the domain's lines one at a time, and asks whether a test notices.
+"""The mutation gate: changes the lines that decide about truth one at a time, and asks whether a test notices.
 
     scripts/mutants.sh                 every mutant; each module has to reach its floor (make mutants)
-    scripts/mutants.sh sample          a fixed sample, with a floor for the whole of it (make check)
+    scripts/mutants.sh sample          a fixed sample of each room, with a floor for it (make check)
+    scripts/mutants.sh stages audit    the mutants of these rooms (see mutants_rooms.py)
     scripts/mutants.sh state reading   the mutants of these modules, with the diff of each survivor
-                                       (one of a room is named with it: saga/moves)
+                                       (named as saga/moves in the domain, lifecycle/recover elsewhere)
 
 Why not mutmut, which is in the test dependencies' reach: it changes function bodies alone, and of those none
 that is decorated. Here the decisions are data (the recovery rows, the state machine, the depth of each class,
@@ -31,18 +32,14 @@ from pathlib import Path
 from typing import Any
 
 from mutants_make import Mutant, mutants_of, vocabularies_of
+from mutants_rooms import PACKAGE, ROOMS, ROOT, SOURCE, Room, label_of, path_of
 from mutants_run import (
     AT_IMPORT,
     BROKEN,
-    DOMAIN,
     INVALID,
-    PACKAGE,
-    ROOT,
     SURVIVED,
     RedTestsError,
     cold,
-    label_of,
-    path_of,
     preload,
     pytest_arguments,
     warm,
@@ -51,10 +48,8 @@ from mutants_run import (
 KNOWN = Path(__file__).with_name("mutants_known.toml")
 SEED = "readback/mutants/1"
 """Which mutants the sample holds: those whose id hashes lowest with it."""
-SAMPLE = 100
 SAMPLE_SURVIVORS_MAX = 3
-"""How many of the sample may survive unlisted; the whole run holds each module to its own floor."""
-FLOOR = 0.90
+"""How many of the domain's sample may survive unlisted; elsewhere the room's floor holds for its sample."""
 STRICT_FLOOR = 0.95
 STRICT = (
     "approval/binding",
@@ -83,17 +78,6 @@ STRICT = (
 )
 """What decides whether an action succeeded, what is done about it, and whether it may run again."""
 
-TESTS = (
-    "tests/unit",
-    "tests/decisions/test_envelopes.py",
-    "tests/decisions/test_episodes.py",
-    "tests/decisions/test_gates.py",
-    "tests/delegations/test_loop.py",
-    "tests/delegations/test_verdicts.py",
-)
-"""The domain's own tests have to notice. What only a test three rooms above would notice is not held here."""
-CONTROL = ("state", "check")
-"""The function that is left as it is."""
 CONTROL_FILES = 8
 """How many files of tests have to show, cold, that nothing dies of no change."""
 DESELECTED = (
@@ -110,7 +94,8 @@ class Run:
     sources: dict[str, bytes]
     known: dict[str, tuple[str, str]]
     base: Path
-    tests: Sequence[str] = TESTS
+    room: Room
+    tests: Sequence[str]
     green: dict[str, Any] = field(default_factory=dict)
     result: dict[str, int] = field(default_factory=dict)
     again: dict[str, list[str]] = field(default_factory=dict)
@@ -161,17 +146,18 @@ def names_any(text: str, modules: Iterable[str]) -> bool:
 def _import_of(module: str) -> str:
     """What a source says that imports this module, as a pattern."""
     *rooms, name = module.split("/")
-    return rf"{re.escape('.'.join((PACKAGE, *rooms)))}(\.| import [^\n]*\b){name}\b"
+    return rf"{re.escape('.'.join((PACKAGE, 'domain', *rooms)))}(\.| import [^\n]*\b){name}\b"
 
 
 def _files_at(place: Path) -> list[Path]:
     return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
 
 
-def test_files(places: Iterable[str]) -> list[str]:
-    """The test files that have to do with the domain."""
+def test_files(room: Room, places: Iterable[str]) -> list[str]:
+    """The test files that have to do with the room."""
     files = [file for place in places for file in _files_at(ROOT / place)]
-    return [file.relative_to(ROOT).as_posix() for file in files if "readback.domain" in with_helpers(file)]
+    name = "readback.domain" if room.whole else PACKAGE
+    return [file.relative_to(ROOT).as_posix() for file in files if name in with_helpers(file)]
 
 
 def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
@@ -179,7 +165,7 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
 
     A control stands first both times: a change of nothing, which has to survive, or no death here means anything.
     """
-    control = Mutant(*CONTROL, 0, 0, b"", "control")
+    control = Mutant(*control_of(mutants), 0, 0, b"", "control")
     named = {one.id: one for one in mutants}
 
     def take(line: dict[str, Any]) -> None:
@@ -192,16 +178,28 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
             if line["status"] == SURVIVED and line["id"] in named:
                 show_survivor(run, named[line["id"]])
 
-    warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(test_files(run.tests)), take)
+    files = test_files(run.room, run.tests)
+    warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(files), take)
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
     if run.result.get("control") != SURVIVED:
         raise RedTestsError("a change of nothing, in a warm process")
+    if not run.room.whole:
+        run.result |= {
+            one.id: SURVIVED if one.id in run.again else INVALID for one in mutants if one.id not in run.result
+        }
+        return
     preload(run.green["modules"])
     for one in [control, *(one for one in mutants if one.id not in run.result)]:
         try_cold(run, one)
         if one is control and run.result["control"] != SURVIVED:
             raise RedTestsError("a change of nothing, in a cold process")
+
+
+def control_of(mutants: Sequence[Mutant]) -> tuple[str, str]:
+    """The function that is left as it is: that of the first mutant of a function."""
+    first = next(one for one in mutants if one.scope)
+    return first.module, first.scope
 
 
 def try_cold(run: Run, mutant: Mutant) -> None:
@@ -226,7 +224,7 @@ def try_cold(run: Run, mutant: Mutant) -> None:
 
 def diff(mutant: Mutant, source: bytes) -> str:
     """The change as a diff without context."""
-    name = f"domain/{path_of(mutant.module).relative_to(DOMAIN)}"
+    name = path_of(mutant.module).relative_to(SOURCE).as_posix()
     old, new = (text.decode().splitlines() for text in (source, mutant.apply(source)))
     return "\n".join(difflib.unified_diff(old, new, name, name, lineterm="", n=0))
 
@@ -240,7 +238,8 @@ def show_survivor(run: Run, mutant: Mutant) -> None:
 def show_rates(run: Run, mutants: Sequence[Mutant]) -> list[str]:
     """Print a line for each module and one for all; the modules below their floor."""
     below = []
-    print(f"\n{'module':<22}{'mutants':>8}{'killed':>8}{'survived':>9}{'equivalent':>11}{'rate':>8}{'floor':>7}")
+    print(f"\n{run.room.name}")
+    print(f"{'module':<34}{'mutants':>8}{'killed':>8}{'survived':>9}{'equivalent':>11}{'rate':>8}{'floor':>7}")
     for module in [*run.sources, ""]:
         mine = [one for one in mutants if module in ("", one.module) and run.result[one.id] != INVALID]
         lived = [one for one in mine if run.result[one.id] == SURVIVED]
@@ -249,10 +248,10 @@ def show_rates(run: Run, mutants: Sequence[Mutant]) -> list[str]:
         if not counted:
             continue
         killed = len(mine) - len(lived)
-        floor = STRICT_FLOOR if module in STRICT else FLOOR
+        floor = STRICT_FLOOR if module in STRICT else run.room.floor
         rate = killed / counted
         print(
-            f"{module or 'all':<22}{len(mine):>8}{killed:>8}{len(lived) - same:>9}{same:>11}{rate:>8.3f}{floor:>7.2f}"
+            f"{module or 'all':<34}{len(mine):>8}{killed:>8}{len(lived) - same:>9}{same:>11}{rate:>8.3f}{floor:>7.2f}"
         )
         if rate < floor:
             below.append(module or "all")
@@ -299,8 +298,10 @@ def verdict(run: Run, mutants: Sequence[Mutant], *, sample: bool, partial: bool)
     print(f"{at_import} of the killed did not get past an import.")
     faults = []
     if sample:
-        if unlisted > SAMPLE_SURVIVORS_MAX:
+        if run.room.whole and unlisted > SAMPLE_SURVIVORS_MAX:
             faults.append(f"{unlisted} of the sampled mutants survived and are not in {KNOWN.name}")
+        if not run.room.whole and "all" in below:
+            faults.append(f"the sample of {run.room.name} is below the floor of {run.room.floor}")
     else:
         if below:
             faults.append(f"below the floor: {', '.join(below)}")
@@ -316,29 +317,36 @@ def verdict(run: Run, mutants: Sequence[Mutant], *, sample: bool, partial: bool)
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants.sh", description=__doc__.split("\n", 1)[0])
-    parser.add_argument("what", nargs="*", help="'sample', or names of domain modules; nothing: all of them")
-    parser.add_argument("--size", type=int, default=SAMPLE, help="how many mutants the sample has")
-    parser.add_argument("--tests", action="append", help="look in these folders for tests, not in all")
+    parser.add_argument("what", nargs="*", help="'sample', names of rooms or of modules; nothing: all of them")
+    parser.add_argument("--size", type=int, help="how many mutants the sample of each room has")
+    parser.add_argument("--tests", action="append", help="look in these folders for tests, not in the room's")
     asked = parser.parse_args()
     began = time.monotonic()
-    sources = {label_of(path): path.read_bytes() for path in sorted(DOMAIN.rglob("*.py"))}
-    sample = asked.what == ["sample"]
-    modules = [] if sample else asked.what
-    unknown = sorted(set(modules) - set(sources))
-    if unknown:
-        parser.error(f"the domain has no module {', '.join(unknown)}")
-    mutants = make(sources, modules)
-    if sample:
-        mutants = chosen(mutants, asked.size)
-    with tempfile.TemporaryDirectory(prefix="mutants-") as base:
-        run = Run(sources, read_known(), Path(base), asked.tests or TESTS)
-        try:
-            try_all(run, mutants)
-        except RedTestsError as error:
-            print(f"mutation gate: these fail without any change: {error}", file=sys.stderr)
-            return 2
-    status = verdict(run, mutants, sample=sample, partial=bool(modules))
-    print(f"{len(mutants)} mutants tried in {time.monotonic() - began:.0f} s.")
+    sample = "sample" in asked.what
+    named = [word for word in asked.what if word != "sample"]
+    rooms = [room for room in ROOMS if room.name in named] or list(ROOMS)
+    modules = [word for word in named if word not in {room.name for room in ROOMS}]
+    known = {label_of(path) for room in rooms for path in room.files()}
+    if unknown := sorted(set(modules) - known):
+        parser.error(f"no room has a module {', '.join(unknown)}")
+    status, tried = 0, 0
+    for room in rooms:
+        sources = {label_of(path): path.read_bytes() for path in room.files()}
+        if modules and not set(modules) & set(sources):
+            continue
+        mutants = [one for one in make(sources, modules) if room.whole or one.scope]
+        if sample:
+            mutants = chosen(mutants, asked.size or room.sample)
+        with tempfile.TemporaryDirectory(prefix="mutants-") as base:
+            run = Run(sources, read_known(), Path(base), room, asked.tests or room.tests)
+            try:
+                try_all(run, mutants)
+            except RedTestsError as error:
+                print(f"mutation gate, {room.name}: these fail without any change: {error}", file=sys.stderr)
+                return 2
+        status = max(status, verdict(run, mutants, sample=sample, partial=bool(modules)))
+        tried += len(mutants)
+    print(f"{tried} mutants tried in {time.monotonic() - began:.0f} s.")
     return status
 
 

@@ -3,7 +3,7 @@
 Importing pytest, Readback and the tests costs a hundred times what most tests cost, so it is done once:
 
 - *warm*: one pytest session collects everything, runs it once (it has to pass; which test enters which function
-  of the domain is noted, and which import), and then forks for each mutant of a function: the child swaps
+  of the room is noted, and which import), and then forks for each mutant of a function: the child swaps
   the function's code and runs the tests that enter it, until one fails.
 - *cold*: what an import computes (tables, vocabularies, defaults, a test's list of cases) is already bound
   in a warm process. There a child is forked before Readback was imported, and imports it with the change.
@@ -36,11 +36,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 from mutants_make import Mutant, is_program
-
-ROOT = Path(__file__).resolve().parent.parent
-DOMAIN = ROOT / "src" / "readback" / "domain"
-PACKAGE = "readback.domain"
-"""Its modules are named as their files are, without the ending: `state`, `saga/moves`; a room by itself: `errors`."""
+from mutants_rooms import ROOT, dotted, label_of, path_of
 
 KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN, COLD = 1, 2, 3, 4, 5, 6
 """A child's exit status. AT_IMPORT: the package or a test does not even import with the change. INVALID: the edit
@@ -51,21 +47,6 @@ COLD_SECONDS = 1.5
 """What importing Readback and a file of tests takes, at most."""
 WALL_SECONDS = 240.0
 """Only against a child that waits for something that never comes, using no processor."""
-
-
-def label_of(path: Path) -> str:
-    """A module of the domain by its file."""
-    return path.relative_to(DOMAIN).with_suffix("").as_posix().removesuffix("/__init__")
-
-
-def path_of(module: str) -> Path:
-    """The file of a module of the domain."""
-    path = DOMAIN / module
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def _dotted(module: str) -> str:
-    return f"{PACKAGE}.{module.replace('/', '.')}"
 
 
 def _spec(fullname: str, path: Path, loader: importlib.abc.Loader) -> Any:
@@ -145,12 +126,13 @@ _NOTE = "__entered__"
 
 
 class _Entries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the domain so that each function says when it is entered, and notes by whom.
+    """Imports the room's modules so that each function says when it is entered, and notes by whom.
 
     A tracer would be called for every call of everything, which costs several times what the tests cost.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Iterable[str]) -> None:
+        self.paths = {dotted(module): path_of(module) for module in modules}
         self.by: dict[tuple[str, str], dict[str, None]] = {}
         """A module's function -> the tests that enter it."""
         self.at_import: dict[tuple[str, str], dict[str, None]] = {}
@@ -158,10 +140,8 @@ class _Entries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.test: str | None = None
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> Any:
-        inside = fullname.removeprefix(f"{PACKAGE}.")
-        if inside == fullname:
-            return None
-        return _spec(fullname, path_of(inside.replace(".", "/")), self)
+        known = self.paths.get(fullname)
+        return None if known is None else _spec(fullname, known, self)
 
     def exec_module(self, module: ModuleType) -> None:
         path = str(module.__file__)
@@ -192,7 +172,13 @@ class _Saying(ast.NodeTransformer):
         self.names = outside
         return node
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._entered(node)
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._entered(node)
+
+    def _entered(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         outside, self.scope = self.scope, self.scope or ".".join((*self.names, node.name))
         node.body = [self.visit(one) for one in node.body]
         node.body.insert(int(ast.get_docstring(node) is not None), ast.Expr(self._call()))
@@ -226,7 +212,7 @@ class Warm(_WithoutShrinking):
 
     def __init__(self, mutants: Sequence[Mutant], sources: Mapping[str, bytes], out: int) -> None:
         self.mutants, self.sources, self.out = mutants, sources, out
-        self.entries = _Entries()
+        self.entries = _Entries(sources)
         self.seconds: dict[str, float] = {}
         self.killers: dict[tuple[str, str], list[str]] = {}
         self.uncollected: list[str] = []
@@ -323,7 +309,7 @@ def _forget() -> None:
 
 def _swap(mutant: Mutant, source: bytes) -> bool:
     """Give the living function the changed code; False where that cannot be done."""
-    module = sys.modules.get(_dotted(mutant.module))
+    module = sys.modules.get(dotted(mutant.module))
     function = _function(module, mutant.scope) if module is not None else None
     if function is None:
         return False
@@ -443,7 +429,7 @@ def _run_cold(
     changed = mutant.apply(source)
     if not is_program(changed):
         return INVALID
-    name = _dotted(mutant.module)
+    name = dotted(mutant.module)
     sys.meta_path.insert(0, _Changed(name, path_of(mutant.module), changed))
     try:
         importlib.import_module(name)

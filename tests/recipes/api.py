@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,7 +39,8 @@ class Service:
     port: int = 0
     conditions: list[str] = field(default_factory=list)
     _late: list[tuple[int, Any]] = field(default_factory=list)
-    _kept: dict[str, Any] = field(default_factory=dict)
+    _old: Service | None = None
+    """The state before the first write since readings became stale; none of the writes shows in it."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -48,6 +50,7 @@ class Service:
     def honest(self) -> None:
         with self.lock:
             self.fault = self.reading = ""
+            self._old = None
             self.stale_left = 1_000
             self._late.clear()
 
@@ -64,13 +67,11 @@ class Service:
                 return 503, {}, {}
             if self.reading == "hidden":
                 return 403, {}, {}
-            status, body, headers = self._shown(path, query)
             if self.reading == "stale" and self.stale_left > 0:
                 self.stale_left -= 1
-                kept = self._kept.setdefault(path + str(sorted(query.items())), (status, json.dumps(body), headers))
-                return kept[0], json.loads(kept[1]), {**kept[2], "Age": "60"}
-            self._kept[path + str(sorted(query.items()))] = (status, json.dumps(body), headers)
-            return status, body, headers
+                status, body, headers = (self._old or self)._shown(path, query)
+                return status, body, {**headers, "Age": "60"}
+            return self._shown(path, query)
 
     def _shown(self, path: str, query: dict[str, list[str]]) -> tuple[int, Any, dict[str, str]]:
         _, room, *rest = path.split("/")
@@ -92,6 +93,8 @@ class Service:
         """The answer, or None for a connection that is cut."""
         with self.lock:
             fault, self.fault = self.fault, ""
+            if self.reading == "stale" and self._old is None:
+                self._old = Service(deepcopy(self.orders), deepcopy(self.deliveries))
             if fault == "refused":
                 return 422, {"error": "no"}
             if fault == "lost":

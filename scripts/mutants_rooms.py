@@ -1,0 +1,177 @@
+"""Which modules are changed, by which tests a change has to be noticed, and how many may go unnoticed.
+
+Called by `mutants.py` and `mutants_run.py`. A room is a set of modules that decide whether an effect is believed. The
+domain is one of them: its tests are quick, and its tables are tried from the import on. In the other rooms only
+functions are changed, in a warm process, since their tests take minutes to import for each change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "readback"
+SOURCE = ROOT / "src" / PACKAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Modules and the tests that answer for them.
+
+    Attributes:
+        name: What the command line calls the room.
+        modules: Files or folders below `src/readback`.
+        tests: Files or folders of tests, from the project's root.
+        sample: How many mutants of the room the sample holds.
+        floor: The share of mutants that the tests have to kill.
+        whole: Whether what an import computes is changed too.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    sample: int
+    floor: float
+    whole: bool = False
+
+    def files(self) -> list[Path]:
+        """The source files of the room, in a fixed order."""
+        places = [SOURCE / module for module in self.modules]
+        return sorted(file for place in places for file in ([place] if place.is_file() else place.rglob("*.py")))
+
+
+DOMAIN = Room(
+    "domain",
+    ("domain",),
+    (
+        "tests/unit",
+        "tests/decisions/test_envelopes.py",
+        "tests/decisions/test_episodes.py",
+        "tests/decisions/test_gates.py",
+        "tests/delegations/test_loop.py",
+        "tests/delegations/test_verdicts.py",
+    ),
+    sample=100,
+    floor=0.90,
+    whole=True,
+)
+"""The domain's own tests have to notice. What only a test three rooms above would notice is not held here."""
+
+STAGES = Room(
+    "stages",
+    (
+        "lifecycle/validate.py",
+        "lifecycle/execute.py",
+        "lifecycle/verify.py",
+        "lifecycle/evaluate.py",
+        "lifecycle/recover.py",
+        "lifecycle/reverse.py",
+        "lifecycle/watch.py",
+        "lifecycle/schedule.py",
+        "lifecycle/approve.py",
+        "lifecycle/escalate.py",
+        "lifecycle/resume.py",
+        "lifecycle/people",
+        "lifecycle/claims",
+        "lifecycle/saga",
+    ),
+    ("tests/lifecycle",),
+    sample=40,
+    floor=0.75,
+)
+"""The engine's stages, approvals and claims. Their tests run under virtual time."""
+
+AUDIT = Room(
+    "audit",
+    ("lifecycle/audit",),
+    (
+        "tests/lifecycle",
+        "tests/privacy/test_erase_audit.py",
+        "tests/sealing/test_audit_memory.py",
+        "tests/sealing/test_seal.py",
+    ),
+    sample=15,
+    floor=0.60,
+)
+"""`ledger verify`: each check has to fail on the damage that it is for."""
+
+STORES = Room(
+    "stores",
+    (
+        "adapters/store_sqlite/writing.py",
+        "adapters/store_sqlite/work.py",
+        "adapters/store_sqlite/reading.py",
+        "adapters/store_sqlite/ready.py",
+    ),
+    ("tests/store/test_conformance.py", "tests/store/test_sqlite_due.py", "tests/store/test_sqlite_faults.py"),
+    sample=20,
+    floor=0.75,
+)
+"""Appends, leases and keys, in the store that is always there."""
+
+GATE = Room(
+    "gate",
+    (
+        "surfaces/mcp/gate.py",
+        "surfaces/mcp/verdict.py",
+        "surfaces/mcp/governed.py",
+        "surfaces/mcp/operations.py",
+        "surfaces/mcp/ungoverned.py",
+    ),
+    (
+        "tests/gateway/test_gate_calls.py",
+        "tests/gateway/test_gate_contracts.py",
+        "tests/gateway/test_gate_crossed.py",
+        "tests/gateway/test_gate_evidence.py",
+        "tests/gateway/test_gate_golden.py",
+        "tests/gateway/test_gate_life.py",
+        "tests/gateway/test_gate_operations.py",
+        "tests/gateway/test_gate_own_tools.py",
+        "tests/gateway/test_gate_searches.py",
+        "tests/gateway/test_gate_servers.py",
+        "tests/gateway/test_gate_ungoverned.py",
+    ),
+    sample=12,
+    floor=0.55,
+)
+"""What decides about a tool call, and what the client is told."""
+
+SOURCES = Room(
+    "sources",
+    ("adapters/source_files.py", "adapters/source_sql.py", "adapters/source_git.py", "adapters/source_http"),
+    (
+        "tests/adapters/test_source_files.py",
+        "tests/adapters/test_source_sql.py",
+        "tests/adapters/test_source_git.py",
+        "tests/adapters/test_source_http.py",
+        "tests/adapters/test_conformance_source.py",
+    ),
+    sample=15,
+    floor=0.60,
+)
+"""What a reading is worth: consistency, completeness and absence."""
+
+ROOMS = (DOMAIN, STAGES, AUDIT, STORES, GATE, SOURCES)
+
+
+def label_of(path: Path) -> str:
+    """A module by its file: `state` or `saga/moves` in the domain, `lifecycle/recover` elsewhere."""
+    label = path.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__")
+    return label.removeprefix("domain/")
+
+
+def path_of(module: str) -> Path:
+    """The file of a module."""
+    for place in (SOURCE / "domain" / module, SOURCE / module):
+        if place.is_dir():
+            return place / "__init__.py"
+        if place.with_suffix(".py").is_file():
+            return place.with_suffix(".py")
+    raise FileNotFoundError(module)
+
+
+def dotted(module: str) -> str:
+    """The name that Python imports a module by."""
+    path = path_of(module).relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__")
+    return f"{PACKAGE}.{path.replace('/', '.')}"
