@@ -16,6 +16,7 @@ from readback.canon import Json, limits
 from readback.domain.errors import ExpressionError, InvariantError
 from readback.domain.predicate import (
     Evaluation,
+    Path,
     Postcondition,
     Truth,
     conjoin,
@@ -168,7 +169,6 @@ def test_a_helper_decides(source: str, truth: bool) -> None:
         ("!('a' in authoritative.gone)", "type"),
         ("timestamp(authoritative.status) < timestamp(authoritative.at)", "type"),
         ("authoritative.count / 0 == 1", "error"),
-        ("authoritative.count + 9223372036854775807 == 1", "limit"),
     ],
 )
 def test_what_cannot_be_evaluated_is_neither_true_nor_false(source: str, kind: str) -> None:
@@ -184,10 +184,10 @@ def test_a_difference_between_kinds_does_not_hide_an_answer_that_stands() -> Non
 
 
 @pytest.mark.parametrize("number", [2**64, 2**70, -(2**63) - 1])
-def test_an_integer_beyond_64_bits_is_undetermined(number: int) -> None:
-    result = judge("authoritative.n == 1", authoritative={"n": number})
-    assert (result.kind, result.value) == ("limit", None)
-    assert str(number) not in str(result.error)
+def test_an_integer_beyond_64_bits_is_compared_and_added_exactly(number: int) -> None:
+    reading: Json = {"n": number}
+    assert judge(f"authoritative.n == {number} && authoritative.n != {number + 1}", authoritative=reading).value is True
+    assert judge(f"authoritative.n + 1 == {number + 1}", authoritative=reading).value is True
 
 
 def test_a_message_does_not_repeat_values() -> None:
@@ -237,7 +237,6 @@ def test_equality_is_exact_within_a_kind_and_refused_between_kinds(one: Json, ot
         ("'open", 1),
         ("authoritative.a == 1 &&\n  ) ", 27),
         ("\ud800", 0),
-        ("authoritative.n == 99999999999999999999", 20),
     ],
 )
 def test_an_expression_that_does_not_compile_is_refused_with_its_place(source: str, column: int) -> None:
@@ -261,9 +260,8 @@ def test_an_expression_that_does_not_compile_is_refused_with_its_place(source: s
         ("'true'", "expression.type"),
         ("timestamp(authoritative.at)", "expression.type"),
         ("authoritative.x && 1", "expression.type"),
-        ("'a' + 'b' == 'ab'", "expression.forbidden"),
-        ("authoritative.x + 'b' == 'ab'", "expression.forbidden"),
-        ("size(b'a' + b'b') == 2", "expression.forbidden"),
+        ("type(authoritative.n) == uint", "expression.forbidden"),
+        ("authoritative.?x == 1", "expression.forbidden"),
         ("google.protobuf.Int32Value{value: 1} == 1", "expression.forbidden"),
     ],
 )
@@ -326,9 +324,6 @@ NUMBERS: Json = list(range(9_999))
 @pytest.mark.parametrize(
     ("source", "reading"),
     [
-        ("authoritative.all(x, x >= 0)", list(range(10_001))),
-        ("authoritative.map(x, x * 2).size() == 1", NUMBERS),
-        ("authoritative.filter(x, x >= 0).size() == 1", NUMBERS),
         ("authoritative.all(x, x in authoritative)", NUMBERS),
         ("authoritative.all(x, authoritative == authoritative)", NUMBERS),
         ("authoritative.all(x, authoritative.all(y, x + y >= 0))", list(range(1_000))),
@@ -337,7 +332,7 @@ NUMBERS: Json = list(range(9_999))
         ("[authoritative + authoritative].all(x, size(x + x + x + x + x) == 1)", BIG),
         ("authoritative.n.all(x, authoritative.t + authoritative.t != '')", {"n": NUMBERS, "t": BIG}),
         ("authoritative.n.all(x, sha256(authoritative.t) != '')", {"n": NUMBERS, "t": BIG}),
-        ("authoritative.n.all(x, authoritative.t.matches('(a|x)*y'))", {"n": NUMBERS, "t": BIG}),
+        ("authoritative.n.exists(x, authoritative.t.matches('(a|x)*y'))", {"n": NUMBERS, "t": BIG}),
         ("[" + ",".join(["1"] * 500) + "].all(x, authoritative + authoritative != '')", BIG),
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
@@ -356,7 +351,9 @@ def test_a_bomb_ends_undetermined_and_costs_little(source: str, reading: Json) -
 @pytest.mark.parametrize(
     ("source", "reading"),
     [
-        ("authoritative.all(x, x >= 0)", list(range(9_999))),
+        ("authoritative.all(x, x >= 0)", list(range(20_000))),
+        ("authoritative.map(x, x * 2).size() == 20000", list(range(20_000))),
+        ("authoritative.filter(x, x >= 0).size() == 20000", list(range(20_000))),
         ("authoritative.map(x, x * 2).size() == 1000", list(range(1_000))),
         ("authoritative.all(i, i.total == i.price + i.tax)", [{"total": 3, "price": 1, "tax": 2}] * 2_000),
         ("authoritative.all(o, o.lines.exists(l, l.n == o.n))", [{"n": 1, "lines": [{"n": 1}] * 5}] * 200),
@@ -431,7 +428,8 @@ def test_threads_may_share_an_engine_and_its_predicates() -> None:
 )
 def test_the_paths_of_an_expression_are_known_for_display(source: str, paths: tuple[str, ...]) -> None:
     predicate = ENGINE.compile(source)
-    assert (predicate.paths, predicate.source) == (paths, source)
+    assert (tuple(path.text for path in predicate.paths), predicate.source) == (paths, source)
+    assert all(look(path, {root: None for root in ROOTS}) is None for path in predicate.paths)
 
 
 # --- the values that a judgement has ----
@@ -450,11 +448,11 @@ def test_the_paths_of_an_expression_are_known_for_display(source: str, paths: tu
     ],
 )
 def test_a_path_leads_to_a_value_or_nowhere(path: str, value: Json) -> None:
-    assert look(path, {"a": {"b": [{"c d": 7}]}, "t": "text"}) == value
+    assert look(Path.named(path), {"a": {"b": [{"c d": 7}]}, "t": "text"}) == value
 
 
 def test_shown_values_are_bounded() -> None:
-    shown = dict(shown_values(("a", "b", "c", "d"), {"a": "x" * 999, "b": [1, 2], "c": {"k": 1}, "d": []}))
+    shown = dict(shown_values(map(Path.named, "abcd"), {"a": "x" * 999, "b": [1, 2], "c": {"k": 1}, "d": []}))
     assert shown == {"a": "x" * 240 + "…", "b": "(list of 2)", "c": "(object of 1)", "d": []}
 
 

@@ -60,7 +60,7 @@ def made(text: str = SERVED + NOTE, **writes: Any) -> FileContract:
         ("authoritative.text ==", "authoritative.txt ==", "ensure", "'authoritative.txt' is nothing"),
         ("authoritative.text ==", "authoritative.by.whom ==", "ensure", "'authoritative.by.whom' is nothing"),
         ("authoritative.text ==", "authoritative.rank ==", "ensure", "a number is compared with a text"),
-        ("== requested.text", "== requested.text || size(requested.rank) > 1", "ensure", "No matching overload"),
+        ("== requested.text", "== requested.text || size(requested.rank) > 1", "ensure", "a number has no size"),
         ("    kind: set", "    kind: set\n    arguments: {name: string, txt: string}", "arguments", "takes no 'txt'"),
         ("    kind: set", "    kind: set\n    arguments: {name: string}", "arguments", "needs 'text'"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.contract import describe
-from readback.domain.predicate import look
+from readback.domain.predicate import Path, look
 from tests.unit.cases_given import contract
 
 
@@ -31,5 +31,5 @@ def test_the_scopes_that_a_client_has_to_hold_stand_in_the_description_and_in_th
 @pytest.mark.parametrize("kind", [dict, MappingProxyType])
 def test_a_path_is_looked_up_in_any_mapping(kind: type) -> None:
     variables = kind({"requested": {"ids": [1, 2]}})
-    assert look("requested.ids[1]", variables) == 2
-    assert look("requested.ids[2]", variables) is None
+    assert look(Path.named("requested.ids[1]"), variables) == 2
+    assert look(Path.named("requested.ids[2]"), variables) is None

@@ -8,7 +8,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.errors import InvariantError
-from readback.domain.predicate import Evaluation, Postcondition, Truth, conjoin, look, shown_values
+from readback.domain.predicate import Evaluation, Path, Postcondition, Truth, conjoin, look, shown_values
 
 
 def holds(**_: object) -> bool:
@@ -71,7 +71,7 @@ def test_a_path_leads_to_a_value_or_nowhere(path: str, value: Json) -> None:
         "order": {"lines": [{"sku": "a"}, {"sku": "b"}], "due on": "Friday", "_x1": 5, "tags": ["red"], "note": "red"},
         "names": {"0": "zero"},
     }
-    assert look(path, variables) == value
+    assert look(Path.named(path), variables) == value
 
 
 def test_a_person_is_shown_short_values_and_the_sizes_of_long_ones() -> None:
@@ -84,7 +84,7 @@ def test_a_person_is_shown_short_values_and_the_sizes_of_long_ones() -> None:
         "none": [],
         "number": 7,
     }
-    assert shown_values(variables, variables) == (
+    assert shown_values(map(Path.named, variables), variables) == (
         ("exact", "x" * 240),
         ("long", "x" * 240 + "\N{HORIZONTAL ELLIPSIS}"),
         ("object", "(object of 2)"),

@@ -39,8 +39,18 @@ EXPRESSION_MAX_BYTES: Final = 2_048
 EXPRESSION_DEPTH_MAX_LEVELS: Final = 24
 EXPRESSION_NESTED_LOOPS_MAX: Final = 2
 EXPRESSION_ADDITIONS_MAX: Final = 16
+EXPRESSION_TREE_MAX_LEVELS: Final = 96
+"""Nesting of an expression's operations: a chain of `-` nests as brackets do."""
 EXPRESSION_WORK_MAX: Final = 32_000_000
-"""Estimated cost of one evaluation: a byte of text is 1, a scalar or container is 16. About half a second."""
+"""Steps of one evaluation: a character that is looked at is 1, a value that is visited is 128. A step is about a
+nanosecond, so that the whole is well under a tenth of a second.
+"""
+EXPRESSION_EDITS_MAX: Final = 64
+EXPRESSION_PATTERN_MAX_CHARS: Final = 1_000
+EXPRESSION_NUMBER_MAX_DIGITS: Final = 1_000
+"""Of what arithmetic takes and gives; comparing has no such bound, since it writes nothing out."""
+EXPRESSION_EXPONENT_MAX: Final = 1_000_000
+"""Of a number's exponent; a greater one is bounded before anything is computed with it."""
 
 ID_MAX_BYTES: Final = 256
 """Principals, tenants, operation ids, action ids, stamps."""

@@ -5,7 +5,6 @@ Called by compile. It must not evaluate anything; what it cannot compile becomes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
@@ -32,14 +31,14 @@ NOT_ASKED: Final = frozenset({"observed", "authoritative", "before"})
 NOT_SYSTEM: Final = frozenset({"requested", "intended", "observed"})
 """What an invariant may not name: it is about the system, whatever was asked."""
 _BY_THEMSELVES: Final = frozenset({"region", "account", "permission_scope"})
-_SEGMENT: Final = re.compile(r"""^\w+(?:\.(\w+)|\[(['"])(.*?)\2\])""")
 
 
-def column_of(source: str, root: str, name: str = "") -> int:
-    """Where an expression first names a root, or a field right below it; 0 where that is not found."""
-    below = rf"""\s*(?:\.\s*|\[\s*['"]){re.escape(name)}(?!\w)""" if name else r"(?!\w)"
-    found = re.search(rf"(?<![\w.]){root}{below}", source)
-    return found.start() + 1 if found else 0
+def column_of(predicate: Predicate, root: str, name: str = "") -> int:
+    """Where an expression first names a root, or a field right below it; 0 where it does not."""
+    for path in predicate.mentions:
+        if path.root == root and (not name or path.steps[1:2] == (name,)):
+            return path.column
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class Clauses:
             self.problems.add(key, _misplaced(source, root))
         for name in sorted(fields_of(predicate, "requested") - set(self.arguments)):
             reason = f"The action has no argument {name!r}.{did_you_mean(name, self.arguments)}"
-            column = column_of(source, "requested", name)
+            column = column_of(predicate, "requested", name)
             self.problems.add(
                 key, ExpressionError(reason, source=source, column=column, code="expression.unknown-name")
             )
@@ -172,14 +171,9 @@ class Clauses:
     def _compares(self, source: str) -> bool:
         """Whether an expression can only be true or false. One that may be anything gives the value found."""
         try:
-            self.predicates.compile(source, boolean=True)
+            return self.predicates.compile(source, boolean=True).always_boolean
         except ExpressionError:
             return False
-        try:
-            self.predicates.compile(f"(\n{source}\n) + 0", boolean=False)
-        except ExpressionError as error:
-            return error.code == "expression.type"
-        return False
 
 
 def _by_expression(name: str, predicate: Predicate | None, group: str | None) -> Check | None:
@@ -195,13 +189,13 @@ def mentioned(check: Check) -> frozenset[str]:
 
 def roots_of(predicate: Predicate) -> frozenset[str]:
     """The roots that an expression mentions."""
-    return frozenset(re.split(r"[.\[]", path, maxsplit=1)[0] for path in predicate.paths)
+    return frozenset(path.root for path in predicate.paths)
 
 
 def fields_of(predicate: Predicate, root: str) -> frozenset[str]:
     """The first names under a root that an expression mentions."""
-    found = [_SEGMENT.match(path) for path in predicate.paths if re.split(r"[.\[]", path, maxsplit=1)[0] == root]
-    return frozenset(match[1] or match[3] for match in found if match is not None)
+    found = [path.steps[1] for path in predicate.paths if path.root == root and len(path.steps) > 1]
+    return frozenset(step for step in found if isinstance(step, str))
 
 
 def _misplaced(source: str, root: str) -> ExpressionError:

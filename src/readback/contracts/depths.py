@@ -15,6 +15,7 @@ from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract import NOT_OFFERED, Noop, ReaderTerms
 from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
+from readback.domain.predicate import Path
 from readback.domain.side_effect import Consistency, Depth, SideEffect
 
 
@@ -154,7 +155,7 @@ def check_times(options: Options, times: Mapping[str, int], problems: Problems) 
 
 
 def check_watch(
-    options: Options, asked: Mapping[str, tuple[str, ...]], hidden: frozenset[str], problems: Problems
+    options: Options, asked: Mapping[str, tuple[Path, ...]], hidden: frozenset[str], problems: Problems
 ) -> None:
     """What is watched after success can be read and judged later, and was changed. `asked`: the contract's
     postconditions with the paths that each asks for; `hidden`: paths that are kept as redacted only.
@@ -171,8 +172,8 @@ def check_watch(
             problems.add("watch.ensure", ContractFieldError(reason))
     for name in options.watch.ensure or asked:
         for path in asked.get(name, ()):
-            if not path.startswith("authoritative") and covered(path, hidden):
-                reason = f"{name!r:.60} asks for {path!r:.80}, which is redacted and not known later; name others."
+            if path.root != "authoritative" and covered(path.dotted, hidden):
+                reason = f"{name!r:.60} asks for {path.text!r:.80}, which is redacted and not known later; name others."
                 problems.add("watch", ContractFieldError(reason))
 
 

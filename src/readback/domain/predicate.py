@@ -18,8 +18,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import InvariantError
 
-_STEP: Final = re.compile(r"""(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]""")
 _SHOWN_TEXT_MAX_CHARS: Final = 240
+_STEP: Final = re.compile(r"""(?P<name>[^.\[\]'"]+)|\[(?P<index>[0-9]+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]""")
 
 
 class Truth(StrEnum):
@@ -93,18 +93,63 @@ def conjoin(truths: Iterable[Truth]) -> Truth:
     return _HOLDS
 
 
+class Path:
+    """A path under a root, in steps: the root's name, then names of fields and places in lists. Immutable.
+
+    `text`: as it is shown; `column`: where it begins in its expression, from 1. Two of the same steps and text are
+    equal.
+    """
+
+    __slots__ = ("_hash", "column", "steps", "text")
+
+    def __init__(self, steps: tuple[str | int, ...], text: str, column: int = 0) -> None:
+        self.steps = steps
+        self.text = text
+        self.column = column
+        self._hash = hash((steps, text))
+
+    @classmethod
+    def named(cls, text: str) -> Path:
+        """Of `lines[0].total`, as `tell`, `redact` and the steps of workflows name values: those are no expressions."""
+        return _named(text)
+
+    @property
+    def dotted(self) -> str:
+        """All steps with dots between them, as `redact` names them, however the expression was written."""
+        return ".".join(map(str, self.steps))
+
+    def within(self, above: Path) -> bool:
+        """Whether it leads to what stands at another path, or to a part of that."""
+        return self.steps[: len(above.steps)] == above.steps
+
+    @property
+    def root(self) -> str:
+        return str(self.steps[0])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Path) and self.steps == other.steps and self.text == other.text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Path({self.text!r})"
+
+
 @lru_cache(maxsize=4_096)
-def _steps(path: str) -> tuple[str | int, ...]:
-    """`a.b[0]['c d']` as ("a", "b", 0, "c d")."""
-    found = _STEP.finditer(path)
-    return tuple(int(step["index"]) if step["index"] else step["name"] or step["text"] for step in found)
+def _named(text: str) -> Path:
+    found = _STEP.finditer(text)
+    return Path(tuple(int(step["index"]) if step["index"] else step["name"] or step["text"] for step in found), text)
 
 
-def look(path: str, variables: Mapping[str, Json]) -> Json:
+def look(path: Path, variables: Mapping[str, Json]) -> Json:
     """The value at a path, or null where the path leads nowhere. Never for deciding."""
     here: Any = variables
     try:
-        for step in _steps(path):
+        for step in path.steps:
             if type(here) is str:
                 return None  # its characters are no values of its own
             here = here[step]
@@ -113,10 +158,10 @@ def look(path: str, variables: Mapping[str, Json]) -> Json:
     return here  # type: ignore[no-any-return]
 
 
-def along(path: str, variables: Mapping[str, Json]) -> Iterator[Json]:
+def along(path: Path, variables: Mapping[str, Json]) -> Iterator[Json]:
     """What stands at each step of a path, as far as it leads."""
     here: Any = variables
-    for step in _steps(path):
+    for step in path.steps:
         try:
             here = here[step]
         except (KeyError, IndexError, TypeError):
@@ -124,9 +169,9 @@ def along(path: str, variables: Mapping[str, Json]) -> Iterator[Json]:
         yield here
 
 
-def shown_values(paths: Iterable[str], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:
+def shown_values(paths: Iterable[Path], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:
     """What a person sees beside an expression. A long text is cut, a large container is named by its size."""
-    return tuple([(path, _brief(look(path, variables))) for path in paths])
+    return tuple([(path.text, _brief(look(path, variables))) for path in paths])
 
 
 def _brief(value: Json) -> Json:

@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
 from readback.domain.observation_signs import one_line
-from readback.domain.predicate import Evaluation, Truth, along, look, shown_values
+from readback.domain.predicate import Evaluation, Path, Truth, along, look, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
 from readback.lifecycle.given import own_value
 from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
@@ -37,10 +37,8 @@ VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
 ASKS_FOR_UNSEEN = "it counts, searches or misses something in a reading that was not whole"
 WHOLE: Final[frozenset[str]] = frozenset()
-_OF_PRESENCE: Final = re.compile(r"\s*(authoritative\s*[!=]=\s*null|null\s*[!=]=\s*authoritative)\s*")
-_CALLS: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _OF_WHAT_IS_SHOWN: Final = frozenset(
-    {"has", "int", "uint", "double", "string", "bool", "timestamp", "duration", "dec_eq", "dec_cmp", "same", "within"}
+    {"has", "in", "int", "uint", "double", "string", "bool", "timestamp", "duration", "dec_eq", "dec_cmp"}
 )
 """Functions whose answer about a value that is shown does not turn with what is not shown."""
 _THIS: Final = frozenset({"authoritative"})
@@ -115,27 +113,23 @@ def _asks_for_unseen(check: Check | IdentityCheck, variables: Variables, partial
     predicate = check.predicate
     if predicate is None:
         return isinstance(check, Check) and not partial.isdisjoint(check.parameters)
-    if _OF_PRESENCE.fullmatch(predicate.source):
+    if predicate.is_presence:
         return False
-    seeks = not _OF_WHAT_IS_SHOWN.issuperset(_CALLS.findall(predicate.source))
-    return any(_is_open(path, variables, seeks) for path in predicate.paths if _root(path) in partial)
+    seeks = not _OF_WHAT_IS_SHOWN.issuperset(predicate.calls)
+    return any(_is_open(path, variables, seeks) for path in predicate.paths if path.root in partial)
 
 
-def _is_open(path: str, variables: Variables, seeks: bool) -> bool:
+def _is_open(path: Path, variables: Variables, seeks: bool) -> bool:
     value = look(path, variables)
     if value is None or isinstance(value, dict | list) or (seeks and type(value) is str):
         return True
     return any(isinstance(part, list) for part in along(path, variables))  # which place it has there, nobody knows
 
 
-def _root(path: str) -> str:
-    return path.partition(".")[0].partition("[")[0]
-
-
 @lru_cache(maxsize=1_024)
-def _of_the_request(paths: tuple[str, ...]) -> tuple[str, ...]:
+def _of_the_request(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Those that lead elsewhere than into the reading, which holds no marks."""
-    return tuple(path for path in paths if not path.startswith("authoritative"))
+    return tuple(path for path in paths if path.root != "authoritative")
 
 
 def _redacted(value: Json) -> bool:
@@ -198,12 +192,12 @@ def _same(key: str, wanted: Json, found: Json, template: str, variables: Variabl
 
 
 @lru_cache(maxsize=1_024)
-def _divided(template: str) -> tuple[bool, tuple[str, ...]]:
+def _divided(template: str) -> tuple[bool, tuple[Path, ...]]:
     """Whether there is one in its own words, and the paths of the values before the first."""
-    paths: list[str] = []
+    paths: list[Path] = []
     for part in _PARTS.finditer(template):
         if part[1]:
-            paths.append(part[1])
+            paths.append(Path.named(part[1]))
         elif _SIGNS.search(part[0]):
             return True, tuple(paths)
     return False, ()

@@ -15,7 +15,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import StoreCorruptError
 from readback.domain.observation import Observation
 from readback.domain.outcome import JudgedPostcondition, Outcome
-from readback.domain.predicate import Truth, look
+from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.lifecycle.claims.rely import fallen, upon
@@ -169,7 +169,8 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
         return {}
     variables = {"authoritative": authoritative}
     named = [str(path) for path in tell]
-    return {p: look(p if p.startswith("authoritative") else f"authoritative.{p}", variables) for p in named}
+    whole = {p: p if p.partition(".")[0] == "authoritative" else f"authoritative.{p}" for p in named}
+    return {p: look(Path.named(path), variables) for p, path in whole.items()}
 
 
 def _at_hand(run: Run) -> tuple[JudgedPostcondition, ...]:

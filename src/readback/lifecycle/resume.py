@@ -15,6 +15,7 @@ from readback.domain.case import Judged
 from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.domain.events import Opened, open_envelope
 from readback.domain.observation import Observation
+from readback.domain.predicate import Path
 from readback.domain.reading import Lookup
 from readback.domain.state import State
 from readback.lifecycle.evaluate import judge_reading
@@ -78,7 +79,7 @@ def revive(
         raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
     requested = request["requested"]
     assert isinstance(requested, dict)
-    blind = frozenset(marks(requested, "requested"))
+    blind = frozenset(path.text for path in marks(requested, "requested"))
     arguments: Mapping[str, object] = arguments_of(requested) if blind else plan.revive(requested)
     intended = request.get("intended")
     scope = _scope(action)
@@ -145,17 +146,21 @@ def _scope(action: Action) -> Scope:
     )
 
 
-def marks(value: Json, path: str) -> Iterable[str]:
+def marks(value: Json, root: str) -> Iterable[Path]:
     """Where a recorded request is only a mark."""
+    return _marks(value, Path((root,), root))
+
+
+def _marks(value: Json, path: Path) -> Iterable[Path]:
     if isinstance(value, dict):
         if set(value) == {REDACTED}:
             yield path
             return
         for key, below in value.items():
-            yield from marks(below, f"{path}.{key}")
+            yield from _marks(below, Path((*path.steps, key), f"{path}.{key}"))
     elif isinstance(value, list):
         for place, below in enumerate(value):
-            yield from marks(below, f"{path}[{place}]")
+            yield from _marks(below, Path((*path.steps, place), f"{path}[{place}]"))
 
 
 def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:

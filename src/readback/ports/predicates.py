@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.domain.predicate import Path
 
 ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")
 """The variables that an expression may name, all of any JSON type; a root that was not bound is null."""
@@ -32,6 +33,8 @@ class Evaluated:
     kind: EvaluatedKind
     value: Json = None
     error: str | None = None
+    path: str = ""
+    """The path at which it was seen, where it was at one."""
 
 
 class Binding(Protocol):
@@ -49,8 +52,33 @@ class Predicate(Protocol):
         ...
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """Dotted paths under the roots that the text mentions, in order, once each: for display."""
+    def paths(self) -> tuple[Path, ...]:
+        """The longest paths under the roots that it mentions, in order, once each."""
+        ...
+
+    @property
+    def mentions(self) -> tuple[Path, ...]:
+        """As `paths`, each as often as it stands there, with its place."""
+        ...
+
+    @property
+    def whole(self) -> Path | None:
+        """The path, where the expression is one and nothing else."""
+        ...
+
+    @property
+    def calls(self) -> frozenset[str]:
+        """The functions and macros that it calls; `in` is one of them."""
+        ...
+
+    @property
+    def is_presence(self) -> bool:
+        """Whether it asks for nothing but whether there is a reading: `authoritative == null`, or `!=`."""
+        ...
+
+    @property
+    def always_boolean(self) -> bool:
+        """Whether it can only be true or false, whatever the data holds."""
         ...
 
     def evaluate(self, binding: Binding) -> Evaluated:
@@ -62,6 +90,11 @@ class Predicate(Protocol):
 
 class PredicateEngine(Protocol):
     """Compiles expressions. Compiling the same text again is cheap."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name and its version, which changes whenever an expression could mean anything else."""
+        ...
 
     def compile(self, source: str, *, boolean: bool = True) -> Predicate:
         """Checks everything that can be checked without data.
@@ -76,5 +109,11 @@ class PredicateEngine(Protocol):
     def bind(self, variables: Mapping[str, Json]) -> Binding:
         """Takes plain JSON values by root name. Unknown roots raise InvariantError; the values must not
         change later.
+        """
+        ...
+
+    def end(self, text: str, at: int) -> int:
+        """Where the closing brace stands that ends an expression which begins at a place of a template's text; -1 where
+        there is none. A brace in a text of the expression, or that of an object in it, is not the one.
         """
         ...

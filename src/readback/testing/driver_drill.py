@@ -28,7 +28,7 @@ from readback.domain.errors.drill import (
 from readback.domain.idempotency import key_hash, key_text
 from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
-from readback.domain.predicate import look
+from readback.domain.predicate import Path, look
 from readback.domain.reading import Presence, Reading
 from readback.lifecycle.execute import is_staged
 from readback.lifecycle.plan import Plan
@@ -257,14 +257,14 @@ class _Drill:
             raise AnswersDifferError(message + "; ".join(differ) + ".", details=self._details(1))
 
 
-def _relied_on(plan: Plan) -> list[str]:
+def _relied_on(plan: Plan) -> list[Path]:
     """What the contract reads from the tool's answer."""
     checks = (*plan.require, *plan.ensure, *plan.fails_when)
     predicates = [each.predicate for each in checks if each.predicate is not None]
     predicates += [each.predicate for each in plan.identity]
     found = [path for each in predicates for path in each.paths]
-    found += [".".join(path) for path in getattr(plan.target, "paths", ())]
-    return list(dict.fromkeys(path for path in found if path.startswith("observed.")))
+    found += [Path.named(".".join(path)) for path in getattr(plan.target, "paths", ())]
+    return list(dict.fromkeys(path for path in found if path.root == "observed" and len(path.steps) > 1))
 
 
 def _pauses(contract: Contract, limit: float) -> Iterator[float]:

@@ -1,21 +1,19 @@
-"""Expressions in CEL, by Google's cel-cpp. Keeps the port `ports.predicates`; chosen by `bootstrap`.
+"""Expressions in a strict subset of CEL, by an engine of our own. Keeps the port `ports.predicates`; chosen by
+`bootstrap`.
 
-It must not be given anything but plain JSON values: a datetime or a Decimal inside a map poisons the
-whole map.
+`lexer`, `parser` and `tree` read a text once; `checker` refuses what no data could mend; `compiler` makes closures of
+the tree; `exact`, `alike`, `moments`, `texts`, `editing` and `functions` are what values can do.
 
 Where it differs from the language's own definition, on purpose:
 
-* `==` and `!=` between two kinds of value (a text and a number, say) are an error, not `false`: a
-  postcondition on a value of the wrong type is undetermined, neither violated nor, behind a `!=`,
-  satisfied. Null may be compared with anything, all numbers with each other. Timestamps are compared to
-  the microsecond. `in` compares in the same way: where nothing was equal and something of another kind, it is an error.
-* `+` does not join texts or bytes, where the check can see that they are (of a reading it cannot see it),
-  and an evaluation whose estimated cost is too high is not begun: iterations times the size of what is read
-  in each, and the square of what `map` and `filter` go through (the library copies its list in each step).
-  The library itself stops at 10,000 iterations and 32 levels.
-* Added: `sha256(text or bytes)`, `dec_eq(a, b)` and `dec_cmp(a, b)` on exact decimals, `contains_all(list, parts)`,
-  `contains_any(list, parts)`,
-  `edited(text, [[old, new], ...])`.
+* Numbers are exact: whole ones of any size and decimals, compared and added as what they say; a JSON number is what its
+  text says. What has no exact result is an error, and nothing is ever rounded.
+* `==`, `!=`, `in` and the order between two kinds of value (a text and a number, say) are an error, not `false`: a
+  postcondition on a value of the wrong type is undetermined, neither violated nor, behind a `!=`, satisfied. Null may
+  be compared with anything, all numbers with each other.
+* Steps are counted, for each value and each character that is visited, before they are done.
+* Added: `sha256`, `dec_eq`, `dec_cmp`, `contains_all`, `contains_any`, `edited`, `lowerAscii`, `upperAscii`, `trim`,
+  `nfc`. Left out: messages, optional values, names of time zones, unsigned numbers as a type of their own.
 """
 
 from __future__ import annotations

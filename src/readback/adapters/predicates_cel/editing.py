@@ -1,30 +1,47 @@
 """`edited`: a text after replacements, as the reference filesystem server's `edit_file` makes them.
 
-The engine registers it. It is pure. An old text is replaced where it first occurs; else where its lines do, without
-regard to what is white at their ends, and then the first line's indentation is kept. Source: the server's own
-`applyFileEdits`, 2026.8.31.
+It is pure, and linear in the text for each of a bounded number of edits. An old text is replaced where it first occurs;
+else where its lines do, without regard to what is white at their ends, and then the first line's indentation is kept.
+Source: the server's own `applyFileEdits`, 2026.8.31.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from operator import methodcaller
+from typing import Any, Final
 
-from readback.adapters.predicates_cel.functions import WrongKindError, kind_name
+from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
+from readback.adapters.predicates_cel.kinds import kind_of
+from readback.canon.limits import EXPRESSION_EDITS_MAX, STRING_MAX_BYTES
 
 _WHITE: Final = " \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
 _WHITE_ALL: Final = f"{_WHITE}\u202f\u205f\u3000\ufeff"
 """What JavaScript's `trim` takes away, which Python's `strip` does not quite."""
+_BARE: Final = methodcaller("strip", _WHITE_ALL)
+_UNLIKE: Final = ("\x1c", "\x1d", "\x1e", "\x1f")
+"""What Python's `strip` takes away of ASCII, and JavaScript's does not."""
+_LINE: Final = 24
+_LINE_OF_OTHERS: Final = 128
+_SEARCHED: Final = 4
 
 
-def edited(text: object, pairs: object) -> str | None:
+def edited(frame: Frame, text: Any, pairs: Any) -> str | None:
     """The text after each of `pairs` (old text, new text), in turn; None where an old text does not occur."""
     if not isinstance(text, str):
-        raise WrongKindError(f"edited takes a text, not {kind_name(text)}")
+        raise wrong(f"edited takes a text, not {kind_of(text)}")
     if not isinstance(pairs, list) or not all(_is_pair(each) for each in pairs):
-        raise WrongKindError("edited takes a list of pairs of texts")
+        raise wrong("edited takes a list of pairs of texts")
+    if len(pairs) > EXPRESSION_EDITS_MAX:
+        raise Fault("limit", f"edited takes at most {EXPRESSION_EDITS_MAX} edits")
+    spend(frame, len(text))
     now: str | None = _lines_of_unix(text)
     for old, new in pairs:
-        now = None if now is None else _replaced(now, _lines_of_unix(old), _lines_of_unix(new))
+        if now is None:
+            return None
+        spend(frame, _SEARCHED * len(now) + 4 * (len(old) + len(new)))
+        now = _replaced(frame, now, _lines_of_unix(old), _lines_of_unix(new))
+        if now is not None and len(now) > 2 * STRING_MAX_BYTES:
+            raise Fault("limit", "a text that is edited becomes too long")
     return now
 
 
@@ -36,15 +53,31 @@ def _lines_of_unix(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _replaced(text: str, old: str, new: str) -> str | None:
+def _replaced(frame: Frame, text: str, old: str, new: str) -> str | None:
     if old in text:
         return text.replace(old, new, 1)
+    count, wanted_count = text.count("\n") + 1, old.count("\n") + 1
+    plain = _is_plain(text) and _is_plain(old)
+    spend(frame, (count + wanted_count) * (_LINE if plain else _LINE_OF_OTHERS) + _SEARCHED * len(text))
+    if wanted_count > count:
+        return None
     lines, wanted = text.split("\n"), old.split("\n")
-    for at in range(len(lines) - len(wanted) + 1):
-        if all(lines[at + n].strip(_WHITE_ALL) == line.strip(_WHITE_ALL) for n, line in enumerate(wanted)):
-            lines[at : at + len(wanted)] = _indented(_indent(lines[at]), wanted, new.split("\n"))
-            return "\n".join(lines)
-    return None
+    # Bare lines between two line ends: one search of a text in a text finds where all of them stand in turn.
+    bare, sought = f"\n{_bare(lines, plain)}\n", f"\n{_bare(wanted, plain)}\n"
+    found = bare.find(sought)
+    if found < 0:
+        return None
+    at = bare.count("\n", 0, found)
+    lines[at : at + len(wanted)] = _indented(_indent(lines[at]), wanted, new.split("\n"))
+    return "\n".join(lines)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and not any(each in text for each in _UNLIKE)
+
+
+def _bare(lines: list[str], plain: bool) -> str:
+    return "\n".join(map(str.strip, lines) if plain else map(_BARE, lines))
 
 
 def _indented(kept: str, old: list[str], new: list[str]) -> list[str]:

@@ -2,123 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping
+from decimal import Decimal
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from readback.adapters.predicates_cel.editing import edited
-from readback.adapters.predicates_cel.functions import (
-    contains_all,
-    contains_any,
-    dec_cmp,
-    dec_eq,
-    differ,
-    kind_name,
-    same,
-    sha256,
-    within,
+from readback.adapters.predicates_cel.checker import BOOLEAN, check
+from readback.adapters.predicates_cel.compiler import VARIABLES, Run, compiled
+from readback.adapters.predicates_cel.faults import MESSAGE_MAX_CHARS, METER, Fault, Frame, refused, wrong
+from readback.adapters.predicates_cel.kinds import TypeName, kind_of
+from readback.adapters.predicates_cel.lexer import end_of
+from readback.adapters.predicates_cel.moments import Duration, Timestamp
+from readback.adapters.predicates_cel.parser import parse
+from readback.adapters.predicates_cel.tree import Node, calls, is_presence, mentions, path_of, paths
+from readback.canon import CanonError, Json, json_value
+from readback.canon.limits import (
+    EXPRESSION_NESTED_LOOPS_MAX,
+    EXPRESSION_WORK_MAX,
+    INTEGER_WIRE_MAX,
+    INTEGER_WIRE_MIN,
 )
-from readback.adapters.predicates_cel.messages import failure, refusal, refused
-from readback.adapters.predicates_cel.plain import holds_nul, plainly
-from readback.adapters.predicates_cel.text import Scan, Size, bounded, measure, work
-from readback.canon import Json, UnsupportedValueError, json_value
-from readback.canon.frozen import dataclass
-from readback.canon.limits import EXPRESSION_WORK_MAX
 from readback.domain.errors import InvariantError
-from readback.domain.predicate import look
 from readback.ports.predicates import ROOTS, Binding, Evaluated
 
-if TYPE_CHECKING:
-    from cel_expr_python import cel
-
+NAME: Final = "readback-cel"
+VERSION: Final = "1"
+"""Raised whenever an expression could mean anything else than before."""
 _CACHED_MAX: Final = 4_096
 _TRUE: Final = Evaluated("value", True)
 _FALSE: Final = Evaluated("value", False)
-_CUT: Final = Evaluated("type", error="A text holds a NUL character, which no expression can look behind.")
-_TOO_MUCH: Final = Evaluated("limit", error="The values are too large for what the expression does with them.")
+_ROOT_SET: Final = frozenset(ROOTS)
+_LOOPS: Final = [None] * EXPRESSION_NESTED_LOOPS_MAX
 
 
 class CelBinding:
-    """The six roots, converted once, and only if a program is run on them."""
+    """The six roots as a frame, shared by all expressions of one judgement."""
 
-    __slots__ = ("_activation", "_cut", "sizes", "variables")
+    __slots__ = ("frame",)
 
-    def __init__(self, variables: Mapping[str, Json]) -> None:
-        self._activation: cel.Activation | None = None
-        self._cut: dict[str, bool] = {}
-        self.variables = variables
-        self.sizes: dict[str, Size] = {}
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
 
     @property
-    def activation(self) -> cel.Activation:
-        """The library's own form of them."""
-        if self._activation is None:
-            self._activation = _environments().evaluating.Activation(self.variables)
-        return self._activation
-
-    def cut(self, path: str) -> bool:
-        """Whether a text at a path would reach the library shortened: it ends each at its first NUL."""
-        if path not in self._cut:
-            self._cut[path] = holds_nul(look(path, self.variables))
-        return self._cut[path]
-
-    def size(self, path: str) -> Size:
-        """How much lies at a path; counted once."""
-        if path not in self.sizes:
-            self.sizes[path] = measure(look(path, self.variables))
-        return self.sizes[path]
+    def spent(self) -> int:
+        """The steps that the last evaluation took, beside those that the expression's own length bounds."""
+        return int(EXPRESSION_WORK_MAX - self.frame[METER])
 
 
 class CelPredicate:
     """One compiled expression; it holds no state of an evaluation."""
 
-    __slots__ = ("_boolean", "_error_type", "_plain", "_program", "_scan", "paths", "source")
+    __slots__ = ("_boolean", "_run", "always_boolean", "calls", "is_presence", "mentions", "paths", "source", "whole")
 
-    def __init__(self, program: cel.Expression, scan: Scan, boolean: bool, error_type: cel.Type) -> None:
-        self._program = program
-        self._scan = scan
+    def __init__(self, source: str, node: Node, boolean: bool, always_boolean: bool) -> None:
+        self._run: Run = compiled(node)
         self._boolean = boolean
-        self._error_type = error_type
-        self.source = scan.source
-        self.paths = tuple(scan.paths)
+        self.source = source
+        self.always_boolean = always_boolean
+        self.paths = paths(node)
         """In the order of the text, once each."""
-        self._plain = plainly(scan.source, boolean)
+        self.mentions = mentions(node)
+        self.calls = calls(node)
+        self.is_presence = is_presence(node)
+        self.whole = path_of(node)
 
     def evaluate(self, binding: Binding) -> Evaluated:
-        """See the port. The library raises for its budgets; all else that goes wrong is an error value."""
-        if not isinstance(binding, CelBinding):
+        """See the port. Nothing is raised for what the data holds."""
+        if type(binding) is not CelBinding:
             raise InvariantError("A binding of another engine was given.")
-        if self._plain is not None:
-            answer = self._plain(binding.variables)
-            if answer is not None:
-                return answer
-        if any(map(binding.cut, self.paths)):
-            return _CUT
-        if self._scan.costly and work(self._scan, binding.size) > EXPRESSION_WORK_MAX:
-            return _TOO_MUCH
+        frame = binding.frame
+        frame[METER] = EXPRESSION_WORK_MAX
         try:
-            result = self._program.eval(binding.activation)
-            value = result.value()
+            value = self._run(frame)
             if value is True:
                 return _TRUE
             if value is False:
                 return _FALSE
-            if result.type() == self._error_type:
-                return failure(str(value))
-            plain = None if self._boolean else result.plain_value()
-        except RuntimeError as error:
-            return failure(str(error))
-        if self._boolean:
-            return Evaluated("type", error=f"The expression gives {kind_name(value)}, not true or false.")
-        try:
-            return Evaluated("value", json_value(plain))
-        except UnsupportedValueError as error:
-            return Evaluated("type", error=error.message)
+            if self._boolean:
+                raise wrong(f"The expression gives {kind_of(value)}, not true or false.")
+            return Evaluated("value", _plain(value))
+        except Fault as fault:
+            return Evaluated(fault.kind, None, fault.reason[:MESSAGE_MAX_CHARS], fault.path)
+        except (RecursionError, MemoryError):
+            return Evaluated("limit", error="The values are nested too deeply for what the expression does with them.")
+
+
+def _plain(value: Any) -> Json:
+    """A result as JSON. Raises Fault where it has no such form."""
+    kind = type(value)
+    if kind is str or value is None or (kind is int and INTEGER_WIRE_MIN <= value <= INTEGER_WIRE_MAX):
+        return value  # type: ignore[no-any-return]
+    try:
+        return json_value(_unfolded(value))
+    except CanonError as error:
+        raise wrong(error.message) from error
+
+
+def _unfolded(value: Any) -> object:
+    """Moments, spans and decimals as they are written."""
+    if isinstance(value, list):
+        return [_unfolded(each) for each in value]
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise wrong("an object has a key that is no text")
+        return {key: _unfolded(each) for key, each in value.items()}
+    if isinstance(value, (Timestamp, Duration)):
+        return str(value)
+    if isinstance(value, TypeName):
+        raise wrong("a type is no value")
+    return _number(value) if type(value) is Decimal else value
+
+
+def _number(value: Decimal) -> object:
+    """A decimal that was computed, in the narrowest form that keeps it exactly."""
+    if not value.is_finite():
+        raise wrong("a number is none")
+    if value == value.to_integral_value() and value.adjusted() < 18:
+        return int(value)
+    real = float(value)
+    if Decimal(repr(real)) == value:
+        return real
+    raise wrong("a number cannot be written so that every reader keeps it exactly")
 
 
 class CelPredicates:
     """The engine. Compiled expressions are kept; compiling is under a lock, evaluating is not."""
+
+    name = f"{NAME}/{VERSION}"
 
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, bool], CelPredicate] = {}
@@ -138,128 +148,28 @@ class CelPredicates:
             return predicate
 
     def bind(self, variables: Mapping[str, Json]) -> CelBinding:
-        """Converts lazily: what no expression touches costs nothing."""
-        if not variables.keys() <= _ROOT_SET:
+        """Nothing is converted or copied."""
+        get = variables.get
+        frame: Frame = [get(name) for name in ROOTS]
+        if len(variables) > len(ROOTS) or not variables.keys() <= _ROOT_SET:
             unknown = sorted(variables.keys() - _ROOT_SET)
             raise InvariantError(f"Not variables of an expression: {', '.join(unknown)}.")
-        complete = {**_NULL_ROOTS, **variables}
-        return CelBinding(complete)
+        frame.append(EXPRESSION_WORK_MAX)
+        frame += _LOOPS
+        return CelBinding(frame)
 
-
-_ROOT_SET: Final = frozenset(ROOTS)
-_NULL_ROOTS: Final[Mapping[str, Json]] = dict.fromkeys(ROOTS)
+    def end(self, text: str, at: int) -> int:
+        """See the port."""
+        return end_of(text, at)
 
 
 def _compile(source: str, boolean: bool) -> CelPredicate:
-    """1: bounds. 2: the library's static check, with its own types of `==`. 3: the program that is run."""
-    scan = bounded(source)
-    environments = _environments()
-    try:
-        checked = environments.checking.compile(source)
-        program = environments.evaluating.compile(source)
-    except RuntimeError as error:
-        raise refusal(source, str(error)) from error
-    if scan.memberships:
-        program = _strict(program, scan)
-    given = checked.return_type()
-    if boolean and given not in (environments.boolean, environments.dynamic):
-        name = given.name().lower()
-        raise refused("type", f"The expression gives {name}, where true or false is needed.", source)
-    return CelPredicate(program, scan, boolean, environments.error)
+    """1: the tree, within its bounds. 2: the static check. 3: what is run."""
+    node = parse(source)
+    given = check(node, source)
+    if boolean and given.kind not in (BOOLEAN, None):
+        raise refused("type", f"The expression gives {given.kind}, where true or false is needed.", source)
+    return CelPredicate(source, node, boolean, given.kind == BOOLEAN)
 
 
-_IN: Final = b"\x12\x03@in"
-_STRICT_IN: Final = b"\x12\x03_in"
-"""A call of `in` in a compiled expression (a protobuf message), and of the function that stands in its place: the
-library lets nobody register another `in`. The names are equally long, so that no length around them changes.
-"""
-
-
-def _strict(program: cel.Expression, scan: Scan) -> cel.Expression:
-    """The program with `within` in place of each `in`."""
-    written = program.serialize()
-    if written.count(_IN) != scan.memberships:
-        raise refused("forbidden", "`in` stands where it cannot be held to kinds.", scan.source)
-    return _environments().evaluating.deserialize(written.replace(_IN, _STRICT_IN))
-
-
-_CHECKING_YAML: Final = """
-stdlib:
-  exclude_functions:
-    - name: "_+_"
-      overloads:
-        - id: add_string
-        - id: add_bytes
-"""
-_EVALUATING_YAML: Final = """
-stdlib:
-  exclude_functions:
-    - name: "_==_"
-    - name: "_!=_"
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Environments:
-    """One to check with (typed equality), one to run with (strict equality), and the library's constants."""
-
-    checking: cel.Env
-    evaluating: cel.Env
-    boolean: cel.Type
-    dynamic: cel.Type
-    error: cel.Type
-
-
-@cache
-def _environments() -> _Environments:
-    from cel_expr_python import cel
-
-    kinds = cel.Type
-    two = [kinds.DYN, kinds.DYN]
-    added = [
-        _function("sha256", kinds.STRING, sha256, [kinds.STRING], [kinds.BYTES], [kinds.Map(kinds.DYN, kinds.DYN)]),
-        _function("dec_eq", kinds.BOOL, dec_eq, two),
-        _function("dec_cmp", kinds.INT, dec_cmp, two),
-        _function("contains_all", kinds.BOOL, contains_all, two),
-        _function("contains_any", kinds.BOOL, contains_any, two),
-        _function("edited", kinds.DYN, edited, two),
-    ]
-    equality = [
-        _function("_==_", kinds.BOOL, same, two),
-        _function("_!=_", kinds.BOOL, differ, two),
-        _function("_in", kinds.BOOL, within, two),
-    ]
-    return _Environments(
-        checking=_environment(_CHECKING_YAML, added),
-        evaluating=_environment(_EVALUATING_YAML, added + equality),
-        boolean=kinds.BOOL,
-        dynamic=kinds.DYN,
-        error=kinds.ERROR,
-    )
-
-
-def _environment(yaml: str, functions: list[cel.FunctionDecl]) -> cel.Env:
-    from cel_expr_python import cel
-
-    # An extension, not `functions=`: there an overload that takes DYN is never found at run time.
-    extension = cel.CelExtension("readback", functions)
-    roots = dict.fromkeys(ROOTS, cel.Type.DYN)
-    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(yaml), variables=roots, extensions=[extension])
-
-
-def _function(
-    name: str, gives: cel.Type, impl: Callable[..., object], *overloads: Sequence[cel.Type]
-) -> cel.FunctionDecl:
-    from cel_expr_python import cel
-
-    declared = [
-        cel.Overload(
-            f"readback_{name.strip('_')}_{number}",
-            return_type=gives,
-            parameters=takes,
-            is_member=False,
-            impl=impl,
-        )
-        for number, takes in enumerate(overloads)
-    ]
-    return cel.FunctionDecl(name, declared)
+assert VARIABLES == METER + 1 == len(ROOTS) + 1

@@ -1,159 +1,260 @@
-"""The Python functions that expressions call: strict equality, digests, exact decimals.
-
-The engine registers them. They must be pure, and raise only WrongKindError: it becomes an error value.
+"""The functions of the language: each with its forms, what it takes and gives, what it does, and its words for the
+reference. `checker` and `compiler` read this table, and so does the page that is made of it.
 """
 
 from __future__ import annotations
 
-import re
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
-from readback.canon import BYTES_KEY, sha256_hex
+from readback.adapters.predicates_cel import alike, texts
+from readback.adapters.predicates_cel.editing import edited
+from readback.adapters.predicates_cel.exact import decimal_of, digits_of, exact, whole_of, written
+from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
+from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of, type_of
+from readback.adapters.predicates_cel.moments import (
+    ACCESSORS,
+    NS,
+    Duration,
+    Timestamp,
+    duration_of,
+    moment,
+    part_of,
+    timestamp_of,
+)
+from readback.canon.frozen import dataclass
 
-_DECIMAL_TEXT_MAX_CHARS: Final = 400
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""As it is written everywhere; Python's own reading takes blanks, underscores and other digits too."""
-
-
-class WrongKindError(ValueError):
-    """Becomes an error value of the evaluation; the mark tells `failure` which kind."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{WRONG_KIND}{what}")
-
-
-WRONG_KIND: Final = "wrong kind: "
-_KINDS: Final[Mapping[type, str]] = {
-    type(None): "null",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a text",
-    bytes: "bytes",
-    bytearray: "bytes",
-    list: "a list",
-    dict: "an object",
-    datetime: "a timestamp",
-    timedelta: "a duration",
-}
+Kinds: TypeAlias = "tuple[str, ...]"
+"""The kinds that an argument may have; none stands for any."""
+ANY: Final[Kinds] = ()
+TEXT: Final[Kinds] = ("a text",)
+LISTS: Final[Kinds] = (LIST,)
+BOOLEAN: Final = "a boolean"
 
 
-def kind_name(value: object) -> str:
-    return _KINDS.get(type(value), "a type")
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. `behind`: written behind its first argument; `plain`: written before all of them."""
+
+    does: Callable[..., Any]
+    takes: tuple[Kinds, ...]
+    gives: str
+    says: str
+    """What it gives, for the reference; its first word is the form that is shown."""
+    plain: bool = True
+    behind: bool = False
+    more: tuple[Kinds, ...] = ()
+    """Arguments that may be left out."""
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equality that refuses to compare a text with a number; a difference found elsewhere still is one."""
-    if type(one) is type(other) and type(one) in _PLAIN_SCALARS:
-        return bool(one == other)
-    kind, other_kind = kind_name(one), kind_name(other)
-    if kind != other_kind:
-        if one is None or other is None:
-            return False
-        raise WrongKindError(f"{kind} is compared with {other_kind}")
-    if kind == "a list":
-        return len(one) == len(other) and _all_same(zip(one, other, strict=True))
-    if kind == "an object":
-        return one.keys() == other.keys() and _all_same((one[key], other[key]) for key in one)
-    return bool(one == other)
+# --- sizes and conversions ---
 
 
-_PLAIN_SCALARS: Final = frozenset({str, int, bool, float})
+def size(frame: Frame, value: Any) -> int:
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    raise wrong(f"{kind_of(value)} has no size")
 
 
-def _all_same(pairs: Iterator[tuple[object, object]]) -> bool:
-    unlike: WrongKindError | None = None
-    for one, other in pairs:
+def to_int(frame: Frame, value: Any) -> int:
+    if type(value) is Timestamp:
+        return value.ns // NS
+    return whole_of(value)
+
+
+def to_uint(frame: Frame, value: Any) -> int:
+    found = whole_of(value)
+    if found < 0:
+        raise Fault("limit", "a number is below zero")
+    return found
+
+
+def to_double(frame: Frame, value: Any) -> Any:
+    return written(value) if isinstance(value, str) else exact(value)
+
+
+def to_string(frame: Frame, value: Any) -> str:
+    kind = kind_of(value)
+    if kind == "a text":
+        return str(value)
+    if kind == BOOLEAN:
+        return "true" if value else "false"
+    if kind == NUMBER:
+        return digits_of(value)
+    if isinstance(value, bytes):
+        spend(frame, len(value))
         try:
-            if not same(one, other):
-                return False
-        except WrongKindError as error:
-            unlike = error
-    if unlike is not None:
-        raise unlike
-    return True
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise wrong("the bytes are no text in UTF-8") from error
+    if isinstance(value, (Timestamp, Duration)):
+        return str(value)
+    raise wrong(f"{kind} is not made a text")
 
 
-def differ(one: Any, other: Any) -> bool:
-    return not same(one, other)
+_TRUE: Final = frozenset({"1", "t", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "false", "FALSE", "False"})
 
 
-def within(part: object, whole: object) -> bool:
-    """CEL's `in`, which finds no text among numbers: where it is not found and could not be compared, nobody knows."""
-    if not isinstance(whole, (list, dict)) or (isinstance(whole, dict) and part is None):
-        raise WrongKindError(f"{kind_name(part)} is looked for in {kind_name(whole)}")
-    if type(part) is str and part in whole:
-        return True
-    unlike: WrongKindError | None = None
-    for each in whole:
-        try:
-            if same(part, each):
-                return True
-        except WrongKindError as error:
-            unlike = error
-    if unlike is not None:
-        raise unlike
-    return False
+def to_bool(frame: Frame, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (value in _TRUE or value in _FALSE):
+        return value in _TRUE
+    raise wrong("a text is neither true nor false" if isinstance(value, str) else f"{kind_of(value)} is not a boolean")
 
 
-def contains_all(whole: object, parts: object) -> bool:
-    """Whether each part is in the whole, equal and of its kind."""
-    texts, others, wanted = _apart(whole, parts)
-    return all(part in texts if type(part) is str else _in(others, part) for part in wanted)
+def to_bytes(frame: Frame, value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise wrong(f"{kind_of(value)} is not made bytes")
+    spend(frame, len(value))
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise wrong("a text holds half a character") from error
 
 
-def contains_any(whole: object, parts: object) -> bool:
-    """Whether one part at least is in the whole, equal and of its kind."""
-    texts, others, wanted = _apart(whole, parts)
-    return any(part in texts if type(part) is str else _in(others, part) for part in wanted)
+def to_timestamp(frame: Frame, value: Any) -> Timestamp:
+    if isinstance(value, str):
+        return timestamp_of(value)
+    if type(value) is Timestamp:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return moment(value * NS)
+    raise wrong(f"{kind_of(value)} is not a timestamp")
 
 
-def _apart(whole: object, parts: object) -> tuple[set[object], list[object], list[object]]:
-    if not isinstance(whole, list) or not isinstance(parts, list):
-        raise WrongKindError(f"two lists are taken, not {kind_name(whole)} and {kind_name(parts)}")
-    return {each for each in whole if type(each) is str}, [each for each in whole if type(each) is not str], parts
+def to_duration(frame: Frame, value: Any) -> Duration:
+    if isinstance(value, str):
+        return duration_of(value)
+    if type(value) is Duration:
+        return value
+    raise wrong(f"{kind_of(value)} is not a duration")
 
 
-def _in(whole: list[object], part: object) -> bool:
-    return any(kind_name(each) == kind_name(part) and same(each, part) for each in whole)
+def dec_eq(frame: Frame, one: Any, other: Any) -> bool:
+    return decimal_of(one) == decimal_of(other)
 
 
-def sha256(data: object) -> str:
-    if isinstance(data, str):
-        return sha256_hex(data.encode())
-    if isinstance(data, (bytes, bytearray)):
-        return sha256_hex(bytes(data))
-    if isinstance(data, dict) and data.keys() == {BYTES_KEY} and isinstance(data[BYTES_KEY], str):
-        try:
-            return sha256_hex(b64decode(data[BYTES_KEY], validate=True))
-        except ValueError as error:
-            raise WrongKindError("the bytes are not base64") from error
-    raise WrongKindError(f"sha256 takes a text or bytes, not {kind_name(data)}")
-
-
-def dec_eq(one: object, other: object) -> bool:
-    return _decimal(one) == _decimal(other)
-
-
-def dec_cmp(one: object, other: object) -> int:
-    left, right = _decimal(one), _decimal(other)
+def dec_cmp(frame: Frame, one: Any, other: Any) -> int:
+    left, right = decimal_of(one), decimal_of(other)
     return (left > right) - (left < right)
 
 
-def _decimal(value: object) -> Decimal:
-    """A JSON number is what its shortest text says: 10.1 is ten and one tenth."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise WrongKindError(f"{kind_name(value)} is not a decimal")
-    text = value if isinstance(value, str) else repr(value)
-    if len(text) > _DECIMAL_TEXT_MAX_CHARS:
-        raise WrongKindError("a text that long is not a decimal")
-    if _DECIMAL.fullmatch(text) is None:
-        raise WrongKindError("a text is not a decimal")
-    try:
-        return Decimal(text)
-    except InvalidOperation as error:
-        raise WrongKindError("the decimal has too large an exponent") from error
+def _accessor(name: str) -> Function:
+    def part(frame: Frame, value: Any, zone: Any = "UTC") -> int:
+        return part_of(name, value, zone)
+
+    says = f"`t.{name}()`: that part of a timestamp in UTC, or at an offset that is given, such as `'+02:00'`"
+    return Function(part, (("a timestamp", "a duration"),), NUMBER, says, plain=False, behind=True, more=(TEXT,))
+
+
+def _of_text(does: Callable[..., Any], form: str, says: str, gives: str = BOOLEAN) -> Function:
+    return Function(does, (TEXT, TEXT), gives, f"`{form}`: {says}", plain=False, behind=True)
+
+
+def _formed(does: Callable[..., Any], name: str, says: str) -> Function:
+    return Function(does, (TEXT,), "a text", f"`text.{name}()`: {says}", behind=True)
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    "size": Function(
+        size,
+        (("a text", "bytes", LIST, OBJECT),),
+        NUMBER,
+        "`size(x)` or `x.size()`: the characters of a text, the bytes, the values of a list, the fields of an object",
+        behind=True,
+    ),
+    "startsWith": _of_text(texts.starts_with, "text.startsWith(part)", "whether a text begins with another"),
+    "endsWith": _of_text(texts.ends_with, "text.endsWith(part)", "whether a text ends with another"),
+    "contains": _of_text(texts.contains, "text.contains(part)", "whether a text holds another"),
+    "matches": Function(
+        texts.matches,
+        (TEXT, TEXT),
+        BOOLEAN,
+        "`text.matches(pattern)`: whether a pattern of RE2 is found anywhere in a text, in linear time; `^` and `$` "
+        "hold it to the ends",
+        behind=True,
+    ),
+    "lowerAscii": _formed(texts.lower_ascii, "lowerAscii", "`A` to `Z` made small, all else as it is"),
+    "upperAscii": _formed(texts.upper_ascii, "upperAscii", "`a` to `z` made large, all else as it is"),
+    "trim": _formed(texts.trim, "trim", "without Unicode's white space at its ends"),
+    "nfc": _formed(texts.nfc, "nfc", "in Unicode's composed form (NFC)"),
+    "int": Function(
+        to_int,
+        ((NUMBER, "a text", "a timestamp"),),
+        NUMBER,
+        "`int(x)`: a number without its fraction, a text of digits, or the seconds of a timestamp since 1970",
+    ),
+    "uint": Function(to_uint, ((NUMBER, "a text"),), NUMBER, "`uint(x)`: as `int`, and not below zero"),
+    "double": Function(
+        to_double, ((NUMBER, "a text"),), NUMBER, "`double(x)`: the exact number that a text writes; nothing is rounded"
+    ),
+    "string": Function(
+        to_string,
+        (("a text", BOOLEAN, NUMBER, "bytes", "a timestamp", "a duration"),),
+        "a text",
+        "`string(x)`: plain digits of a number, `true` or `false`, bytes in UTF-8, RFC 3339 of a timestamp, seconds "
+        "of a duration",
+    ),
+    "bool": Function(
+        to_bool, ((BOOLEAN, "a text"),), BOOLEAN, "`bool(x)`: of `'true'`, `'t'`, `'1'`, `'false'`, `'f'`, `'0'`"
+    ),
+    "bytes": Function(to_bytes, (("a text", "bytes"),), "bytes", "`bytes(text)`: a text in UTF-8"),
+    "type": Function(
+        lambda frame, value: type_of(value),
+        (ANY,),
+        "a type",
+        "`type(x)`: `int`, `double`, `string`, `bool`, `bytes`, `list`, `map` or `null_type`",
+    ),
+    "dyn": Function(lambda frame, value: value, (ANY,), "", "`dyn(x)`: the value, whose kind is not checked at load"),
+    "timestamp": Function(
+        to_timestamp,
+        (("a text", NUMBER, "a timestamp"),),
+        "a timestamp",
+        "`timestamp(x)`: of RFC 3339 with an offset, exact to the nanosecond (a finer one, or one without an offset, "
+        "is undetermined), or of whole seconds since 1970",
+    ),
+    "duration": Function(
+        to_duration,
+        (("a text", "a duration"),),
+        "a duration",
+        "`duration(text)`: of hours to nanoseconds, such as `'1h30m'`, `'-1.5s'`, `'250ms'`",
+    ),
+    **{name: _accessor(name) for name in ACCESSORS},
+    "sha256": Function(
+        texts.sha256,
+        (("a text", "bytes", OBJECT),),
+        "a text",
+        "`sha256(x)`: hexadecimal digits of the digest of a text in UTF-8, of bytes, or of a reading's "
+        "`{'$bytes': ...}`",
+    ),
+    "dec_eq": Function(
+        dec_eq,
+        ((NUMBER, "a text"),) * 2,
+        BOOLEAN,
+        "`dec_eq(a, b)`: whether two decimals, as numbers or texts, are equal",
+    ),
+    "dec_cmp": Function(
+        dec_cmp, ((NUMBER, "a text"),) * 2, NUMBER, "`dec_cmp(a, b)`: -1, 0 or 1, as the one is less, equal or more"
+    ),
+    "contains_all": Function(
+        alike.contains_all,
+        (LISTS, LISTS),
+        BOOLEAN,
+        "`contains_all(list, parts)`: whether each part is in the list, equal and of its kind",
+    ),
+    "contains_any": Function(
+        alike.contains_any, (LISTS, LISTS), BOOLEAN, "`contains_any(list, parts)`: whether one part at least is"
+    ),
+    "edited": Function(
+        edited,
+        (TEXT, LISTS),
+        "",
+        "`edited(text, [[old, new], ...])`: the text after at most 64 replacements, each of the first place where the "
+        "old text stands (else where its lines do, whatever is white at their ends); null where it stands nowhere",
+    ),
+}
+"""By name; a `gives` of nothing is a value whose kind shows only when it is there."""

@@ -36,7 +36,9 @@ from readback.contracts.files.words import EXECUTOR, OWN_KEYS
 from readback.contracts.hands import Parts
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
+from readback.contracts.templates import compile_template
+from readback.domain.errors import ContractError, ContractFieldError, ExpressionError, TemplateError
+from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
 from readback.ports.acting import Hand
 from readback.ports.fittings import ExecutorFitting, Fittings
@@ -45,9 +47,7 @@ from readback.ports.predicates import PredicateEngine
 CONTRACT_KEYS: Final = (*(key for key in OPTION_KEYS if key != "name"), *OWN_KEYS)
 DESCRIPTION_MAX_CHARS: Final = 2_000
 TIMEOUT_US: Final = 30_000_000
-_TARGET_NAME: Final = re.compile(r"\{requested\.([A-Za-z_]\w*)")
 _SHA256: Final = re.compile("[0-9a-f]{64}")
-_TEXT_PATH: Final = re.compile(r"""(?:authoritative|before)(?:\.text\b|\[["']text["']\])""")
 _OURS: Final = frozenset({"readers", "execute", *OWN_KEYS})
 
 
@@ -182,7 +182,7 @@ class Builder:
     def _shown_as(self, made: FileContract) -> None:
         """A text that may be JSON or none would let what stands in it choose what it is compared as."""
         unsure = [each for each in made.readers if each.tool and not {"shows", "value"} & set(each.spec.fixed)]
-        if unsure and any(_TEXT_PATH.match(path) for path in paths_of(made.plan)):
+        if unsure and any(_is_text(path) for path in paths_of(made.plan)):
             path = f"{self.entry.path}.readers"
             said = "`authoritative.text` is compared: say `shows: text` of the tool, or `shows: json`."
             self._findings.add(unsure[0].place, path, said)
@@ -282,7 +282,7 @@ class Builder:
 
     def _mentioned(self) -> frozenset[str]:
         """The arguments that the contract names anywhere: all that is known of a tool without its schema."""
-        found = set(_TARGET_NAME.findall(str(self._plain("target"))))
+        found = _named_by(str(self._plain("target")))
         for key in ("identity", "require", "ensure", "fails_when", "expected_version"):
             for text in _texts_in(self._plain(key)):
                 found |= self._names(text)
@@ -414,7 +414,7 @@ class Builder:
             fill = compile_fill(node.value, self.engine, self.arguments.names if self.arguments_known else None)
             hidden = hidden_under(map(str, self._listed("redact")), "requested", "intended")
             for hole in fill.holes:
-                if any(not path_.startswith("requested") for path_ in hole.predicate.paths):
+                if any(path_.root != "requested" for path_ in hole.predicate.paths):
                     raise ContractFieldError("An operation is named by what is requested, and by nothing else.")
                 named = fields_of(hole.predicate, "requested")
                 for name in sorted(each for each in named if covered(each, hidden)):
@@ -453,6 +453,18 @@ class Builder:
 
 
 # --- single values -------------------------------------------------------------------------------------------------
+
+
+def _named_by(target: str) -> set[str]:
+    """The arguments that a target names; none of one whose form is wrong, which the compiler tells."""
+    try:
+        return {path[1] for path in compile_template(target).paths if path[0] == "requested"}
+    except TemplateError:
+        return set()
+
+
+def _is_text(path: Path) -> bool:
+    return path.root in ("authoritative", "before") and path.steps[1:2] == ("text",)
 
 
 def _is_blank(name: str, node: Written) -> bool:

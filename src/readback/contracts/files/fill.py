@@ -6,7 +6,6 @@ binds, encodes or lists values gets them apart, as `pieces`. It must not know wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
@@ -21,7 +20,6 @@ from readback.ports.predicates import Binding, Predicate, PredicateEngine
 TEMPLATE_MAX_CHARS: Final = 65_536
 ROOTS: Final = ("requested", "observed", "before", "scope")
 """What a call knows. `scope`: its tenant, principal, operation, target, stamp and so on."""
-_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _MISSING: Final = object()
 
 
@@ -129,7 +127,7 @@ def compile_fill(
     if len(source) > TEMPLATE_MAX_CHARS:
         raise TemplateError(f"The template has {len(source)} characters, over {TEMPLATE_MAX_CHARS}.")
     parts: list[str | Hole] = []
-    for text, at in _split(source):
+    for text, at in _split(source, engine):
         if at is None:
             if parts and isinstance(parts[-1], str):
                 parts[-1] += text
@@ -152,18 +150,20 @@ def _hole(
         ) from error
     for root in sorted(roots_of(predicate) - set(roots)):
         reason = f"{root!r} is not known when it is called.{did_you_mean(root, roots)}"
-        column = at + (column_of(text, root) or 1)
+        column = at + (column_of(predicate, root) or 1)
         raise ExpressionError(reason, source=text, column=column, code="expression.unknown-name")
     if arguments is not None:
         for name in sorted(fields_of(predicate, "requested") - set(arguments)):
             reason = f"The action has no argument {name!r}.{did_you_mean(name, arguments)}"
-            column = at + (column_of(text, "requested", name) or 1)
+            column = at + (column_of(predicate, "requested", name) or 1)
             raise ExpressionError(reason, source=text, column=column, code="expression.unknown-name")
-    path = tuple(text.strip().split(".")) if _DOTTED.fullmatch(text.strip()) else ()
-    return Hole(predicate, path)
+    whole = predicate.whole
+    named = () if whole is None else tuple(step for step in whole.steps if isinstance(step, str))
+    plain = whole is not None and 1 < len(named) == len(whole.steps)
+    return Hole(predicate, named if plain else ())
 
 
-def _split(source: str) -> Iterator[tuple[str, int | None]]:
+def _split(source: str, engine: PredicateEngine) -> Iterator[tuple[str, int | None]]:
     """Texts (without a column) and expressions (with it, from 0). Raises TemplateError."""
     at, begun = 0, 0
     while at < len(source):
@@ -172,7 +172,9 @@ def _split(source: str) -> Iterator[tuple[str, int | None]]:
             yield source[begun:at] + one, None
             at = begun = at + 2
         elif one == "{":
-            end = _end(source, at + 1)
+            end = engine.end(source, at + 1)
+            if end < 0:
+                raise TemplateError(f"A single '{{' at column {at + 1}; write '{{{{' for the character.")
             inside = source[at + 1 : end]
             if not inside.strip():
                 raise TemplateError(f"There is nothing in the braces at column {at + 1}.")
@@ -184,28 +186,6 @@ def _split(source: str) -> Iterator[tuple[str, int | None]]:
         else:
             at += 1
     yield source[begun:], None
-
-
-def _end(source: str, at: int) -> int:
-    """Where the expression's closing brace is: not one in its texts, and not that of a map in it."""
-    begun, depth, quote = at, 0, ""
-    while at < len(source):
-        one = source[at]
-        if quote:
-            if one == "\\":
-                at += 1
-            elif one == quote:
-                quote = ""
-        elif one in "'\"":
-            quote = one
-        elif one == "{":
-            depth += 1
-        elif one == "}":
-            if not depth:
-                return at
-            depth -= 1
-        at += 1
-    raise TemplateError(f"A single '{{' at column {begun}; write '{{{{' for the character.")
 
 
 def as_text(hole: Hole, value: Json) -> str:

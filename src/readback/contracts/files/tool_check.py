@@ -6,7 +6,6 @@ that it stands under; what cannot be known without a call is not guessed at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -23,12 +22,12 @@ from readback.contracts.files.tool_schema import unfit
 from readback.contracts.files.tools import Tool, Toolbox
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import TemplateError
+from readback.domain.predicate import Path
 from readback.lifecycle.plan import Check, Plan
 from readback.ports.predicates import Predicate, PredicateEngine
 
 Tell = Callable[[str, str], None]
 """Told of each fault: the contract's key that it stands under, and what is wrong."""
-_STEP: Final = re.compile(r"""\.(\w+)|\[(\d+)\]|\[(['"])(.*?)\3\]""")
 _TEXT: Final[Mapping[str, Any]] = {
     "type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False,
 }  # fmt: skip
@@ -157,19 +156,17 @@ class ToolCheck:
         shape: object = _TEXT if fixed.get("shows") == "text" else None if tool is None else tool.gives
         if not isinstance(shape, Mapping):
             return None
-        path = "".join(f'["{step}"]' for step in str(fixed.get("value", "")).split("/")[1:])
-        found = _at(shape, path)
+        found = _at(shape, tuple(str(fixed.get("value", "")).split("/")[1:]))
         return found if isinstance(found, Mapping) and found is not _UNKNOWN else None
 
     def _expressions(self, plan: Plan, shapes: Mapping[str, Mapping[str, Any]]) -> None:
         for key, predicate in _predicates(plan):
-            paths = [(path, shapes.get(re.split(r"[.\[]", path, maxsplit=1)[0])) for path in predicate.paths]
             sure = True
-            for path, shape in paths:
-                rest = path[len(re.split(r"[.\[]", path, maxsplit=1)[0]) :]
-                found = _UNKNOWN if shape is None else _at(shape, rest)
+            for path in predicate.paths:
+                shape = shapes.get(path.root)
+                found = _UNKNOWN if shape is None else _at(shape, path.steps[1:])
                 if isinstance(found, str):
-                    self.tell(key, f"{path!r:.120} is nothing that the server's schema has.{found}")
+                    self.tell(key, f"{path.text!r:.120} is nothing that the server's schema has.{found}")
                     sure = False
                 sure = sure and shape is not None and _single(found, shape)
             if sure:
@@ -192,7 +189,7 @@ _SCOPE: Final = (
 )  # fmt: skip
 
 
-def paths_of(plan: Plan) -> Iterator[str]:
+def paths_of(plan: Plan) -> Iterator[Path]:
     """Every path that the expressions of a contract mention."""
     for _, predicate in _predicates(plan):
         yield from predicate.paths
@@ -212,23 +209,22 @@ def _predicates(plan: Plan) -> Iterator[tuple[str, Predicate]]:
         yield "expected_version", plan.expected_version
 
 
-def _at(shape: Mapping[str, Any], path: str) -> object:
+def _at(shape: Mapping[str, Any], steps: tuple[str | int, ...]) -> object:
     """The shape of a path: `_UNKNOWN` where the schema does not tell, a text where it says that nothing is there."""
     here: object = referred(shape, shape)
-    for step in _STEP.finditer(path):
+    for step in steps:
         if not isinstance(here, Mapping):
             return _UNKNOWN
-        if step[2] is not None:
+        if isinstance(step, int):
             here = referred(here.get("items", _UNKNOWN), shape)
             continue
-        name = step[1] or step[4]
         properties = here.get("properties")
         if not isinstance(properties, Mapping) or not properties:
             return _UNKNOWN
-        if name not in properties:
+        if step not in properties:
             open_ = here.get("additionalProperties") or "patternProperties" in here
-            return _UNKNOWN if open_ else did_you_mean(name, [str(each) for each in properties])
-        here = referred(properties[name], shape)
+            return _UNKNOWN if open_ else did_you_mean(step, [str(each) for each in properties])
+        here = referred(properties[step], shape)
     return here
 
 

@@ -19,7 +19,7 @@ from readback.domain.change import dotted, outside, withheld
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
 from readback.domain.observation import Observation
-from readback.domain.predicate import Evaluation, Truth
+from readback.domain.predicate import Evaluation, Path, Truth
 from readback.domain.reading import Lookup, Presence, Reading, TakenReading
 from readback.lifecycle.evaluate import identify_reading, judge_reading
 from readback.lifecycle.plan import Check, IdentityCheck, Plan, Scope
@@ -33,8 +33,8 @@ ERASED: Final = "erased"
 NEVER_KEPT: Final = "never kept"
 ANOTHERS: Final = IdentityMatch("target", Truth.VIOLATED, None, None)
 """What is known of a withheld reading by its being withheld."""
-Unknown = Mapping[str, str]
-"""Dotted paths under the roots of expressions whose values are not there, with the reason."""
+Unknown = Mapping[Path, str]
+"""Paths under the roots of expressions whose values are not there, with the reason."""
 
 
 def not_loaded(**roots: Json) -> bool | None:
@@ -230,26 +230,26 @@ class Standing:
 
     # --- what is not there ---
 
-    def _content(self, entry: Entry, root: str) -> dict[str, str]:
+    def _content(self, entry: Entry, root: str) -> dict[Path, str]:
         """What is unknown of one reading."""
         if entry.data.get("withheld") is True:
-            return {root: NEVER_KEPT}
+            return {Path.named(root): NEVER_KEPT}
         if entry.ref in self.bundle.erased:
-            return {root: ERASED}
+            return {Path.named(root): ERASED}
         return dict.fromkeys(marks(self.bundle.json_of(entry.ref), root), REDACTED)
 
-    def _asked(self) -> dict[str, str]:
+    def _asked(self) -> dict[Path, str]:
         """What is unknown of the request and of the answer."""
-        a, unknown = self.action, dict[str, str]()
+        a, unknown = self.action, dict[Path, str]()
         if a.request_ref in self.bundle.erased:
-            unknown |= {"requested": ERASED, "intended": ERASED, "scope.budget": ERASED}
+            unknown |= dict.fromkeys(map(Path.named, ("requested", "intended", "scope.budget")), ERASED)
         request = self.bundle.json_of(a.request_ref)
         if isinstance(request, dict):
             asked = request.get("requested")
             for root, value in (("requested", asked), ("intended", request.get("intended", asked))):
                 unknown |= dict.fromkeys(marks(value, root), REDACTED)
         if a.observation_ref in self.bundle.erased:
-            unknown["observed"] = ERASED
+            unknown[Path.named("observed")] = ERASED
         elif a.observation_ref:
             unknown |= dict.fromkeys(marks(self.bundle.json_of(a.observation_ref), "observed"), REDACTED)
         return unknown
@@ -269,7 +269,7 @@ class Standing:
             if check.check is not_loaded:
                 self.missing.append(f"{name!r}: the callable {check.postcondition.source} is not loaded")
                 continue
-            paths = check.parameters if check.predicate is None else check.predicate.paths
+            paths = map(Path.named, check.parameters) if check.predicate is None else check.predicate.paths
             self.missing += [f"{name!r} asks for {path}: {why}" for path, why in _asked_for(paths, unknown)]
 
     def asked_before(self) -> Unknown:
@@ -290,8 +290,8 @@ class Standing:
         if before.presence is not Presence.PRESENT or judged.taken.reading.value is None:
             return
         lost = self._content(entry, "before")
-        if "before" in lost:
-            self.missing.append(f"what was there before: {lost['before']}")
+        if (past := Path.named("before")) in lost:
+            self.missing.append(f"what was there before: {lost[past]}")
             return
         hidden = (*withheld(before.taken.reading.value), *withheld(judged.taken.reading.value))
         if not hidden:
@@ -302,15 +302,11 @@ class Standing:
         self.missing += [f"whether {path} changed: {REDACTED}" for path in dict.fromkeys(unseen)]
 
 
-def _asked_for(paths: Iterable[str], unknown: Unknown) -> Iterator[tuple[str, str]]:
+def _asked_for(paths: Iterable[Path], unknown: Unknown) -> Iterator[tuple[Path, str]]:
     for path in paths:
         for lost, why in unknown.items():
-            if _within(path, lost) or _within(lost, path):
+            if path.within(lost) or lost.within(path):
                 yield lost, why
-
-
-def _within(path: str, above: str) -> bool:
-    return path == above or path.startswith((above + ".", above + "["))
 
 
 def _match(raw: Mapping[str, Json]) -> IdentityMatch:

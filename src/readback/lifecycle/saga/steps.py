@@ -16,7 +16,7 @@ from readback.domain.change import is_withheld
 from readback.domain.claim import ClaimKind, claim_id
 from readback.domain.errors import InputError, StoreCorruptError
 from readback.domain.events import EventKind
-from readback.domain.predicate import look
+from readback.domain.predicate import Path, look
 from readback.domain.saga.fold import Saga, StepTerms
 from readback.domain.saga.moves import Standing, standing_of
 from readback.domain.state import State
@@ -107,7 +107,7 @@ def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Ge
     else:
         roots = {"authoritative": (yield from load_json(source.tenant, source.reading_ref))}
         path = path if path.split(".")[0] == "authoritative" else f"authoritative.{path}"
-    value = look(path, roots)
+    value = look(Path.named(path), roots)
     if value is None:
         raise UnresolvedError(f"There is nothing at {path!r} of step {step!r}.")
     if _hides(value):

@@ -1,0 +1,238 @@
+"""Which values are equal, and which of two comes first. Two kinds are not compared: that is a fault, and not `false`.
+
+Null is equal to null alone, and may be compared with anything. What is found different elsewhere is different, whatever
+cannot be compared beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from readback.adapters.predicates_cel.exact import canonical, equal, less
+from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
+from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, TypeName, kind_of
+from readback.adapters.predicates_cel.moments import Duration, Timestamp
+
+LONG: Final = 4_096
+"""Characters from which comparing two texts is counted."""
+_ORDERED: Final = frozenset({"a text", "bytes", "a boolean"})
+_TIMES: Final = frozenset({"a timestamp", "a duration"})
+_SHAPES_MAX: Final = 64
+
+
+def same(frame: Frame, one: Any, other: Any) -> bool:
+    """Whether two values are equal. Raises Fault for two kinds."""
+    kind = type(one)
+    if kind is type(other):
+        if kind is str:
+            if len(one) > LONG and len(one) == len(other):
+                spend(frame, len(one))
+            return bool(one == other)
+        if kind is int or kind is bool:
+            return bool(one == other)
+    if one is None or other is None:
+        return one is other
+    kind_one, kind_other = kind_of(one), kind_of(other)
+    if kind_one != kind_other:
+        raise wrong(f"{kind_one} is compared with {kind_other}")
+    if kind_one == NUMBER:
+        return equal(one, other)
+    if kind_one == LIST:
+        if len(one) != len(other):
+            return False
+        spend(frame, VISIT * len(one))
+        return _all_same(frame, zip(one, other, strict=True))
+    if kind_one == OBJECT:
+        if len(one) != len(other) or one.keys() != other.keys():
+            return False
+        spend(frame, VISIT * len(one))
+        return _all_same(frame, ((one[key], other[key]) for key in one))
+    return bool(one == other)
+
+
+def _all_same(frame: Frame, pairs: Iterable[tuple[Any, Any]]) -> bool:
+    unlike: Fault | None = None
+    for one, other in pairs:
+        try:
+            if not same(frame, one, other):
+                return False
+        except Fault as fault:
+            if fault.kind == "limit":
+                raise
+            unlike = fault
+    if unlike is not None:
+        raise unlike
+    return True
+
+
+def differ(frame: Frame, one: Any, other: Any) -> bool:
+    return not same(frame, one, other)
+
+
+def within(frame: Frame, part: Any, whole: Any) -> bool:
+    """`in`. It finds no text among numbers: where it is not found and could not be compared, nobody knows."""
+    is_map = isinstance(whole, dict)
+    if not (is_map or isinstance(whole, list)) or (is_map and part is None):
+        raise wrong(f"{kind_of(part)} is looked for in {kind_of(whole)}")
+    if is_map:
+        if type(part) is str and part in whole:
+            return True
+    spend(frame, VISIT * len(whole) // 2)
+    unlike: Fault | None = None
+    for each in whole:
+        try:
+            if same(frame, part, each):
+                return True
+        except Fault as fault:
+            if fault.kind == "limit":
+                raise
+            unlike = fault
+    if unlike is not None:
+        raise unlike
+    return False
+
+
+def before(frame: Frame, one: Any, other: Any) -> bool:
+    """`<`."""
+    if type(one) is int and type(other) is int:
+        return bool(one < other)
+    kind, kind_other = kind_of(one), kind_of(other)
+    if kind != kind_other:
+        raise wrong(f"{kind} is compared with {kind_other}")
+    if kind == NUMBER:
+        return less(one, other)
+    if kind in _TIMES:
+        return bool(one.ns < other.ns)
+    if kind in _ORDERED:
+        if kind != "a boolean":
+            spend(frame, min(len(one), len(other)))
+        return bool(one < other)
+    raise wrong(f"{kind} has no order")
+
+
+# --- lists as sets ---
+
+
+def contains_all(frame: Frame, whole: Any, parts: Any) -> bool:
+    """Whether each part is in the whole, equal and of its kind."""
+    known = _Known(frame, whole, parts)
+    return all(known.has(part) for part in parts)
+
+
+def contains_any(frame: Frame, whole: Any, parts: Any) -> bool:
+    """Whether one part at least is in the whole, equal and of its kind."""
+    known = _Known(frame, whole, parts)
+    unlike: Fault | None = None
+    for part in parts:
+        try:
+            if known.has(part):
+                return True
+        except Fault as fault:
+            if fault.kind == "limit":
+                raise
+            unlike = fault
+    if unlike is not None:
+        raise unlike
+    return False
+
+
+class _Known:
+    """The values of a list by one text for each, so that each part is looked up once."""
+
+    def __init__(self, frame: Frame, whole: Any, parts: Any) -> None:
+        if not isinstance(whole, list) or not isinstance(parts, list):
+            raise wrong(f"two lists are taken, not {kind_of(whole)} and {kind_of(parts)}")
+        spend(frame, 2 * VISIT * (len(whole) + len(parts)))
+        self.frame = frame
+        self.plain: set[str] = set()
+        self.shapes: dict[str, set[str]] = {}
+        for each in whole:
+            key, shape, kinds = _written(frame, each)
+            self.plain.add(key)
+            if shape:
+                known = self.shapes.setdefault(shape, set())
+                known.add(kinds)
+                if len(known) > _SHAPES_MAX:
+                    raise Fault("limit", "the values of a list have too many forms to be compared")
+
+    def has(self, part: Any) -> bool:
+        """Raises Fault where a value of the very form differs in a kind, which is not compared."""
+        key, shape, kinds = _written(self.frame, part)
+        if key in self.plain:
+            return True
+        if any(_unlike(kinds, other) for other in self.shapes.get(shape, ())):
+            raise wrong("a list or an object is compared with one whose values are of other kinds")
+        return False
+
+
+def _unlike(kinds: str, other: str) -> bool:
+    return any(one != two and "z" not in (one, two) for one, two in zip(kinds, other, strict=True))
+
+
+_LETTERS: Final = {
+    "null": "z", "a boolean": "b", NUMBER: "n", "a text": "s", "bytes": "y", "a timestamp": "t", "a duration": "d",
+    "a type": "k",
+}  # fmt: skip
+
+
+def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
+    """One text for each value, its form without what stands in it, and the kinds of what does, in turn."""
+    if type(value) is str:
+        return f"s{value}", "", ""
+    parts: list[str] = []
+    form: list[str] = []
+    kinds: list[str] = []
+    pending: list[Any] = [value]
+    while pending:
+        here = pending.pop()
+        if type(here) is _Mark:
+            parts.append(here.text)
+            form.append(here.text)
+            continue
+        kind = kind_of(here)
+        if kind in (LIST, OBJECT):
+            spend(frame, 2 * VISIT * (len(here) + 1))
+            _opened(here, parts, form, pending)
+            continue
+        letter = _LETTERS.get(kind, "x")
+        kinds.append(letter)
+        form.append(".")
+        written = canonical(here) if kind == NUMBER else _text(here)
+        parts.append(f"{letter}{len(written)}:{written}")
+    text = "".join(parts)
+    spend(frame, len(text))
+    return (text, "".join(form), "".join(kinds)) if isinstance(value, (list, dict)) else (text, "", "")
+
+
+class _Mark:
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _opened(here: Any, parts: list[str], form: list[str], pending: list[Any]) -> None:
+    """What opens a list or an object; what it holds is written next, each key before its value."""
+    opening = f"{'[' if isinstance(here, list) else '{'}{len(here)};"
+    parts.append(opening)
+    form.append(opening)
+    if isinstance(here, list):
+        pending.extend(reversed(here))
+        return
+    for key in sorted(here, key=_key, reverse=True):
+        text = _key(key)
+        pending.append(here[key])
+        pending.append(_Mark(f"{len(text)}={text}"))
+
+
+def _key(key: Any) -> str:
+    return f"s{key}" if isinstance(key, str) else f"n{canonical(key)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (Timestamp, Duration)):
+        return str(value.ns)
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.name if isinstance(value, TypeName) else str(value)
