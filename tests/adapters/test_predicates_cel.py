@@ -429,7 +429,7 @@ def test_threads_may_share_an_engine_and_its_predicates() -> None:
 def test_the_paths_of_an_expression_are_known_for_display(source: str, paths: tuple[str, ...]) -> None:
     predicate = ENGINE.compile(source)
     assert (tuple(path.text for path in predicate.paths), predicate.source) == (paths, source)
-    assert all(look(path, {root: None for root in ROOTS}) is None for path in predicate.paths)
+    assert all(look(path, dict.fromkeys(ROOTS)) is None for path in predicate.paths)
 
 
 # --- the values that a judgement has ----

@@ -139,11 +139,11 @@ def test_doctor_says_so_where_the_ledger_has_entries_of_the_future(desk: Desk) -
 
 def test_an_examination_that_breaks_is_a_fault_of_that_examination(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> Any:
-        raise ImportError("No module named 'cel_expr_python'")
+        raise ImportError("No module named 'missing_part'")
 
     monkeypatch.setitem(EXAMINATIONS, "expressions", broken)
     answer = desk("doctor", code=5)
-    assert "cel_expr_python" in answer.out
+    assert "missing_part" in answer.out
     assert "Install Readback again" in answer.out
 
 

@@ -13,6 +13,7 @@ HEAVY = {
     "httpx",
     "rich",
     "cel_expr_python",
+    "re2",
     "apsw",
     "sqlite3",
     "http.server",

@@ -90,7 +90,7 @@ def expressions(settings: Settings) -> Iterator[Finding]:
     if said.kind == "value" and said.value is True:
         yield Finding("expressions", "ok", "compiled and evaluated")
     else:
-        yield Finding("expressions", "fault", f"A true expression gave {said}.", "Install cel-expr-python again.", 5)
+        yield Finding("expressions", "fault", f"A true expression gave {said}.", "Install Readback again.", 5)
 
 
 def writing(settings: Settings) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from importlib.metadata import version as installed
 
 import click
 
-from readback import __version__
+from readback import __version__, bootstrap
 from readback.commands import options
 from readback.commands.terminal import print_json
 from readback.domain.outcome import OUTCOME_FORMAT
@@ -23,7 +23,7 @@ def versions() -> dict[str, object]:
         "python": platform.python_version(),
         "sqlite": ".".join(apsw.split(".")[:3]) if apsw else "",
         "apsw": apsw,
-        "expressions": _installed("cel-expr-python"),
+        "expressions": bootstrap.predicate_engine().name,
         "recovery_table": DEFAULT_TABLE.version,
         "outcome_format": OUTCOME_FORMAT,
     }

@@ -1,7 +1,7 @@
 """The decorator that makes a function into an action, and what its author may say about it.
 
-Used by authors of contracts. Decorating only collects: nothing is compiled, and neither CEL nor pydantic is imported,
-until the first proposal, or `load()`. It must not run anything; only `Readback.run` does.
+Used by authors of contracts. Decorating only collects: nothing is compiled, and neither the expression engine nor
+pydantic is imported, until the first proposal, or `load()`. It must not run anything; only `Readback.run` does.
 """
 
 from __future__ import annotations

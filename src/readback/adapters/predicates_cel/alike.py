@@ -94,7 +94,7 @@ def within(frame: Frame, part: Any, whole: Any) -> bool:
 
 
 def before(frame: Frame, one: Any, other: Any) -> bool:
-    """`<`."""
+    """Whether the one comes first: `<`."""
     if type(one) is int and type(other) is int:
         return bool(one < other)
     kind, kind_other = kind_of(one), kind_of(other)
