@@ -65,6 +65,19 @@ def _queued(queue: GroupCommit[str], count: int) -> None:
     raise AssertionError("they never queued up")
 
 
+def _waits(queue: GroupCommit[str], work: str) -> None:
+    """Wait until this job stands in the queue.
+
+    The length of the queue says less: an interrupted job may leave between the look at the length and the next one.
+    """
+
+    def is_queued() -> bool:
+        with queue._mutex:
+            return any(job.work == work for job in queue._waiting)
+
+    _settled(is_queued)
+
+
 def _settled(so: Callable[[], object]) -> None:
     """Wait until it is so: bounded, and by turns of the other threads."""
     for _ in range(100_000):
@@ -220,9 +233,8 @@ def _led_until(moment: int) -> bool:
     threads.append(_start(led, answers))
     _settled(lambda: queue._waiting or not threads[1].is_alive())
     for name in "cd":
-        before = len(queue._waiting)
         threads.append(_start(lambda name=name: queue.submit(Job(name)), answers))  # type: ignore[misc]
-        _queued(queue, before + 1)
+        _waits(queue, name)
     gate.go.set()
     for thread in threads:
         thread.join(LIMIT_SECONDS)
