@@ -13,6 +13,7 @@ from readback.domain.errors.delegation import (
     ScriptError,
     ScriptLimitError,
     ScriptsMissingError,
+    ScriptUnavailableError,
 )
 from readback.domain.errors.erasure import BackupError, ErasureError, RestoreError
 from readback.domain.errors.files import ContractFileError, FittingError
@@ -30,6 +31,7 @@ CODES: list[tuple[type[ReadbackError], str, int, type[ReadbackError]]] = [
     (FittingError, "contract.fitting", 5, ContractError),
     (ScriptError, "delegation.script", 5, VerifierError),
     (ScriptLimitError, "delegation.script-limit", 5, ScriptError),
+    (ScriptUnavailableError, "delegation.script-unavailable", 5, ScriptError),
     (ScriptCompileError, "delegation.script-compile", 5, ContractError),
     (DelegationHookError, "delegation.hook", 5, ContractError),
     (ScriptsMissingError, "delegation.scripts-missing", 5, SettingsError),

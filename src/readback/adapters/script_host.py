@@ -6,6 +6,7 @@ GET and HEAD and followed nowhere, files are opened to read and by no link, data
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -30,6 +31,10 @@ SQL_STEPS: Final = 2_000_000
 """Of SQLite's machine, after which a query is stopped."""
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class _UnavailableError(Exception):
+    """The system that a look is about cannot be reached: nothing is known of what it holds."""
 
 
 class WorldHost:
@@ -132,12 +137,20 @@ class WorldHost:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int | None]:
-        """The file below an allowed folder, opened part by part, so that no link leads out. None: it is not there."""
+        """The file below an allowed folder, opened part by part, so that no link leads out. None: it is not there.
+
+        A missing folder of `allow.fs` is no absence: the volume may not be mounted.
+        """
         root, parts = self._below(path)
         numbers = []
         try:
             try:
                 numbers.append(os.open(root, _ROOT))
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise _UnavailableError(
+                    f"the folder {root!r:.120} of `allow.fs` is not there, so nothing below it can be looked at"
+                ) from error
+            try:
                 for part in parts:
                     numbers.append(os.open(part, _PART, dir_fd=numbers[-1]))
             except (FileNotFoundError, NotADirectoryError) as error:
@@ -147,9 +160,11 @@ class WorldHost:
                 return
             yield numbers[-1]
         except OSError as error:
-            if isinstance(error, PermissionError) or error.errno is None:
+            if error.errno is None:
                 raise
-            raise PermissionError(f"{path!r:.120} cannot be looked at: {error.strerror}") from error
+            if error.errno == errno.ELOOP:
+                raise PermissionError(f"{path!r:.120} goes through a link") from error
+            raise _UnavailableError(f"{path!r:.120} cannot be looked at: {error.strerror}") from error
         finally:
             for number in numbers:
                 os.close(number)
@@ -172,7 +187,11 @@ class WorldHost:
             raise PermissionError(f"{name!r:.40} is no database that `allow.sql` names")
         import apsw
 
-        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        try:
+            opened = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        except apsw.CantOpenError as error:
+            raise _UnavailableError(f"the database {path!r:.120} of `allow.sql` cannot be opened") from error
+        with closing(opened) as connection:
             connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             connection.limit(apsw.SQLITE_LIMIT_LENGTH, self._limits.body_bytes)
             connection.set_progress_handler(lambda: True, SQL_STEPS)
@@ -207,6 +226,9 @@ def _recorded(name: str, look: Callable[..., Json], record: Callable[[HostCall],
         asked = ", ".join(map(repr, [*args, *kwargs.values()]))[:ASKED_MAX_CHARACTERS]
         try:
             answer = json_value(look(*args, **kwargs))
+        except _UnavailableError as error:
+            record(HostCall(name, asked, True, str(error)[:200], unavailable=True))
+            raise RuntimeError(f"{name}: {error}"[:300]) from None
         except PermissionError as error:
             record(HostCall(name, asked, True, str(error)[:200]))
             raise

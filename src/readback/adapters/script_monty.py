@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from readback.canon import Json, ReadbackError, json_value, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.delegation.allowance import Allowance, ScriptLimits
-from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError, ScriptsMissingError
+from readback.domain.errors.delegation import (
+    ScriptCompileError,
+    ScriptError,
+    ScriptLimitError,
+    ScriptsMissingError,
+    ScriptUnavailableError,
+)
 from readback.ports.scripts import HostCall, Ran, ScriptHost
 
 if TYPE_CHECKING:
@@ -228,6 +234,8 @@ class MontyScript:
         if stopped or calls.over:
             return self._limit(said, calls)
         details = {"calls": [each.as_json() for each in calls.made]}
+        if calls.made and calls.made[-1].unavailable:
+            return ScriptUnavailableError(f"{self.name}: {calls.made[-1].detail}", details=details)
         return ScriptError(f"verify script error: {self.name}: {said}", details=details)
 
     def _limit(self, said: str, calls: _Calls) -> ScriptLimitError:

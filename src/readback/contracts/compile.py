@@ -307,6 +307,7 @@ def _contract(
         has_rollback=parts.rollback is not None,
         freeze=options.freeze or DEFAULT_SCOPES,
         schema_hash=parts.arguments.schema_hash,
+        verifiers=parts.verifiers,
         approval=_approval(options),
         watch=options.watch,
         names_before=_refuses_what_was_so(options)

@@ -7,12 +7,11 @@ True, False or None (it cannot tell). It must not read the world: that is a read
 from __future__ import annotations
 
 import inspect
-import textwrap
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from readback.canon import sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.callables import source_digest
 from readback.contracts.hands import is_async
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractFieldError, ExpressionError
@@ -48,6 +47,11 @@ def postcondition(*, version: str, name: str = "") -> Callable[[F], F]:
     return mark
 
 
+def version_given(function: Callable[..., object]) -> str:
+    """The version that `postcondition` gave a function; "" where it gave none."""
+    return str(getattr(function, _MARK, ("", ""))[1])
+
+
 def inspected(check: Callable[..., object]) -> CallableCheck:
     """Name, version and parameters. Raises ContractFieldError, or ExpressionError for a name that is no root."""
     name, version = getattr(check, _MARK, ("", ""))
@@ -59,7 +63,7 @@ def inspected(check: Callable[..., object]) -> CallableCheck:
     if is_async(check):
         raise ContractFieldError("A postcondition judges given values and is not async; what reads is a reader.")
     full = name or f"{check.__module__}.{own}"
-    return CallableCheck(full, version or f"1+{_digest(check)}", _parameters(check))
+    return CallableCheck(full, version or f"1+{source_digest(check)}", _parameters(check))
 
 
 def _parameters(check: Callable[..., object]) -> tuple[str, ...]:
@@ -76,22 +80,3 @@ def _parameters(check: Callable[..., object]) -> tuple[str, ...]:
     if not names:
         raise ContractFieldError(f"It takes none of the roots ({', '.join(ROOTS)}), so it can judge nothing.")
     return names
-
-
-def _digest(check: Callable[..., object]) -> str:
-    """Of the source text; of the byte code where there is no text."""
-    bare = inspect.unwrap(check)
-    try:
-        body = textwrap.dedent(inspect.getsource(bare)).strip().encode()
-    except (OSError, TypeError):
-        code = getattr(bare, "__code__", None)
-        if code is None:
-            raise ContractFieldError("Its source cannot be found: give it a version with `postcondition`.") from None
-        body = b"\0".join([code.co_code, repr((code.co_names, _constants(code))).encode()])
-    return sha256_hex(body)[:16]
-
-
-def _constants(code: object) -> tuple[object, ...]:
-    """Constants without addresses, which change from run to run."""
-    found = getattr(code, "co_consts", ())
-    return tuple(_constants(c) if hasattr(c, "co_consts") else c for c in found)

@@ -65,6 +65,8 @@ class Parts:
     """What is declared of `find`, where something is; else it counts as the first reader does."""
     lookup_as: Reader | None = None
     """The same of `lookup`."""
+    verifiers: str = ""
+    """The digest of the scripts and hooks that judge inside a reading; part of the contract's hash."""
 
 
 def hand(function: Callable[..., object], name: str = "") -> Hand:

@@ -150,6 +150,7 @@ def _contract(
         has_rollback=body["rollback"] is True,
         freeze=tuple(FreezeScope(each) for each in _texts(body["freeze"])),
         schema_hash=str(body["arguments"]),
+        verifiers=str(body.get("verifiers", "")),
         approval=_approval(body.get("approval")),
         watch=_watch(body.get("watch")),
         find_terms=_reader(_object(body["find_by"])) if "find_by" in body else None,

@@ -107,6 +107,8 @@ class Contract:
     """What is declared of the search; None where nothing is, and it counts as the first reader does."""
     lookup_terms: ReaderTerms | None = None
     """What is declared of the look-up by key; None where nothing is."""
+    verifiers: str = ""
+    """The digest of the scripts and hooks that judge inside a reading; "" where no reading has any."""
     names_before: bool = False
     """Some clause judges `before`, or `noop: refuse` was said, so it has to be read; not hashed beside them."""
     hash: str = ""
@@ -190,6 +192,8 @@ def describe(contract: Contract) -> dict[str, Json]:
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):
         if by is not None:  # as above
             described[use] = _terms(by)
+    if contract.verifiers:  # as above
+        described["verifiers"] = contract.verifiers
     return described
 
 

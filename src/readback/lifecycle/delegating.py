@@ -22,7 +22,7 @@ from readback.domain.delegation.verdict import (
     parse_verdict,
     together,
 )
-from readback.domain.errors.delegation import ScriptError
+from readback.domain.errors.delegation import ScriptError, ScriptUnavailableError
 from readback.ports.scripts import HostCall, Ran, Script
 
 Result = dict[str, Json]
@@ -71,8 +71,19 @@ class Verified:
 
 
 def verify(inline: Script | Check | None, hooks: Sequence[Hook], result: Result, args: Mapping[str, Json]) -> Verified:
-    """Asks the inline verifier and every hook of `delegation.post_verify`. Raises ScriptError for one that breaks."""
+    """Asks the inline verifier and every hook of `delegation.post_verify`. Raises ScriptError for one that breaks.
+
+    A script that stopped at a system out of reach leaves the judgement open.
+    """
     done = Verified(Judgement(True), result)
+    try:
+        _judge(inline, hooks, args, done)
+    except ScriptUnavailableError as error:
+        done.judgement = Judgement(None, words.bounded(error.message))
+    return done
+
+
+def _judge(inline: Script | Check | None, hooks: Sequence[Hook], args: Mapping[str, Json], done: Verified) -> None:
     judgements: list[Judgement] = []
     if inline is not None:
         done.asked = True
@@ -88,7 +99,6 @@ def verify(inline: Script | Check | None, hooks: Sequence[Hook], result: Result,
         judgements.append(_doubted(Judgement(False, blocked(hook.name, said.reason), hook.name), failed))
         break  # the first block ends it: those behind it would judge what is refused already
     done.judgement = together(judgements)
-    return done
 
 
 def post(hooks: Sequence[Hook], result: Result, args: Mapping[str, Json]) -> tuple[Result, str]:

@@ -29,6 +29,8 @@ class HostCall:
     failed: bool = False
     detail: str = ""
     digest: str = ""
+    unavailable: bool = False
+    """The system itself could not be reached, so the script was stopped by an error that is not its own."""
 
     def as_json(self) -> dict[str, Json]:
         """For the reading."""
@@ -70,8 +72,9 @@ class Script(Protocol):
     def run(self, arguments: Sequence[Json], given: Mapping[str, Json] | None = None) -> Ran:
         """Calls its function, in a sandbox of its own that nothing of an earlier run is in.
 
-        `given`: further names that it may use. Raises ScriptError with the calls so far in `details["calls"]`, and
-        ScriptLimitError where it was stopped. Never harms this process, and returns within its limits.
+        `given`: further names that it may use. Raises ScriptError with the calls so far in `details["calls"]`,
+        ScriptLimitError where it was stopped, and ScriptUnavailableError where a system could not be reached. Never
+        harms this process, and returns within its limits.
         """
         ...
 

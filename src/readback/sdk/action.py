@@ -141,8 +141,15 @@ class ActionDefinition(Generic[P]):
     Immutable once it is loaded, and safe to share between threads from then on.
     """
 
-    def __init__(self, function: Callable[Concatenate[Context, P], object], options: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        function: Callable[Concatenate[Context, P], object],
+        options: Mapping[str, object],
+        *,
+        verifiers: Callable[[], str] | None = None,
+    ) -> None:
         _refuse_any_but_functions(function)
+        self._verifiers = verifiers
         self.unverified = function
         """The bare function: calling it acts, and nothing is recorded or verified."""
         self.options = dict(options)
@@ -405,6 +412,7 @@ class ActionDefinition(Generic[P]):
             lookup=_hand("lookup", self._lookup, schema, problems),
             rollback=_hand("rollback", self._rollback, schema, problems),
             compensation=reversing,
+            verifiers="" if self._verifiers is None else self._verifiers(),
         )
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from readback.domain.delegation.loop import Move
 from readback.domain.delegation.record import Delegated
 from readback.domain.delegation.turn import Turn, observed_result, result_of
 from readback.domain.delegation.words import VerifyOutcome
-from readback.domain.errors import ArgumentError, PayloadConflictError, UsageError
+from readback.domain.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.outcome import Outcome
 from readback.domain.verdict import Verdict
@@ -49,6 +49,10 @@ Sent = tuple[Proposal, str] | str | None
 """An attempt to be made, and its operation; the id of one that is on record, with another one after it; or None, for
 the attempts that are on record now.
 """
+OTHER_VERIFIERS: Final = (
+    "the attempt on record began under other verifiers, and these were not asked about it; "
+    "name another operation to have the task done and verified again"
+)
 OUTCOMES: Final = {
     Move.ACCEPT: VerifyOutcome.PASSED,
     Move.SKIPPED: VerifyOutcome.SKIPPED,
@@ -81,7 +85,7 @@ class Delegation:
         self._prepared: Prepared | None = None
         execute = _sending_async(function) if is_async(function) else _sending(function)
         self.action: ActionDefinition[...] = ActionDefinition(
-            execute, contract_options(name, verifiers, self._ready, options)
+            execute, contract_options(name, verifiers, self._ready, options), verifiers=lambda: verifiers.digest
         )
 
     def check(self, runtime: Runtime | None = None) -> None:
@@ -120,7 +124,7 @@ class Delegation:
                             told = client.get(asked)
                         else:
                             told = client.run(asked[0], operation=asked[1], wait=wait)
-                    except PayloadConflictError as error:
+                    except (PayloadConflictError, ContractChangedError) as error:
                         asked = steps.throw(error)
                     else:
                         asked = steps.send(told)
@@ -156,7 +160,7 @@ class Delegation:
                             told = await client.get(asked)
                         else:
                             told = await client.run(asked[0], operation=asked[1], wait=wait)
-                    except PayloadConflictError as error:
+                    except (PayloadConflictError, ContractChangedError) as error:
                         asked = steps.throw(error)
                     else:
                         asked = steps.send(told)
@@ -223,6 +227,14 @@ class Delegation:
                     if len(made) <= known:
                         raise
                     continue  # somebody else has made it meanwhile, for a reason that was read at another moment
+                except ContractChangedError:
+                    made = yield None
+                    outcome = yield made[attempt].action_id
+                if outcome.replayed and attempt >= len(made):
+                    made = yield None
+                if attempt < len(made) and made[attempt].contract_hash != self.action.contract.hash:
+                    self._judged(delegated, outcome, Move.OPEN, OTHER_VERIFIERS)
+                    return
                 move = loop.after(outcome, attempt, most)
                 if move in (Move.OPEN, Move.EXHAUSTED):
                     made = yield None
@@ -234,11 +246,12 @@ class Delegation:
             prompt = words.prompt_again(delegated.task, delegated.reason)
             attempt += 1
 
-    def _judged(self, delegated: Delegated, outcome: Outcome, move: Move) -> Move:
+    def _judged(self, delegated: Delegated, outcome: Outcome, move: Move, why: str = "") -> Move:
+        """Notes what an attempt came to. `why`: the reason, where it is not the outcome's own."""
         delegated.outcomes.append(outcome)
         delegated.attempts += outcome.attempted and move is not Move.SKIPPED
         delegated.verify_outcome = OUTCOMES[move]
-        delegated.reason = "" if move is Move.ACCEPT else _why(outcome, move)
+        delegated.reason = "" if move is Move.ACCEPT else why or _why(outcome, move)
         seen = outcome.observation.body if outcome.observation is not None else None
         rewritten = loop.verdict_in(outcome).get("result")
         delegated.result = rewritten if isinstance(rewritten, dict) else observed_result(seen, delegated.id)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final, cast
 
 import readback.bootstrap as bootstrap
-from readback.canon import Json
+from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.callables import callable_digest
+from readback.contracts.conditions import version_given
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader
 from readback.contracts.hook_files import HookFile
@@ -70,10 +72,40 @@ class Verifiers:
         return self.inline is not None or any(each.event == POST_VERIFY for each in self.hooks)
 
     @property
+    def digest(self) -> str:
+        """What the contract's hash covers of them: texts, functions, hooks, `allow` and limits. Raises
+        ContractFieldError for a function without a source.
+        """
+        if self.inline is None and not self.hooks:
+            return ""
+        inline: Json = None
+        if self.inline is not None:
+            inline = ["script", self.inline] if isinstance(self.inline, str) else ["function", _digest(self.inline)]
+        hooks = sorted(map(_hook_text, self.hooks))
+        allow: dict[str, Json] = {"http": [*self.allow.http], "fs": [*self.allow.fs], "sql": dict(self.allow.sql)}
+        limits: dict[str, Json] = {each.name: repr(getattr(self.limits, each.name)) for each in fields(self.limits)}
+        return sha256_hex(payload_bytes({"verify": inline, "hooks": [*hooks], "allow": allow, "limits": limits}))
+
+    @property
     def longest_s(self) -> float:
         """How long one verification may take at most."""
         scripts = isinstance(self.inline, str) + sum(2 for each in self.hooks if isinstance(each, HookFile))
         return max(READER_TIMEOUT_MIN_S, scripts * self.limits.longest_s)
+
+
+def _hook_text(given: HookFile | HookFunction) -> str:
+    """Everything that decides whether a hook is asked, in which order, and what it answers."""
+    said: list[Json] = [given.name, given.event, given.priority]
+    if isinstance(given, HookFile):
+        said += ["script", given.script, given.when]
+    else:
+        said += ["function", _digest(given.function), "" if given.when is None else _digest(given.when)]
+    return payload_bytes(said).decode()
+
+
+def _digest(function: Callable[..., object]) -> str:
+    """The version that `postcondition` gave the function, or the digest of the function itself."""
+    return version_given(function) or callable_digest(function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Made:
     target: str
     request_hash: str
     requested: Mapping[str, Json]
+    contract_hash: str
 
     def conversation(self, action: ActionDefinition[...], given: Mapping[str, Any]) -> Conversation | None:
         """The prompt and the history with which it was sent; None where they are not kept, or the rest is another."""
@@ -60,5 +61,5 @@ def attempts_made(client: Readback | AsyncReadback, contract: str, delegation: s
         asked = parse_json(kept.body) if kept is not None else None
         requested = asked.get("requested") if isinstance(asked, dict) else None
         found: Mapping[str, Json] = requested if isinstance(requested, dict) else {}
-        made.append(Made(action.id, action.target, action.request_hash, found))
+        made.append(Made(action.id, action.target, action.request_hash, found, action.contract_hash))
     return made

@@ -63,6 +63,13 @@ class ScriptLimitError(ScriptError):
     remedy_default = "Let the script do less; docs/delegations.md names every limit."
 
 
+class ScriptUnavailableError(ScriptError):
+    """A verifier's script stopped at a system that could not be reached. The script is sound; nothing was judged."""
+
+    code = "delegation.script-unavailable"
+    remedy_default = "Make the folder or database available; the result is read again until the deadline."
+
+
 class ScriptCompileError(ContractError):
     """A verifier's script that cannot be used as it is written. Found before the delegate runs."""
 
