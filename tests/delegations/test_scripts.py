@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from readback import delegation
 from readback.adapters.script_host import WorldHost
 from readback.adapters.script_monty import MontyEngine
+from readback.canon import ExactNumber
 from readback.domain.delegation.allowance import Allowance, ScriptLimits
 from readback.domain.delegation.words import VerifyOutcome
 from readback.domain.errors import ContractFieldError, SettingsError
@@ -411,3 +413,30 @@ def test_without_what_runs_scripts_the_delegate_is_not_sent(desk: Desk, monkeypa
     with opened() as client, pytest.raises(SettingsError, match=r"readback\[scripts\]"):
         desk.delegation(verify=EXISTS).run(client, TASK)
     assert not desk.turns
+
+
+@pytest.mark.parametrize("text", ["1.000000000000000001", "9007199254740993.0", "1e400", '["x 1.5", 1e-999]'])
+def test_a_script_is_given_no_number_that_its_floats_round(engine: MontyEngine, text: str) -> None:
+    with pytest.raises(ScriptError, match="round"):
+        ran(engine, f"return json.decode({text!r}, default=None)", {})
+    with pytest.raises(ScriptError, match="round"):
+        ran(engine, f"return json.loads({text!r})", {})
+
+
+def test_a_script_reads_every_number_that_a_float_keeps(engine: MontyEngine) -> None:
+    text = '{"a": 0.30000000000000004, "b": 1E5, "c": [100000000000000000001, -0, 3e-7], "1.000000000000000001": 1}'
+    found = ran(engine, f"return json.loads({text!r})", {}).value
+    assert found == json.loads(text)
+
+
+def test_a_value_with_a_number_that_a_script_would_round_is_not_handed_to_it(engine: MontyEngine) -> None:
+    script = engine.compile(
+        "def run(result):\n    return result",
+        "verify",
+        entry="run",
+        takes=1,
+        allow=Allowance.of({}),
+        limits=ScriptLimits(),
+    )
+    with pytest.raises(ScriptError, match="floats round"):
+        script.run([{"n": [ExactNumber("1.000000000000000001")]}])

@@ -24,6 +24,7 @@ from readback.canon import (
     UnsupportedValueError,
     decimal_of,
     hashed_bytes,
+    json_text,
     json_value,
     number,
     number_text,
@@ -296,3 +297,35 @@ def test_what_is_no_json_is_refused_alike_by_both_readers(data: bytes) -> None:
         assert valid
     else:
         assert valid
+
+
+@given(
+    st.recursive(
+        NUMBERS | st.text(max_size=6) | st.booleans() | st.none(),
+        lambda parts: st.lists(parts, max_size=4) | st.dictionaries(st.text(max_size=4), parts, max_size=4),
+        max_leaves=8,
+    ),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+)
+def test_what_is_shown_holds_every_number_with_all_its_digits(value: Any, indent: int | None, plainly: bool) -> None:
+    shown = json_text(value, indent=indent, sort_keys=plainly, ensure_ascii=plainly, compact=plainly and indent is None)
+    assert json.loads(shown, parse_float=Decimal, parse_int=Decimal) == _decimals(value)
+    with_texts = json.loads(json.dumps(value, default=str))
+    if with_texts == value:
+        assert shown == json.dumps(
+            value,
+            indent=indent,
+            sort_keys=plainly,
+            ensure_ascii=plainly,
+            separators=(",", ":") if plainly and indent is None else None,
+        )
+    assert json_text([value, ExactNumber("0.10000000000000000001")], indent=indent).endswith(
+        "0.10000000000000000001]" if indent is None else "0.10000000000000000001\n]"
+    )
+
+
+def test_what_is_no_json_cannot_be_shown() -> None:
+    for value in ({1, 2}, {"a": object(), "n": ExactNumber("0.1")}):
+        with pytest.raises(TypeError):
+            json_text(value)

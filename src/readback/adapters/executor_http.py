@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from urllib.parse import quote
 
-from readback.canon import json_value
+from readback.canon import json_text, json_value
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
 from readback.domain.errors import (
@@ -119,14 +119,15 @@ class HttpExecutor:
         Raises ToolTimeoutError or ToolError where no answer came, since the effect may have landed; what is refused
         before sending is an InputError.
         """
-        if content is not None:
-            if json is not None:
-                raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
+        if content is not None and json is not None:
+            raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
+        if json is not None:
+            content = json_text(json_value(json), ensure_ascii=False, compact=True).encode()
+        if content is not None and not any(name.lower() == "content-type" for name in headers or ()):
             headers = {"Content-Type": "application/json", **(headers or {})}
         request = self._client.build_request(
             method,
             self._address(path, params or {}, query),
-            json=None if json is None else json_value(json),
             content=content,
             headers=self._marks(ctx, headers),
         )

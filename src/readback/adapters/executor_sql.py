@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
-from readback.canon import CanonError, Json, json_value
+from readback.canon import CanonError, Json, json_value, parse_json
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 from readback.domain.observation import Observation, ObservationStatus, one_line
@@ -286,27 +287,39 @@ def _open_commit(name: str, error: Exception, xid: str) -> Observation:
 
 def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json]:
     with closing(connection.cursor()) as cursor:
+        _read_json_exactly(cursor, connection)
         cursor.execute(sql, params)
         if not cursor.description:
             return {"rowcount": int(cursor.rowcount)}
         columns = [str(column[0]) for column in cursor.description]
-        rows = cursor.fetchmany(ROWS_MAX + 1)
-        cut = len(rows) > ROWS_MAX
-        while cut and cursor.fetchmany(ROWS_MAX):
-            continue  # Some drivers finish a statement, and count its rows, only when all were fetched.
         try:
+            rows = cursor.fetchmany(ROWS_MAX + 1)
+            cut = len(rows) > ROWS_MAX
+            while cut and cursor.fetchmany(ROWS_MAX):
+                continue  # Some drivers finish a statement, and count its rows, only when all were fetched.
             shown = [json_value(_row(columns, row)) for row in rows[:ROWS_MAX]]
-        except CanonError:
-            shown, cut = (
-                [],
-                True,
-            )  # Evidence that has no JSON form is left out; the effect is not its business.
+        except CanonError:  # evidence that has no JSON form is left out; the effect is not its business
+            shown, cut = [], True
         return {"rowcount": int(cursor.rowcount), "rows": shown, **({"cut": True} if cut else {})}
+
+
+def _read_json_exactly(cursor: Any, connection: object) -> None:
+    """Has the driver's columns of JSON read by the one parser: its own makes doubles of their numbers."""
+    driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    if "psycopg" in driver:
+        from psycopg.types.json import set_json_loads
+
+        set_json_loads(parse_json, cursor)
+    elif "psycopg2" in driver:
+        extras = import_module("psycopg2.extras")
+        extras.register_default_json(cursor, loads=parse_json)
+        extras.register_default_jsonb(cursor, loads=parse_json)
 
 
 def _only(connection: Connection, name: str, sql: str, params: Parameters) -> dict[str, object] | None:
     """The one row that a query is for. Raises ReaderTypeError for what does not show it, which is no absence."""
     with closing(connection.cursor()) as cursor:
+        _read_json_exactly(cursor, connection)
         cursor.execute(sql, params)
         columns = [str(column[0]) for column in cursor.description or ()]
         if not columns or len(set(columns)) != len(columns):

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from readback.canon import Json, ReadbackError, json_value, sha256_hex
+from readback.canon import Json, ReadbackError, holds_exact, json_value, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.delegation.allowance import Allowance, ScriptLimits
 from readback.domain.errors.delegation import (
@@ -34,9 +34,10 @@ WORKERS_MAX: Final = 2
 GRACE_S: Final = 1.0
 """How much longer than its limit a worker is waited for before it is killed."""
 NAME: Final = "verify.py"
-PRELUDE: Final = """\
+PRELUDE: Final = r"""
 import json as _json
 import re
+_PARTS = r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?'
 import rb_http as http
 import rb_fs as fs
 import rb_sql as sql
@@ -47,10 +48,23 @@ class _JsonCoder:
         return _json.dumps(value)
     def decode(self, text, *default):
         raise TypeError("default is given by name")
+def _meant(text):
+    mantissa, _, power = text.lower().partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    return (kept, int(power or "0") - len(fraction) + len(digits) - len(kept)) if kept else ("", 0)
+def _loads(text):
+    found = _json.loads(text)
+    if re.search("[0-9.]{17}|[0-9][eE]", text):
+        for each in re.findall(_PARTS, text):
+            if each[0] != '"' and ("." in each or "e" in each.lower()) and _meant(each) != _meant(repr(float(each))):
+                raise RuntimeError("the JSON holds a number that a float would round: " + each[:60])
+    return found
 _NONE = []
 def _decode(text, default=_NONE):
     try:
-        return _json.loads(text)
+        return _loads(text)
     except ValueError:
         if default is _NONE:
             raise
@@ -58,7 +72,7 @@ def _decode(text, default=_NONE):
 json = _JsonCoder()
 json.decode = _decode
 json.dumps = _json.dumps
-json.loads = _json.loads
+json.loads = _loads
 def allow():
     return {"action": "allow"}
 def block(reason=""):
@@ -194,6 +208,8 @@ class MontyScript:
     def run(self, arguments: Sequence[Json], given: Mapping[str, Json] | None = None) -> Ran:
         """See the port."""
         monty, calls = _monty(), _Calls(self._limits.host_calls, [])
+        if holds_exact([*arguments, *(given or {}).values()]):
+            raise ScriptError(f"verify script error: {self.name} would be given a number that its floats round.")
         try:
             with self._session(calls) as session:
                 inputs = {f"_argument_{number}": value for number, value in enumerate(arguments)} | dict(given or {})

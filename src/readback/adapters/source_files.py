@@ -7,7 +7,6 @@ links, so that nothing swapped in between can lead out. Absence is believed wher
 
 from __future__ import annotations
 
-import json
 import os
 import stat as modes
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from readback.canon import CanonError, Json, json_value, payload_bytes
+from readback.canon import CanonError, Json, json_value, parse_json, payload_bytes, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
 from readback.domain.change import alike
@@ -346,9 +345,9 @@ def _picked(text: str, path: str, match: Sequence[Mapping[str, Json]] | None, by
         if not written.strip():
             continue
         try:
-            line = json_value(json.loads(written))
-        except (ValueError, CanonError, RecursionError) as error:
-            raise ReaderTypeError(f"Line {number} of {path!r} is no JSON: {error}") from error
+            line = json_value(parse_json(written))
+        except CanonError as error:
+            raise ReaderTypeError(f"Line {number} of {path!r} is no JSON: {why_not_json(error)}") from error
         if not isinstance(line, dict):
             raise ReaderTypeError(f"Line {number} of {path!r} is no JSON object.")
         count += 1

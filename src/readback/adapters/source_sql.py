@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
+from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias
 
-from readback.canon import CanonError
+from readback.canon import CanonError, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.reading import Lookup, Reading
@@ -251,6 +252,8 @@ class SqlSource:
                     return looked
                 finally:
                     connection.rollback()
+        except CanonError as error:
+            raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
         except OSError as error:
             return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
         except Exception as error:
@@ -304,6 +307,7 @@ class SqlSource:
 
     def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
         with closing(connection.cursor()) as cursor:
+            _read_json_exactly(cursor, connection)
             cursor.execute(_PING_SQLITE if sql == _PING and _is_sqlite(connection) else sql, params)
             columns = [str(column[0]) for column in cursor.description or ()]
             if not columns or len(set(columns)) != len(columns):
@@ -328,6 +332,19 @@ def _is_sqlite(connection: object) -> bool:
 
 def _is_postgres(connection: object) -> bool:
     return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
+
+
+def _read_json_exactly(cursor: Any, connection: object) -> None:
+    """Has the driver's columns of JSON read by the one parser: its own makes doubles of their numbers."""
+    driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    if "psycopg" in driver:
+        from psycopg.types.json import set_json_loads
+
+        set_json_loads(parse_json, cursor)
+    elif "psycopg2" in driver:
+        extras = import_module("psycopg2.extras")
+        extras.register_default_json(cursor, loads=parse_json)
+        extras.register_default_jsonb(cursor, loads=parse_json)
 
 
 def _read_only(connection: Any) -> None:

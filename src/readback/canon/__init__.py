@@ -23,8 +23,9 @@ from readback.canon.fault import (
     ValueTooLargeError,
     why_not_json,
 )
-from readback.canon.numbers import ExactNumber, JsonNumber, decimal_of, number, number_from, number_text
+from readback.canon.numbers import ExactNumber, JsonNumber, decimal_of, number, number_from, number_text, same_number
 from readback.canon.parsing import parse_json
+from readback.canon.shown import holds_exact, json_text
 from readback.canon.values import BYTES_KEY, Json, json_value
 
 __all__ = [
@@ -42,13 +43,16 @@ __all__ = [
     "decimal_of",
     "envelope_bytes",
     "hashed_bytes",
+    "holds_exact",
     "is_envelope",
+    "json_text",
     "json_value",
     "number",
     "number_from",
     "number_text",
     "parse_json",
     "payload_bytes",
+    "same_number",
     "sha256_bytes",
     "sha256_hex",
     "stored_bytes",

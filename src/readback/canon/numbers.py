@@ -90,6 +90,13 @@ def decimal_of(value: int | float | Decimal) -> Decimal:
     return Decimal(value)
 
 
+def same_number(one: JsonNumber, other: JsonNumber) -> bool:
+    """Whether two numbers are one by value. Python compares an int with what a double holds, not with what it means."""
+    if type(one) is type(other):
+        return bool(one == other)
+    return decimal_of(one) == decimal_of(other)
+
+
 def number(value: Decimal) -> JsonNumber:
     """The plain JSON number of a decimal: an int where it is whole, a float where the float means the same, else an
     ExactNumber. Raises NumberTooLargeError, or UnsupportedValueError for NaN and infinity.

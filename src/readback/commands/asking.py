@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import Json, json_text
 from readback.domain.errors import ApprovalError
 
 TERMINAL: Final = "/dev/tty"
@@ -111,4 +111,4 @@ def facts(value: Json, path: str) -> Iterator[str]:
         for place, part in enumerate(value):
             yield from facts(part, f"{path}[{place}]")
     else:
-        yield f"{path} = {json.dumps(value, ensure_ascii=False)}"
+        yield f"{path} = {json_text(value, ensure_ascii=False)}"

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from readback import bootstrap
-from readback.canon import Json
+from readback.canon import Json, json_text
 from readback.commands import options
 from readback.commands.decisions_run import run
 from readback.commands.import_files import content_of, tell
@@ -112,11 +112,9 @@ def show(file: str, as_json: bool) -> int:
 
 def write_new(path: str, value: object) -> None:
     """One JSON value into a file that was not there. Raises UsageError."""
-    import json
-
     try:
         with open(path, "x", encoding="utf-8") as file:
-            file.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
+            file.write(json_text(value, indent=2) + "\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", remedy="Name a new file.") from error
 

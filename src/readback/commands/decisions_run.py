@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
 import click
 
-from readback.canon import Json
+from readback.canon import Json, json_text
 from readback.commands import options
 from readback.commands.arguments import read_arguments
 from readback.commands.opening import action_named, load_contracts, settings_of, working
@@ -148,11 +147,11 @@ def _keep(decided: Decided, episode_file: str | None, drift_file: str | None) ->
     try:
         if episode_file is not None:
             with open(episode_file, "x", encoding="utf-8") as file:
-                file.write(json.dumps(decided.episode, indent=2, ensure_ascii=True) + "\n")
+                file.write(json_text(dict(decided.episode), indent=2) + "\n")
         if drift_file is not None:
             with open(drift_file, "a", encoding="utf-8") as file:
                 for each in decided.drifts:
-                    file.write(json.dumps(each.as_json(), ensure_ascii=True) + "\n")
+                    file.write(json_text(each.as_json()) + "\n")
     except OSError as error:
         note(f"Warning: {safe(error.filename)} could not be written: {error.strerror}. What it was to hold is above.")
         print_json({"episode": dict(decided.episode), "drifts": [each.as_json() for each in decided.drifts]})

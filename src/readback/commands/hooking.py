@@ -98,9 +98,9 @@ def _answered(work: Callable[[], protocol.Answer]) -> int:
     try:
         answer = work()
         if answer:
-            import json
+            from readback.canon import json_text
 
-            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.write(json_text(answer) + "\n")
             sys.stdout.flush()
     except BaseException as error:  # tidy: boundary -- a hook that failed has to block: every other end is leave
         with contextlib.suppress(OSError, ValueError):  # whom nobody listens to any more holds it back all the same

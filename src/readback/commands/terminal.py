@@ -7,14 +7,13 @@ warnings and errors go to stderr. rich is imported only where something is drawn
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import unicodedata
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from readback.canon import Json
+from readback.canon import Json, json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +49,7 @@ def _plain(character: str) -> str:
 
 def value(shown: Json, limit: int = VALUE_MAX_CHARACTERS) -> str:
     """A JSON value on one line, bounded; text in quotes, so that "7" and 7 look different."""
-    return safe(json.dumps(shown, ensure_ascii=False, sort_keys=True), limit)
+    return safe(json_text(shown, ensure_ascii=False, sort_keys=True), limit)
 
 
 def moment(at_us: int) -> str:
@@ -82,7 +81,7 @@ def span(us: int) -> str:
 
 def print_json(answer: object) -> None:
     """The machine's answer: one JSON value on stdout, ASCII, so that nothing in it can act on a terminal."""
-    print(json.dumps(answer, indent=2, ensure_ascii=True))
+    print(json_text(answer, indent=2))
 
 
 def note(text: str) -> None:

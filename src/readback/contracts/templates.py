@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, TemplateError
@@ -119,7 +119,9 @@ def _value(path: tuple[str, ...], variables: Mapping[str, Json]) -> str:
         return "true" if here else "false"
     if isinstance(here, int):
         return str(here)
-    kind = "a fraction" if isinstance(here, float) else "an object" if isinstance(here, dict) else "a list"
+    kind = (
+        "a fraction" if isinstance(here, float | ExactNumber) else "an object" if isinstance(here, dict) else "a list"
+    )
     raise _unfit(path[1], f"{{{'.'.join(path)}}} is {kind}; a template takes text, whole numbers, true and false.")
 
 

@@ -7,9 +7,9 @@ nothing: it is neither a change nor the proof of none, and `withheld` names wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, cast
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json, JsonNumber, same_number
 
 REDACTED: Final = "$redacted"
 """The only key of an object that stands in place of a value."""
@@ -50,12 +50,17 @@ def withheld(old: Json, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
+_NUMBERS: Final = (int, float, ExactNumber)
+
+
 def alike(old: Json, new: Json) -> bool:
     """Whether two values are one in JSON, where 1 is 1.0 and, unlike in Python, not `true`: in a list, too."""
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(alike, old, new))
     if isinstance(old, dict) and isinstance(new, dict):
         return old.keys() == new.keys() and all(alike(value, new[key]) for key, value in old.items())
+    if type(old) is not type(new) and type(old) in _NUMBERS and type(new) in _NUMBERS:
+        return same_number(cast("JsonNumber", old), cast("JsonNumber", new))
     return old == new and isinstance(old, bool) is isinstance(new, bool)
 
 

@@ -8,7 +8,6 @@ completed. Source: the action verification specification, "Allowed user-facing s
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,7 +15,7 @@ from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import Json, json_text
 from readback.canon.frozen import dataclass
 from readback.domain import claim_words, planning_words
 from readback.domain.claim import ClaimStatus, Said, holds, worst
@@ -376,7 +375,7 @@ def told_text(values: Mapping[str, Json]) -> str:
 
 
 def _as_text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return value if isinstance(value, str) else json_text(value, sort_keys=True)
 
 
 def _list(parts: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from binascii import Error as NotBase64
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json, JsonNumber, number_text
 from readback.canon.values import BYTES_KEY
 from readback.domain.change import REDACTED
 from readback.domain.observation_signs import one_line
@@ -105,8 +105,8 @@ class Secrecy:
     def _marked(self, value: Json, *, ours: bool) -> Json:
         if isinstance(value, str):
             return {REDACTED: True} if self._holds(value) else value
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return {REDACTED: True} if str(value) in self._values else value
+        if isinstance(value, (int, float, ExactNumber)) and not isinstance(value, bool):
+            return {REDACTED: True} if _digits(value) in self._values else value
         if isinstance(value, list):
             return [self._marked(part, ours=ours) for part in value]
         if isinstance(value, dict):
@@ -211,8 +211,12 @@ def _leaves(value: Json, parts: list[str]) -> Iterator[str]:
             if key == BYTES_KEY and isinstance(part, str) and len(_decoded(part)) >= SECRET_MIN_CHARACTERS:
                 yield _decoded(part)
             yield from _leaves(part, [])
-    elif value is not None and not isinstance(value, bool) and len(str(value)) >= SECRET_MIN_CHARACTERS:
-        yield str(value)
+    elif value is not None and not isinstance(value, bool) and len(_digits(value)) >= SECRET_MIN_CHARACTERS:
+        yield _digits(value)
+
+
+def _digits(value: str | JsonNumber) -> str:
+    return number_text(value) if isinstance(value, ExactNumber) else str(value)
 
 
 def _without(value: Json, parts: list[str]) -> Json:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json, decimal_of
 from readback.canon.frozen import dataclass
 from readback.contracts.conditions import postcondition
 from readback.domain.change import alike
@@ -192,14 +192,14 @@ def written_as_asked(requested: dict[str, Json], authoritative: dict[str, Json])
 
 
 def _same(asked: Json, shown: Json) -> bool:
-    if isinstance(asked, bool) or not isinstance(asked, int | float):
+    if isinstance(asked, bool) or not isinstance(asked, int | float | ExactNumber):
         return alike(asked, shown)
-    if isinstance(shown, bool) or not isinstance(shown, int | float | str):
+    if isinstance(shown, bool) or not isinstance(shown, int | float | ExactNumber | str):
         return False
     if isinstance(shown, str) and _EXACT.fullmatch(shown) is None:
         return False
     try:  # a database's exact numbers are read as their text
-        return Decimal(str(asked)) == Decimal(str(shown))
+        return decimal_of(asked) == (Decimal(shown) if isinstance(shown, str) else decimal_of(shown))
     except InvalidOperation:
         return False
 

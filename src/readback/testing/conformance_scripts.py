@@ -84,7 +84,7 @@ WALKS = {
         "    try:\n        1 / 0\n    except Exception as e:\n        return e.__traceback__.tb_frame",
     "a value that is no JSON": "    return time",
     "a number without end": "    return float('nan')",
-    "an integer that JSON does not keep": "    return 10 ** 400",
+    "an integer over the bounds": "    return 10 ** 401",
     "a nest that is too deep": "    x = []\n    for i in range(1000): x = [x]\n    return x",
 }  # fmt: skip
 """Each is an error of the script, and nothing of the host."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json
 from readback.canon.frozen import dataclass
 from readback.contracts.clauses import column_of, fields_of, roots_of
 from readback.contracts.problems import did_you_mean
@@ -196,5 +196,7 @@ def as_text(hole: Hole, value: Json) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    kind = "nothing" if value is None else "a fraction" if isinstance(value, float) else "a value with parts"
+    kind = (
+        "nothing" if value is None else "a fraction" if isinstance(value, float | ExactNumber) else "a value with parts"
+    )
     raise TemplateError(f"{{{hole.predicate.source:.80}}} is {kind}; a text takes text, whole numbers, true and false.")

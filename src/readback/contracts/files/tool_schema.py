@@ -8,9 +8,9 @@ written with ill will takes for ever; of a schema that leads to itself many time
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from readback.canon import Json
+from readback.canon import ExactNumber, Json, JsonNumber, decimal_of, same_number
 
 DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 50
@@ -133,7 +133,7 @@ class _Check:
 def _bounds(schema: Mapping[str, Any], value: Json, path: str) -> Iterator[Found]:
     if isinstance(value, bool):
         return
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | ExactNumber):
         sized, least, most = value, "minimum", "maximum"
     elif isinstance(value, str):
         sized, least, most = len(value), "minLength", "maxLength"
@@ -143,19 +143,21 @@ def _bounds(schema: Mapping[str, Any], value: Json, path: str) -> Iterator[Found
         sized, least, most = len(value), "minProperties", "maxProperties"
     else:
         return
-    if _number(schema.get(least)) and sized < schema[least]:
+    schema = {key: decimal_of(part) for key, part in schema.items() if _number(part)}
+    size = decimal_of(sized)
+    if least in schema and size < schema[least]:
         yield path, f"It is below {least} {schema[least]}."
-    if _number(schema.get(most)) and sized > schema[most]:
+    if most in schema and size > schema[most]:
         yield path, f"It is over {most} {schema[most]}."
     if least == "minimum":
-        if _number(schema.get("exclusiveMinimum")) and sized <= schema["exclusiveMinimum"]:
+        if "exclusiveMinimum" in schema and size <= schema["exclusiveMinimum"]:
             yield path, f"It is not over {schema['exclusiveMinimum']}."
-        if _number(schema.get("exclusiveMaximum")) and sized >= schema["exclusiveMaximum"]:
+        if "exclusiveMaximum" in schema and size >= schema["exclusiveMaximum"]:
             yield path, f"It is not below {schema['exclusiveMaximum']}."
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | ExactNumber) and not isinstance(value, bool)
 
 
 def _of_type(kinds: object, value: Json) -> bool:
@@ -188,7 +190,9 @@ def same(one: object, other: object) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    return (type(one) is type(other) and one == other) or (_number(one) and _number(other) and one == other)
+    if _number(one) and _number(other):
+        return same_number(cast("JsonNumber", one), cast("JsonNumber", other))
+    return type(one) is type(other) and one == other
 
 
 def _joined(path: str, name: str) -> str:

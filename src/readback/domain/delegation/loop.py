@@ -5,11 +5,10 @@ Called by `sdk.delegating`. Again only on a refuted outcome that nothing can tur
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Final
 
-from readback.canon import Json
+from readback.canon import Json, json_text
 from readback.domain.delegation.words import NO_REASON, bounded
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
@@ -89,5 +88,5 @@ def verdict_in(outcome: Outcome) -> dict[str, Json]:
 
 
 def _shown(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = json_text(value, ensure_ascii=False, sort_keys=True)
     return text if len(text) <= VALUE_MAX_CHARACTERS else text[: VALUE_MAX_CHARACTERS - 1] + "…"

@@ -5,11 +5,10 @@ Made by `sdk.delegating`. The answer is a claim.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
-from readback.canon import Json, json_value, payload_bytes
+from readback.canon import Json, json_text, json_value, payload_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.delegation.words import RESPONSE_MAX_BYTES
@@ -46,7 +45,7 @@ def result_of(answer: object) -> dict[str, Json]:
     """The answer as `response`, `tool_calls` and `tool_results`. Raises ToolError for one that cannot be kept whole."""
     value = json_value(answer)
     if not isinstance(value, dict) or not isinstance(value.get("response"), str):
-        text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else "" if value is None else json_text(value, ensure_ascii=False)
         value = {"response": text}
     for key in LISTS:
         if not isinstance(value.setdefault(key, []), list):

@@ -6,7 +6,6 @@ the session and the call's own id, whatever became of the process before.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Generator, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
-from readback.canon import Json, ReadbackError, parse_json, payload_bytes, sha256_hex
+from readback.canon import Json, ReadbackError, json_text, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import InputError
@@ -234,7 +233,7 @@ def noted(call: ToolCall) -> dict[str, Json]:
     try:
         body = payload_bytes(dict(call.given))
     except ReadbackError:  # deeper than what is kept, and only its hash is
-        body = json.dumps(call.given, sort_keys=True).encode()
+        body = json_text(call.given, sort_keys=True).encode()
     return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
 
 

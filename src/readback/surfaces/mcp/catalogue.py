@@ -6,12 +6,11 @@ wrote that read another description. The definition is data from outside; nothin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final, TypeAlias
 
-from readback.canon import CanonError, Json, sha256_hex
+from readback.canon import CanonError, Json, json_text, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.files.tools import fingerprint
 from readback.domain.errors.gateway import ToolChangedError
@@ -29,7 +28,7 @@ def print_of(tool: Tool) -> str:
     try:
         return fingerprint(tool)
     except CanonError:  # such as a huge integer
-        return sha256_hex(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode("ascii"))
+        return sha256_hex(json_text(dict(tool), sort_keys=True, compact=True).encode("ascii"))
 
 
 def _doubled(tools: Sequence[Tool]) -> dict[str, list[str]]:

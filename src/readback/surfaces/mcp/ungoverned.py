@@ -7,12 +7,11 @@ What they asked and were answered is kept where it is small; of more its size an
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from readback.canon import CanonError, Json, json_value, sha256_hex, stored_bytes
+from readback.canon import CanonError, Json, json_text, json_value, sha256_hex, stored_bytes
 from readback.canon.values import short_copied, short_copy
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
@@ -106,7 +105,7 @@ def kept(value: Mapping[str, Json]) -> dict[str, Json]:
         plain, size = None, KEPT_MAX_BYTES + 1
     if isinstance(plain, dict) and size <= KEPT_MAX_BYTES:
         return plain
-    whole = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode("ascii")
+    whole = json_text({**value}, sort_keys=True, compact=True).encode("ascii")
     short: dict[str, Json] = {"bytes": len(whole), "sha256": sha256_hex(whole)}
     if value.get("isError") is True:
         short["isError"] = True

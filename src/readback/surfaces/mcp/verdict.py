@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from readback.canon import Json, ReadbackError
+from readback.canon import Json, ReadbackError, json_text
 from readback.domain.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import UnknownOutcomeError
@@ -325,4 +325,4 @@ def size_of(value: object) -> int:
     try:
         return len(orjson.dumps(value))
     except TypeError:  # an integer, or half a character, that only the slow one writes
-        return len(json.dumps(value))
+        return len(json_text(value))
