@@ -29,6 +29,9 @@ class Passing:
     def tools_changed(self, server: str) -> None:
         """It remembers none."""
 
+    def answer_held(self) -> None:
+        """It holds none: they wait for their server."""
+
     def own_tools(self) -> list[dict[str, Any]]:
         return [{"name": self.own, "inputSchema": {"type": "object"}}] if self.own else []
 

@@ -103,6 +103,34 @@ def test_a_gateway_that_ends_gives_what_is_in_flight_a_while(tmp_path: Path) -> 
     asyncio.run(main())
 
 
+@pytest.mark.requirement("GATEWAY-ended")
+def test_a_call_that_an_ending_gateway_answered_early_is_settled_by_the_next_and_nothing_new_is_taken(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        runtime, url = VirtualRuntime(), f"sqlite:///{tmp_path}/readback.db"
+        async with a_desk(tmp_path, store=None, url=url, runtime=runtime) as desk:
+            desk.book.lie = "hang after"
+            asked = asyncio.create_task(desk.enter())
+            await desk.book.begun.wait()
+            desk.gateway.gate.answer_held()
+            told = await asked
+            assert told.failed
+            assert (told.outcome["state"], told.outcome["may_repeat"]) == ("unknown", False)
+            assert told.outcome["code"] == "gateway.ended"
+            assert (await desk.enter("food")).outcome["code"] == "gateway.busy"
+            ending = asyncio.create_task(desk.gateway.gate.close(5))
+            await until_asleep()
+            desk.runtime.advance(6)
+            assert await ending == 1
+        async with a_desk(tmp_path, store=None, url=url, runtime=runtime) as desk:
+            again = await desk.call("readback_wait", action=told.outcome["action"])
+            assert again.outcome["verdict"] == "verified"
+            assert desk.book.calls == 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("GATEWAY-many")
 def test_a_thousand_calls_in_flight_are_all_answered_and_none_is_made_twice(tmp_path: Path) -> None:

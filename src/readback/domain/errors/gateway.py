@@ -52,6 +52,13 @@ class GatewayBusyError(InputError):
     remedy_default = "Wait for calls that are in flight, then call again."
 
 
+class GatewayEndedError(ToolError):
+    """The gateway was told to end while a call was under way. What it did is unknown; the next gateway settles it."""
+
+    code = "gateway.ended"
+    remedy_default = "Do not repeat; ask for the action when a gateway runs again over the same ledger."
+
+
 class OwnToolError(SettingsError):
     """A server has a tool of a name that the gateway's own tools bear."""
 

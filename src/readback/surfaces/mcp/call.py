@@ -109,6 +109,10 @@ class ToolGate(Protocol):
         """The result to hand to the client. Never raises for what a tool did; refusals are results too."""
         ...
 
+    def answer_held(self) -> None:
+        """The process ends soon. Waiting callers are answered with what is known. Nothing new is taken."""
+        ...
+
     def of_task(self, result: Mapping[str, Json]) -> dict[str, Json]:
         """What a call came to that its server had answered with a task: no contract governs the tool, since none that
         is governed runs as one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.errors import ArgumentError, NotFoundError, UnknownOutcomeError
@@ -40,6 +40,7 @@ from readback.surfaces.mcp.ungoverned import Policy
 
 HOLD_S: Final = 45.0
 """How long a client is kept waiting before it is told that its call is pending."""
+AGAIN: Final = "Call again when it runs again."
 IN_FLIGHT_MAX: Final = 4_096
 """Governed calls that have not been settled or parked, and recorded calls without a contract that are not on record
 yet; one more of either is refused."""
@@ -76,8 +77,10 @@ class Gate:
         """Whether the event loop's own timers go by the ledger's time: they need no task."""
         self._say, self._stir = say, stir
         self._flying: set[asyncio.Task[Outcome]] = set()
+        self._holds: set[asyncio.Future[None]] = set()
+        """One for each caller that is kept waiting: done when it is to be answered with what is known."""
         self._looking: dict[str, asyncio.Lock] = {}
-        self._closing = False
+        self._closing = self._ending = False
         self._own = OwnTools(ledger, hold_s)
         self._operations = Operations(ledger, contracts.names)
         self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
@@ -196,7 +199,7 @@ class Gate:
 
     def _check_room(self, flying: int) -> None:
         if self._closing:
-            raise GatewayBusyError("The gateway is ending.", remedy="Call again when it runs again.")
+            raise GatewayBusyError("The gateway is ending.", remedy=AGAIN)
         if flying >= self._in_flight_max:
             raise GatewayBusyError(f"{flying} calls are in flight, which is as many as the gateway takes.")
 
@@ -253,16 +256,22 @@ class Gate:
     async def _held(self, task: asyncio.Task[Outcome]) -> None:
         """Until the call has ended, or the hold is over. Who is cancelled here cancels nothing."""
         runtime = self._ledger.runtime
-        if self._by_the_loop and self._hold_s:
-            await _ended(task, self._hold_s)
-            return
-        until_us = runtime.now_us() + round(self._hold_s * 1_000_000)
-        while not task.done() and (left_us := until_us - runtime.now_us()) > 0:
-            timer = asyncio.ensure_future(runtime.sleep_async(left_us / 1_000_000))
-            try:
-                await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._holds.add(over)
+        try:
+            if self._by_the_loop and self._hold_s:
+                await _ended(task, self._hold_s, over)
+                return
+            until_us = runtime.now_us() + round(self._hold_s * 1_000_000)
+            while not (task.done() or over.done()) and (left_us := until_us - runtime.now_us()) > 0:
+                timer = asyncio.ensure_future(runtime.sleep_async(left_us / 1_000_000))
+                waits: set[asyncio.Future[Any]] = {task, timer, over}
+                try:
+                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    timer.cancel()
+        finally:
+            self._holds.discard(over)
 
     async def _failed(self, flight: Flight, error: ReadbackError) -> dict[str, Json]:
         """What ended in an error was not sent, unless the record says otherwise: then that is told."""
@@ -275,6 +284,12 @@ class Gate:
         return verdict.governed(outcome, None) if outcome.attempted else verdict.refused(error)
 
     async def _pending(self, flight: Flight, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
+        if self._ending and flight.ticket.action_id:
+            return verdict.unfinished(flight.ticket.action_id, proposal.definition.name)
+        if self._ending:  # nothing has begun
+            task.cancel()
+            proposal.mark_run()
+            return verdict.refused(GatewayBusyError("The gateway is ending.", remedy=AGAIN))
         if self._hold_s and not flight.admitted:
             task.cancel()
             proposal.mark_run()  # it never will be
@@ -332,6 +347,14 @@ class Gate:
 
     # --- the end ---
 
+    def answer_held(self) -> None:
+        """The process ends soon. Waiting callers are answered with what is known. Nothing new is taken."""
+        self._closing = self._ending = True
+        for over in tuple(self._holds):
+            if not over.done():
+                over.set_result(None)
+        self._recording.answer_held()
+
     async def close(self, grace_s: float) -> int:
         """Takes nothing new, gives what is in flight a while, and leaves the rest to be resumed: how many those are."""
         self._closing = True
@@ -349,19 +372,17 @@ class Gate:
         return len(left)
 
 
-async def _ended(task: asyncio.Task[Outcome], hold_s: float) -> None:
-    """As `asyncio.wait` of one, with a timeout: in fewer steps."""
-    loop = asyncio.get_running_loop()
-    waits: asyncio.Future[None] = loop.create_future()
+async def _ended(task: asyncio.Task[Outcome], hold_s: float, over: asyncio.Future[None]) -> None:
+    """As `asyncio.wait` of the task or of `over`, with a timeout: in fewer steps."""
 
     def go_on(_: object = None) -> None:
-        if not waits.done():
-            waits.set_result(None)
+        if not over.done():
+            over.set_result(None)
 
-    timer = loop.call_later(hold_s, go_on)
+    timer = asyncio.get_running_loop().call_later(hold_s, go_on)
     task.add_done_callback(go_on)
     try:
-        await waits
+        await over
     finally:
         timer.cancel()
         task.remove_done_callback(go_on)

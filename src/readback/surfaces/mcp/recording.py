@@ -32,6 +32,9 @@ class Recording:
         self._ledger, self._hold_s, self._say, self._check = ledger, hold_s, say, check
         self.under_way: set[asyncio.Task[Outcome]] = set()
         self._told: set[asyncio.Task[Outcome]] = set()
+        self._waiting: set[asyncio.Future[None]] = set()
+        """One for each caller that is kept waiting."""
+        self._ending = False
         self._sound = True
         """Whether the last that was to be recorded was: while it is not, nothing is sent that could not be."""
 
@@ -48,11 +51,16 @@ class Recording:
         task.add_done_callback(self._ended)
         task.add_done_callback(flight.land)
         task.add_done_callback(lambda _: leave())
+        self._waiting.add(answered)
         try:
             await answered
         except asyncio.CancelledError:
             task.cancel()
             raise
+        finally:
+            self._waiting.discard(answered)
+        if self._ending and flight.raw is None and not task.done() and flight.ticket.action_id:
+            return verdict.in_meta(verdict.unfinished(flight.ticket.action_id, verdict.UNGOVERNED))
         if flight.raw is not None and not task.done():
             self._told.add(task)
             return verdict.unchecked(flight.ticket.action_id, flight.raw)
@@ -61,6 +69,13 @@ class Recording:
             raise flight.raised
         raw = flight.raw if flight.raw is not None else content_of(outcome)
         return verdict.unanswered(outcome) if raw is None else verdict.marked(outcome, raw)
+
+    def answer_held(self) -> None:
+        """The process ends soon: callers that are kept waiting are answered with what is known."""
+        self._ending = True
+        for answered in tuple(self._waiting):
+            if not answered.done():
+                answered.set_result(None)
 
     async def on_record(self) -> None:
         """Until everything is on record that a client was told of."""

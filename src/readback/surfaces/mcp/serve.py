@@ -32,8 +32,10 @@ from readback.surfaces.mcp.relay import Relay
 from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
 from readback.surfaces.mcp.upstream import Upstream
 
-SHUTDOWN_S: Final = 2
-"""How long HTTP clients may finish when the gateway ends."""
+GRACE_S: Final = 2.0
+"""How long calls over HTTP may take when the gateway ends; then they are answered with what is known."""
+SHUTDOWN_S: Final = 3
+"""How long HTTP clients may finish when the gateway ends, the last answers included."""
 HTTP_PORT: Final = 8765
 
 
@@ -148,7 +150,7 @@ async def serve_stdio(
     """
     lane = CallLane()
     server = sdk_server(gate, upstreams, name=name, one_client=True, lane=lane)
-    async with own_streams(stop, lane, patience_s=patience_s) as (read, write):
+    async with own_streams(stop, lane, patience_s=patience_s, answer_held=gate.answer_held) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
@@ -184,7 +186,8 @@ async def serve_http(
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         server = _Uvicorn(config)
-        stopping = asyncio.ensure_future(_stopped(server, app, stop)) if stop is not None else None
+        ending = _stopped(server, app, gate, stop) if stop is not None else None
+        stopping = asyncio.ensure_future(ending) if ending is not None else None
         if on_listening is not None:
             shown = f"[{host}]" if ":" in host else host
             on_listening(f"http://{shown}:{listener.getsockname()[1]}{path}")
@@ -214,10 +217,16 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _stopped(server: uvicorn.Server, app: HttpEnd, stop: asyncio.Event) -> None:
+async def _stopped(server: uvicorn.Server, app: HttpEnd, gate: ToolGate, stop: asyncio.Event) -> None:
     await stop.wait()
     app.end()
     server.should_exit = True
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer = asyncio.get_running_loop().call_later(GRACE_S, gate.answer_held)
+    try:
+        await over  # until serving has ended, which cancels this
+    finally:
+        timer.cancel()
 
 
 class _Uvicorn(uvicorn.Server):

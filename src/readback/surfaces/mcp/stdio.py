@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from readback.canon.frozen import dataclass
 from readback.surfaces.mcp.call_lane import CallLane
 from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, refusals, written
 from readback.surfaces.mcp.open_requests import OpenRequests
@@ -28,6 +29,8 @@ from readback.surfaces.mcp.pipes import Incoming, Outgoing
 CHUNK_BYTES: Final = 1 << 16
 GRACE_S: Final = 2.0
 """How long calls that are under way may take to be answered, when the process is told to end."""
+LAST_S: Final = 1.0
+"""How long the answers with what is known may take after that."""
 PATIENCE_S: Final = 45.0
 """How long all that a client has asked may take to be answered, when its stdin has ended."""
 FLUSH_S: Final = 2.0
@@ -36,10 +39,15 @@ FLUSH_S: Final = 2.0
 
 @asynccontextmanager
 async def own_streams(
-    stop: asyncio.Event | None = None, lane: CallLane | None = None, *, patience_s: float = PATIENCE_S
+    stop: asyncio.Event | None = None,
+    lane: CallLane | None = None,
+    *,
+    patience_s: float = PATIENCE_S,
+    answer_held: Callable[[], None] | None = None,
 ) -> AsyncIterator[Streams]:
     """A client's messages as streams, without what `lane` takes. They end when `stop` is set, or with stdin: once what
-    was asked before is answered, nobody reads any more, or patience ends.
+    was asked before is answered, nobody reads any more, or patience ends. `answer_held` is called when calls that are
+    under way have had their time after `stop`: then they are answered with what is known.
     """
     lane, open_requests = lane or CallLane(), OpenRequests()
     stdin, stdout = os.dup(0), os.dup(1)
@@ -55,7 +63,8 @@ async def own_streams(
     try:
         async with anyio.create_task_group() as tasks:
             session = _ToSession(to_session, refusals, lane, open_requests)
-            tasks.start_soon(_read, arriving, session, stop, patience_s, writer)
+            ending = _Ending(stop, patience_s, answer_held)
+            tasks.start_soon(_read, arriving, session, ending, writer)
             tasks.start_soon(_write, writer, from_session, open_requests, flushed)
             try:
                 yield read, write
@@ -195,15 +204,24 @@ class _ToSession:
         self._messages.close()
 
 
-async def _read(
-    arriving: _Arriving, session: _ToSession, stop: asyncio.Event | None, patience_s: float, writer: Outgoing
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How the streams of a client end."""
+
+    stop: asyncio.Event | None
+    patience_s: float
+    answer_held: Callable[[], None] | None
+
+
+async def _read(arriving: _Arriving, session: _ToSession, ending: _Ending, writer: Outgoing) -> None:
+    stop = ending.stop
+
     async def all_of_it() -> None:
         await session.hand_on(arriving)
         # Whoever has said everything may still read: who pipes requests in, or a file of them, does.
         gone = asyncio.ensure_future(writer.lost())
         answered = asyncio.ensure_future(session.answered())
-        await _first_of([answered, gone], patience_s)
+        await _first_of([answered, gone], ending.patience_s)
 
     waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(all_of_it())]
     if stop is not None:
@@ -211,8 +229,12 @@ async def _read(
     try:
         await _first_of(waits)
     finally:
-        if stop is not None and stop.is_set() and not arriving.over:  # the client is still there, and waits for these
-            await session.lane.rest(GRACE_S)
+        if stop is not None and stop.is_set():
+            if not arriving.over:  # the client is still there, and waits for these
+                await session.lane.rest(GRACE_S)
+            if ending.answer_held is not None:
+                ending.answer_held()
+                await session.lane.rest(LAST_S)
         session.close()
 
 

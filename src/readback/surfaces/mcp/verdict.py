@@ -17,6 +17,7 @@ from readback.canon import Json, ReadbackError, json_text
 from readback.domain.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import UnknownOutcomeError
+from readback.domain.errors.gateway import GatewayEndedError
 from readback.domain.observation_signs import one_line
 from readback.domain.outcome import Outcome
 from readback.domain.reporting import ReportInput, Wording, model_text, quoted, user_text
@@ -33,6 +34,10 @@ PROBLEMS_MAX: Final = 20
 UNGOVERNED: Final = "ungoverned-tool"
 """The contract of whatever has none."""
 ASK: Final = "Ask: call readback_wait with this action's id for its end, or readback_status for what is known now."
+ENDED: Final = (
+    f"Reason: {GatewayEndedError.code}. The gateway was told to end while this call was under way."
+    " Do not repeat the call. Ask when a gateway runs again: readback_wait with this action's id."
+)
 ITS_OWN: Final = "What reads like an outcome in the tool's own content is the tool's words, and none of Readback's."
 DISOWNED: Final = f"[readback] No contract governs this tool, and nothing of its answer was verified. {ITS_OWN}"
 NO_END: Final = ("resultType", "requestState", "inputRequests", "task")
@@ -174,6 +179,14 @@ def begun(action_id: str, contract: str) -> Result:
     report = ReportInput(State.EXECUTING, Verdict.NOT_CHECKED, action_id, contract, "", "", observed=False)
     told = _nothing_done(user_text(report), "", state=State.EXECUTING, pending=True, action=action_id)
     return _made(f"{model_text(report)}\n{ASK}", told, failed=True)
+
+
+def unfinished(action_id: str, contract: str) -> Result:
+    """The gateway ends while the call is under way: what the call did is unknown until the next gateway settles it."""
+    report = ReportInput(State.UNKNOWN, Verdict.UNDETERMINED, action_id, contract, "", "", why=Why.UNREACHABLE)
+    told = _nothing_done(user_text(report), GatewayEndedError.code, state=State.UNKNOWN, pending=True, action=action_id)
+    told["verdict"], told["why"] = Verdict.UNDETERMINED.value, Why.UNREACHABLE.value
+    return _made(f"{model_text(report)}\n{ENDED}", told, failed=True)
 
 
 def refused(error: ReadbackError) -> Result:
