@@ -43,10 +43,12 @@ KEYS: Final[dict[str, Key]] = {
         "against.",
     ),
     "identity": Key(
-        "mapping of identity keys to expressions, or `not_offered`",
+        "mapping of identity keys to expressions, to `{path, as}`, or to `not_offered`",
         "none",
         "Of whom a reading is: `target`, `tenant`, `actor`, `region`, `account`, `permission_scope`, `stamp`, "
-        "`version`. An expression gives the value found, or compares by itself. The class says which are needed.",
+        "`version`. An expression gives the value found, or compares by itself. `{path: EXPRESSION, as: FORM}` says by "
+        "which rule the system compares such names: `exact`, `nfc`, `casefold`, `uuid`, `email` (the domain alone), "
+        "`path`. The class says which are needed.",
     ),
     "require": Key(
         "condition, or named conditions",
@@ -457,6 +459,7 @@ LIMITS: Final[dict[str, str]] = {
     "lifecycle.schedule.LEASE_MARGIN_US": "What a lease lasts longer than the tool and a round of readings may take.",
     "lifecycle.verify.FOUND_MAX": "Effects that `.find` may bring; with more, nobody has looked at everything.",
     "lifecycle.handed.ERROR_TEXT_MAX": "What is kept of a reader's error.",
+    "lifecycle.handed.FORMS_MAX": "Fields of a reading whose normal form its source states.",
     "adapters.source_files.ENTRIES_MAX": "Entries of a folder whose manifest is read; with more, the reading fails.",
     "adapters.source_files.LINES_MAX_BYTES": "A file that is read line by line; of a larger one the reading fails.",
     "adapters.source_imap.HEADER_MAX_BYTES": "The part of a message's header that is read.",

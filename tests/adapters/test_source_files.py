@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import tempfile
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters import source_files
+from readback.adapters import file_names, source_files
 from readback.adapters.source_files import FileSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.normal_form import NormalForm, widest
 from readback.domain.reading import Presence, Reading
 from readback.testing.conformance_source import SOURCE_RULES, Rule
 from tests.demo.waiting import eventually
@@ -457,3 +459,73 @@ def test_a_file_that_holds_more_than_its_size_says_is_not_hashed_as_an_empty_one
     text = FileSource("system", system).text("ostype").value
     assert isinstance(text, dict)
     assert text["text"] == (system / "ostype").read_text(encoding="ascii")
+
+
+# --- names as the volume and as servers take them ---
+
+
+def overlooking(path: str) -> tuple[int, int] | None:
+    """As a volume answers that overlooks case and Unicode forms: every alike name leads to the entry."""
+    folder, name = os.path.split(path)
+    listed = os.listdir(folder) if os.path.isdir(folder) else []
+    entry = next((each for each in listed if widest(each) == widest(name)), None)
+    if entry is None:
+        return None
+    seen = os.lstat(os.path.join(folder, entry))
+    return seen.st_dev, seen.st_ino
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_on_a_volume_that_overlooks_case_a_path_is_shown_as_its_entries_are_called(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "Folder").mkdir()
+    (root / "Folder" / "résumé.TXT").write_text("a")
+    assert file_names.own_names(str(root), ["FOLDER", "x"]) == (["FOLDER", "x"], False), "this volume overlooks nothing"
+    monkeypatch.setattr(file_names, "_identity", overlooking)
+    asked = [unicodedata.normalize("NFD", "RÉSUMÉ.txt")]
+    assert file_names.own_names(str(root), ["FOLDER", *asked]) == (["Folder", "résumé.TXT"], True)
+    assert file_names.own_names(str(root), ["Folder", "résumé.TXT"]) == (["Folder", "résumé.TXT"], False)
+    assert file_names.own_names(str(root), ["FOLDER", "new.txt"]) == (["Folder", "new.txt"], True)
+    shown = FileSource("work", root).stat("Folder/résumé.TXT")
+    assert dict(shown.forms)["path"] == (NormalForm.PATH,)
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_two_names_of_one_file_are_two_names_where_both_are_listed(root: Path) -> None:
+    (root / "a.txt").write_text("a")
+    os.link(root / "a.txt", root / "A.TXT")
+    for name in ("a.txt", "A.TXT"):
+        assert file_names.own_names(str(root), [name]) == ([name], False)
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_a_name_that_is_not_there_stands_for_the_one_in_another_unicode_form_where_that_is_said(root: Path) -> None:
+    nfc, nfd = (unicodedata.normalize(form, "Zoë") for form in ("NFC", "NFD"))
+    (root / nfd).mkdir()
+    (root / nfd / "a.txt").write_text("a")
+    exact, alike = FileSource("work", root), FileSource("work", root, names="equivalent")
+    assert exact.stat(f"{nfc}/a.txt").presence is Presence.ABSENT
+    shown = alike.stat(f"{nfc}/a.txt").value
+    assert isinstance(shown, dict)
+    assert (shown["path"], "link" in shown) == (f"{nfd}/a.txt", False)
+    assert alike.stat(f"{nfc}/new.txt").presence is Presence.ABSENT
+    assert alike.tree(nfc).value == exact.tree(nfd).value
+    (root / nfc).mkdir()  # which is there by its own name, and so it is meant
+    assert alike.stat(f"{nfc}/a.txt").presence is Presence.ABSENT
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_of_several_equivalent_names_none_is_meant(root: Path) -> None:
+    one, other, third = "\u1eb9\u0302", "\u00ea\u0323", "\u1ec7"  # one letter with a circumflex and a dot below
+    (root / one).write_text("a")
+    (root / other).write_text("b")
+    alike = FileSource("work", root, names="equivalent")
+    assert alike.stat(third).presence is Presence.ABSENT
+    assert [alike.stat(each).presence for each in (one, other)] == [Presence.PRESENT] * 2
+
+
+def test_what_a_link_says_is_told_and_not_followed(work: FileSource, root: Path) -> None:
+    (root / "a.txt").write_text("a")
+    (root / "link").symlink_to("a.txt")
+    assert (work.leads("link"), work.leads("a.txt"), work.leads("nowhere")) == ("a.txt", None, None)

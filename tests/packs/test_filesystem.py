@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,42 @@ def test_an_edit_that_is_only_tried_leaves_the_file_as_it_is(desk: Desk) -> None
 def test_a_path_outside_of_the_folder_is_refused_by_the_server_and_not_told_as_done(desk: Desk, tmp_path: Path) -> None:
     assert desk.call("write_file", {"path": str(tmp_path / "x.txt"), "content": "x"}).verified is False
     assert not (tmp_path / "x.txt").exists()
+
+
+NFC, NFD = (unicodedata.normalize(form, "résumé.txt") for form in ("NFC", "NFD"))
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_a_name_in_another_unicode_form_is_the_file_that_the_server_takes_it_for(desk: Desk) -> None:
+    at = desk.folder / "composed"
+    at.mkdir()
+    (at / NFD).write_text("made on another system")
+    assert desk.call("write_file", {"path": f"composed/{NFC}", "content": "written"}).verified
+    assert [each.name for each in at.iterdir()] == [NFD]
+    assert desk.call("write_file", {"path": f"composed/{NFC}", "content": "lost"}, "drop").verified is False
+    edits = [{"oldText": "written", "newText": "edited"}]
+    assert desk.call("edit_file", {"path": f"composed/{NFC}", "edits": edits}).verified
+    given = {"source": f"composed/{NFC}", "destination": "composed/moved.txt"}
+    assert desk.call("move_file", given).verified
+    assert [each.name for each in at.iterdir()] == ["moved.txt"]
+    (at / NFD).mkdir()
+    assert desk.call("write_file", {"path": f"composed/{NFC}/a.txt", "content": "a"}).verified
+    assert (at / NFD / "a.txt").read_text() == "a"
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_a_move_of_a_link_that_moves_what_it_leads_to_is_not_told_as_done(desk: Desk) -> None:
+    (desk.folder / "precious.txt").write_text("kept here")
+    (desk.folder / "link.txt").symlink_to("precious.txt")
+    told = desk.call("move_file", {"source": "link.txt", "destination": "taken.txt"})
+    assert (told.verified, told.outcome["verdict"]) == (False, "refuted")
+    assert (desk.folder / "link.txt").is_symlink(), "the server moved the file and left the link"
+
+
+@pytest.mark.requirement("IDENT-own-names")
+def test_a_file_behind_a_link_of_a_folder_is_moved(desk: Desk) -> None:
+    (desk.folder / "held").mkdir()
+    (desk.folder / "held" / "a.txt").write_text("a")
+    (desk.folder / "way").symlink_to("held")
+    assert desk.call("move_file", {"source": "way/a.txt", "destination": "way/b.txt"}).verified
+    assert (desk.folder / "held" / "b.txt").read_text() == "a"

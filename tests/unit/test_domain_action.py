@@ -47,7 +47,9 @@ NEW: dict[str, Any] = {
     **fields(erased=(), erased_us=0),
     **fields(id="act-1", tenant="acme", version=0, head="", state=S.PROPOSED, principal=""),
     **fields(contract="", contract_version="", contract_hash="", kind="", side_effect="", target=""),
-    **fields(operation="", key_hash="", request_hash="", asked_hash="", stamp="", context={}, request_ref=""),
+    **fields(
+        operation="", wrapper="", key_hash="", request_hash="", asked_hash="", stamp="", context={}, request_ref=""
+    ),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
     **fields(sighted=False, seen=False),
@@ -134,6 +136,7 @@ JUDGED: dict[str, Any] = {
 PROPOSAL: dict[str, Json] = {
     **fields(principal="agent", contract="ship", contract_version="2", contract_hash="c0ffee"),
     **fields(operation_kind="set", side_effect="medium_risk_write", target="order/1", operation="op-1"),
+    "wrapper": "2",
     **fields(stamp="rb-1", key_hash="k1", request_hash="q1", context={"step": "2"}),
 }
 
@@ -170,7 +173,7 @@ def test_a_proposal_names_the_action(context: Json, kept: Json) -> None:
         **fields(version=1, head="ff", state=S.VALIDATED, principal="agent", contract="ship"),
         **fields(contract_version="2", contract_hash="c0ffee", kind="set", side_effect="medium_risk_write"),
         **fields(target="order/1", operation="op-1", stamp="rb-1", key_hash="k1", request_hash="q1"),
-        **fields(context=kept, request_ref="r1", contract_ref="c1", created_us=100, updated_us=100),
+        **fields(wrapper="2", context=kept, request_ref="r1", contract_ref="c1", created_us=100, updated_us=100),
     }
     assert asdict(action) == expected
 

@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from readback.adapters.file_names import equivalent, own_names
 from readback.canon import CanonError, Json, json_value, parse_json, payload_bytes, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
 from readback.domain.change import alike
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
+from readback.domain.normal_form import NormalForm
 from readback.domain.reading import Reading
 
 HASH_MAX_BYTES: Final = 268_435_456
@@ -31,6 +33,10 @@ STAMP_ATTRIBUTE: Final = "user.readback.stamp"
 """The extended attribute in which the writer of a file may leave its stamp."""
 
 _CHUNK_BYTES: Final = 1_048_576
+Names: TypeAlias = Literal["exact", "equivalent"]
+_FORMS: Final = (("path", (NormalForm.PATH,)),)
+_OVERLOOKED: Final = (("path", (NormalForm.PATH, NormalForm.CASEFOLD)),)
+"""Of a volume that overlooked how a name was written."""
 _Picked: TypeAlias = Callable[[bytes], dict[str, Json]]
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -55,15 +61,20 @@ class FileSource:
     """The files below `root`. Safe from any thread. Paths are relative to `root`, with slashes.
 
     Links inside the folder are followed to what they mean; a path that leads out raises SandboxEscapeError, as do
-    devices, pipes and sockets.
+    devices, pipes and sockets. What the volume overlooks in a name (case, its Unicode form) is overlooked: `path` is
+    shown as the entries are called. `names="equivalent"`: a name that is not there stands for the one entry that
+    differs in its Unicode form alone, as it does to some servers.
     """
 
-    def __init__(self, name: str, root: str | Path, *, hash_max_bytes: int = HASH_MAX_BYTES) -> None:
+    def __init__(
+        self, name: str, root: str | Path, *, hash_max_bytes: int = HASH_MAX_BYTES, names: Names = "exact"
+    ) -> None:
         if not name:
             raise UsageError("A source needs a name.")
         self.name = name
         self._root = os.fspath(root)
         self._hash_max_bytes = hash_max_bytes
+        self._equivalent = names == "equivalent"
 
     def stat(self, path: str) -> Reading:
         """`path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`), `mtime_us`; `link` where
@@ -96,6 +107,7 @@ class FileSource:
         Links are shown with what they say and not followed. Raises ReaderFailedError for a folder of over
         10,000 entries: a manifest that is cut hides changes.
         """
+        path = self._meant(path)
         try:
             with self._folder_of(self._parts(path)) as folder:
                 entries = dict(self._entries(folder, _Budget(self._hash_max_bytes)))
@@ -111,11 +123,19 @@ class FileSource:
 
     def is_link(self, path: str) -> bool:
         """Whether what bears the name is a link, whatever it leads to. Raises SandboxEscapeError, ReaderFailedError."""
+        return self.leads(path) is not None
+
+    def leads(self, path: str) -> str | None:
+        """What a link says that it leads to; None where the name is no link's. Raises SandboxEscapeError,
+        ReaderFailedError.
+        """
+        path = self._meant(path)
         self._parts(path)
+        named = self._named(path)
         try:
-            return modes.S_ISLNK(os.lstat(self._named(path)).st_mode)
+            return os.readlink(named) if modes.S_ISLNK(os.lstat(named).st_mode) else None
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return None
         except OSError as error:
             raise ReaderFailedError(f"{self.name!r} cannot be looked at: {error}") from error
 
@@ -130,14 +150,17 @@ class FileSource:
     # --- one object --------------------------------------------------------------------------------------------
 
     def _shown(self, path: str, encoding: str | None, picked: _Picked | None = None) -> Reading:
+        path = self._meant(path)
         parts = self._parts(path)
         try:
             if not parts:
                 with self._folder_of([]) as folder:
                     return Reading.of({"path": ".", **_outside(os.fstat(folder))})
+            by_link = self._named(path) != os.path.join(os.path.realpath(self._root), *parts)
+            parts, overlooked = own_names(os.path.realpath(self._root), parts)
             with self._folder_of(parts[:-1]) as folder:
                 shown = self._object(folder, parts, encoding, picked)
-            by_link = self._named(path) != os.path.join(os.path.realpath(self._root), *parts)
+            shown = replace(shown, forms=_OVERLOOKED if overlooked else _FORMS)
             if by_link and isinstance(shown.value, dict):
                 return replace(shown, value={**shown.value, "link": True})
             return shown
@@ -204,6 +227,12 @@ class FileSource:
                 yield "/".join([*where.split("/")[1:], name]), _entry(here, name, budget)
 
     # --- the way there -----------------------------------------------------------------------------------------
+
+    def _meant(self, path: str) -> str:
+        """The path with the names for which those stand that are not there, where this source takes them so."""
+        if not self._equivalent or not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
+            return path
+        return equivalent(self._root, path)
 
     def _parts(self, path: str) -> list[str]:
         """The components of the resolved path, which lies inside. Raises SandboxEscapeError."""

@@ -59,6 +59,10 @@ class _Looked:
     instead: Reading | None = None
 
 
+_FORMS: Final = {"mailbox": "email", "from": "email"}
+"""Mail compares the domain of an address without regard to case (RFC 5321, 2.4), and leaves the rest to its host."""
+
+
 class ImapSource:
     """Some folders of one user's mailbox. Safe from any thread.
 
@@ -264,7 +268,7 @@ class ImapSource:
         if read is not None:
             value["parts"] = sum(not part.is_multipart() for part in read.walk())
         try:
-            return Reading.of(value, version=version, stamp=stamp, complete=digest is not None)
+            return Reading.of(value, version=version, stamp=stamp, complete=digest is not None, forms=_FORMS)
         except CanonError as error:
             raise ReaderTypeError(f"A message in {self.name!r} has no JSON form: {error.message}") from error
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import field, replace
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias
+from uuid import UUID
 
 from readback.canon import CanonError, parse_json
 from readback.canon.frozen import dataclass
@@ -229,6 +230,7 @@ class SqlSource:
                 stamp=_text(row[stamp]) if stamp else None,
                 author=_text(row[author]) if author else None,
                 consistency=consistency,
+                forms={name: "uuid" for name, value in row.items() if isinstance(value, UUID)},
             )
         except CanonError as error:
             raise ReaderTypeError(

@@ -6,6 +6,7 @@ Called by compile. It must not evaluate anything; what it cannot compile becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from readback.canon.frozen import dataclass
@@ -19,6 +20,7 @@ from readback.domain.errors import (
     ExpressionError,
     MissingPostconditionError,
 )
+from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.lifecycle.plan import Check, IdentityCheck
 from readback.ports.predicates import Predicate, PredicateEngine
@@ -31,6 +33,7 @@ NOT_ASKED: Final = frozenset({"observed", "authoritative", "before"})
 NOT_SYSTEM: Final = frozenset({"requested", "intended", "observed"})
 """What an invariant may not name: it is about the system, whatever was asked."""
 _BY_THEMSELVES: Final = frozenset({"region", "account", "permission_scope"})
+NO_FORMS: Final[Mapping[str, NormalForm]] = MappingProxyType({})
 
 
 def column_of(predicate: Predicate, root: str, name: str = "") -> int:
@@ -80,8 +83,12 @@ class Clauses:
             self._looks("ensure", loose, complete=not self.problems.found)
         return tuple(made)
 
-    def identity(self, mapped: Mapping[str, str]) -> tuple[IdentityCheck, ...]:
-        """Expressions that say of whom a reading is: the value found, or a comparison of its own."""
+    def identity(
+        self, mapped: Mapping[str, str], forms: Mapping[str, NormalForm] = NO_FORMS
+    ) -> tuple[IdentityCheck, ...]:
+        """Expressions that say of whom a reading is: the value found, or a comparison of its own. `forms`: the rule by
+        which a value found is compared, where the contract says one.
+        """
         made: list[IdentityCheck] = []
         for name, source in mapped.items():
             key = f"identity.{name}"
@@ -95,7 +102,10 @@ class Clauses:
             predicate = self.expression(key, source, boolean=boolean)
             if predicate is None:
                 continue
-            made.append(IdentityCheck(name, predicate, boolean))
+            made.append(IdentityCheck(name, predicate, boolean, forms.get(name), _field(predicate)))
+            if boolean and name in forms:
+                reason = "The expression compares by itself; `as` is for one that gives the value found."
+                self.problems.add(f"{key}.as", ContractFieldError(reason))
             if "authoritative" not in roots_of(predicate):
                 reason = "It does not look at `authoritative`, so it would say of every reading that it is ours."
                 self.problems.add(key, ContractFieldError(reason))
@@ -185,6 +195,14 @@ def _by_expression(name: str, predicate: Predicate | None, group: str | None) ->
 def mentioned(check: Check) -> frozenset[str]:
     """The roots that a check judges."""
     return frozenset(check.parameters) if check.predicate is None else roots_of(check.predicate)
+
+
+def _field(predicate: Predicate) -> str:
+    """The dotted path below `authoritative` that the expression is; "" where it is another one."""
+    whole = predicate.whole
+    if whole is None or whole.root != "authoritative" or not all(isinstance(step, str) for step in whole.steps):
+        return ""
+    return ".".join(str(step) for step in whole.steps[1:])
 
 
 def roots_of(predicate: Predicate) -> frozenset[str]:

@@ -47,7 +47,7 @@ def compile_contract(
     read = read_options(options, problems)
     clauses = Clauses(predicates, parts.arguments.names, problems)
     target = _target(read, parts, problems)
-    identity = clauses.identity(read.identity)
+    identity = clauses.identity(read.identity, read.forms)
     require = clauses.checks("require", read.require, NOT_YET)
     expected = _expected_version(read, clauses)
     ensure = clauses.ensure(read.ensure)
@@ -275,6 +275,7 @@ def _contract(
         side_effect=side_effect,
         target=options.target,
         identity=tuple(options.identity.items()),
+        forms=tuple(options.forms.items()),
         require=tuple(check.postcondition for check in require),
         expected_version=options.expected_version,
         execution=Execution(

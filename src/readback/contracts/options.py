@@ -18,10 +18,11 @@ from readback.contracts.durations import microseconds
 from readback.contracts.hands import Reader
 from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.approval.binding import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
-from readback.domain.contract import POLLS_MAX, Noop
+from readback.domain.contract import NOT_OFFERED, POLLS_MAX, Noop
 from readback.domain.errors import ContractFieldError
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm, form_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
 
@@ -31,6 +32,7 @@ REASON_MAX_CHARS: Final = 500
 PROVES: Final = ("submitted", "delivered")
 EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
 APPROVAL_KEYS: Final = ("people", "expires", "when")
+COMPARED_KEYS: Final = ("path", "as")
 WATCH_KEYS: Final = ("after", "every", "for", "ensure")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
@@ -56,6 +58,7 @@ class Options:
     side_effect: SideEffect | None = None
     target: str = ""
     identity: dict[str, str] = field(default_factory=dict)
+    forms: dict[str, NormalForm] = field(default_factory=dict)
     require: Mapping[str, object] = field(default_factory=dict)
     expected_version: str = ""
     timeout_us: int | None = None
@@ -99,6 +102,9 @@ def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
             continue
         if key == "execute":
             _execute(value, options, problems)
+            continue
+        if key == "identity":
+            _identity(value, options, problems)
             continue
         attribute, read = _READ[key]
         try:
@@ -286,8 +292,51 @@ def _clauses(label: str) -> Callable[[object], dict[str, object]]:
     return read
 
 
-def _identity(value: object) -> dict[str, str]:
-    return {key: _raw_text(each) for key, each in _mapping(value).items()}
+def _identity(value: object, options: Options, problems: Problems) -> None:
+    """Each key as an expression, or as `path` with `as`: by which rule the value found is compared."""
+    try:
+        mapped = _mapping(value)
+    except ContractFieldError as error:
+        problems.add("identity", error)
+        return
+    for name, each in mapped.items():
+        key = f"identity.{name}"
+        try:
+            if isinstance(each, Mapping):
+                _compared(name, each, options)
+            else:
+                options.identity[name] = _raw_text(each)
+        except _AtError as error:
+            problems.add(f"{key}.{error.at}", ContractFieldError(error.said))
+        except ContractFieldError as error:
+            problems.add(key, error)
+
+
+class _AtError(Exception):
+    """Carries the key below at which something is wrong."""
+
+    def __init__(self, at: str, said: str) -> None:
+        super().__init__(said)
+        self.at, self.said = at, said
+
+
+def _compared(name: str, given: Mapping[object, object], options: Options) -> None:
+    if "path" not in given:
+        raise ContractFieldError("`path` is missing: the expression for the value found, as `authoritative.id`.")
+    options.identity[name] = _raw_text(given["path"])
+    for key in given:
+        if key not in COMPARED_KEYS:
+            raise _AtError(str(key), f"There is no such key.{did_you_mean(str(key), COMPARED_KEYS)}")
+    word = given.get("as", NormalForm.EXACT.value)
+    form = form_of(word)
+    if form is None:
+        raise _AtError("as", f"{word!r:.40} is no normal form.{did_you_mean(str(word), list(NormalForm))}")
+    if options.identity[name] == NOT_OFFERED:
+        raise _AtError("as", "What is not offered is not compared; write 'not_offered' alone.")
+    if name == "version":
+        raise _AtError("as", "A version is compared as the source gives it.")
+    if form is not NormalForm.EXACT or "as" in given:
+        options.forms[name] = form
 
 
 def _approval(value: object) -> ApprovalTerms:
@@ -349,7 +398,6 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "kind": ("kind", _member(Kind)),
     "side_effect": ("side_effect", _member(SideEffect)),
     "target": ("target", _raw_text),
-    "identity": ("identity", _identity),
     "require": ("require", _clauses("require")),
     "expected_version": ("expected_version", _raw_text),
     "readers": ("readers", _readers),

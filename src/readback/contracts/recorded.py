@@ -19,6 +19,7 @@ from readback.domain.errors import ExpressionError, InvariantError
 from readback.domain.errors.record import BundleError
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.watch import WatchTerms
@@ -94,7 +95,9 @@ def _identity(contract: Contract, requested: frozenset[str], predicates: Predica
     named: set[str] = set(requested)
     for source in sources.values():
         named |= _fields(source, predicates)
-    return Clauses(predicates, named | {"region", "account", "permission_scope"}, Problems()).identity(sources)
+    return Clauses(predicates, named | {"region", "account", "permission_scope"}, Problems()).identity(
+        sources, dict(contract.forms)
+    )
 
 
 def _fields(source: str, predicates: PredicateEngine) -> frozenset[str]:
@@ -120,6 +123,7 @@ def _contract(
         side_effect=SideEffect(str(body["side_effect"])),
         target=str(body["target"]),
         identity=tuple((key, str(value)) for key, value in _object(body["identity"]).items()),
+        forms=tuple((key, NormalForm(str(form))) for key, form in _object(body.get("identity_as", {})).items()),
         require=tuple(check.postcondition for check in require),
         expected_version=str(body["expected_version"]),
         execution=Execution(

@@ -30,6 +30,8 @@ class IdentityMatch:
     truth: Truth
     expected: Json
     actual: Json
+    by_form: bool = False
+    """It is open since both are equal in the widest form alone, and no narrower one is known of the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,17 @@ class Judged:
                     return _VIOLATED
                 said = _UNDETERMINED
         return said
+
+    @property
+    def maybe_foreign(self) -> bool:
+        """It names a tenant in another spelling than ours: nobody can say that it is not another one's."""
+        tenant = self.match("tenant")
+        return tenant is not None and tenant.truth is _UNDETERMINED and tenant.by_form
+
+    @property
+    def other_spelling(self) -> IdentityMatch | None:
+        """The first key of its scope of which the reading says another spelling, and which may be the same name."""
+        return next((m for m in self.identity if m.by_form and m.key in SCOPE_KEYS), None)
 
     @property
     def version(self) -> Json:

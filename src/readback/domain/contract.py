@@ -17,6 +17,7 @@ from readback.domain.approval.binding import ApprovalTerms
 from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
 from readback.domain.watch import WatchTerms
@@ -107,6 +108,8 @@ class Contract:
     """What is declared of the search; None where nothing is, and it counts as the first reader does."""
     lookup_terms: ReaderTerms | None = None
     """What is declared of the look-up by key; None where nothing is."""
+    forms: tuple[tuple[str, NormalForm], ...] = ()
+    """By which rule an identity key is compared, where the contract says one (`as`)."""
     verifiers: str = ""
     """The digest of the scripts and hooks that judge inside a reading; "" where no reading has any."""
     names_before: bool = False
@@ -125,6 +128,11 @@ class Contract:
         asked = by_class or self.may_change is not None or bool(self.expected_version) or self.names_before
         object.__setattr__(self, "depth", depth(self.side_effect))
         object.__setattr__(self, "needs_before", bool(self.readers) and asked)
+
+    @property
+    def target_form(self) -> NormalForm:
+        """By which rule its target is compared, where the contract says one."""
+        return dict(self.forms).get("target", NormalForm.EXACT)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -189,6 +197,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["scopes"] = list(contract.scopes)
     if contract.watch is not None:  # as above
         described["watch"] = contract.watch.as_json()
+    if contract.forms:  # as above
+        described["identity_as"] = {key: form.value for key, form in contract.forms}
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):
         if by is not None:  # as above
             described[use] = _terms(by)

@@ -39,6 +39,8 @@ class Facts:
     side_effect: str = ""
     target: str = ""
     operation: str = ""
+    wrapper: str = ""
+    """The version of what made the action of a proposal; "" where the record does not say it."""
     key_hash: str = ""
     request_hash: str = ""
     asked_hash: str = ""

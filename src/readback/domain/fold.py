@@ -50,6 +50,7 @@ def _take_terms(a: Facts, e: Event) -> None:
     a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
     a.target, a.request_hash = str(d["target"]), str(d["request_hash"])
     a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
+    a.wrapper = str(d.get("wrapper", a.wrapper))
     by_name = "due" in d and "contract" not in e.refs
     a.request_ref, a.contract_ref = e.refs["request"], "" if by_name else e.refs["contract"]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+from readback.domain.normal_form import widest
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -53,9 +54,11 @@ reading may verify it), nor is a reversal under way: it would be stopped by its 
 def subjects(
     scopes: Iterable[FreezeScope], *, tenant: str, principal: str, contract: str, target: str
 ) -> tuple[str, ...]:
-    """The texts under which something is frozen, in the order of `FreezeScope`."""
+    """The texts under which something is frozen, in the order of `FreezeScope`: a target by its widest form, so that no
+    other spelling of it slips by.
+    """
     named = {
-        FreezeScope.RESOURCE: target,
+        FreezeScope.RESOURCE: widest(target),
         FreezeScope.PRINCIPAL: principal,
         FreezeScope.TOOL: contract,
         FreezeScope.TENANT: tenant,
@@ -65,8 +68,17 @@ def subjects(
 
 
 def touched(*, tenant: str, principal: str, contract: str, target: str) -> tuple[str, ...]:
-    """Every subject that an action would act on: it may not where one of them is frozen."""
-    return f"resource:{target}", f"principal:{principal}", f"tool:{contract}", f"tenant:{tenant}"
+    """Every subject that an action would act on: it may not where one of them is frozen. Its target is among them as
+    it is written too: so it stands in ledgers that were written before there was a widest form.
+    """
+    others = (f"principal:{principal}", f"tool:{contract}", f"tenant:{tenant}")
+    return *resource_names(target), *others
+
+
+def resource_names(target: str) -> tuple[str, ...]:
+    """The subjects under which a target may be frozen."""
+    wide = widest(target)
+    return (f"resource:{wide}",) if wide == target else (f"resource:{wide}", f"resource:{target}")
 
 
 def freezes(side_effect: SideEffect, state: State, *, by_row: bool, executed: bool) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, assert_never
+from unicodedata import normalize
 
 from readback.canon import Json, hashed_bytes, sha256_hex
 from readback.domain.errors import StoreCorruptError
@@ -76,6 +77,15 @@ def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) ->
     named: Json = operation if isinstance(operation, str) else {**operation}
     parts: list[Json] = [tenant, contract, named]
     return sha256_hex(hashed_bytes(_KEY_DOMAIN, parts))
+
+
+def former_operation(operation: str) -> str:
+    """The id under which this operation was begun by releases that composed its letters (NFC); "" where it is the same.
+
+    A caller's id is what the caller wrote, to the byte. What was begun before is found all the same.
+    """
+    composed = operation if operation.isascii() else normalize("NFC", operation)
+    return "" if composed == operation else composed
 
 
 def key_text(hashed: str) -> str:

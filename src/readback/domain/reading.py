@@ -9,12 +9,13 @@ Source: the action verification specification, "State Reconciliation Model", and
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
+from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency, Independence
 
 _STRONG: Final = Consistency.STRONG
@@ -43,7 +44,8 @@ class Reading:
     `value` is plain JSON. `version` and `as_of_us` are the source's own; `stamp` is the stamp found inside the
     artefact; `author` is who the source says made it so; `created_after_dispatch` is the source's own word that
     the object is newer than the attempt. `consistency` overrides what the reader declared, for one that knows
-    better at run time. `commit_token_honoured`: the source waited for the write's own token.
+    better at run time. `commit_token_honoured`: the source waited for the write's own token. `forms`: by which rules
+    the source itself compares a field, named by its dotted path, as the database does a column of UUIDs.
     """
 
     presence: Presence
@@ -57,6 +59,7 @@ class Reading:
     complete: bool = True
     consistency: Consistency | None = None
     detail: str = ""
+    forms: tuple[tuple[str, tuple[NormalForm, ...]], ...] = ()
 
     @classmethod
     def of(
@@ -71,6 +74,7 @@ class Reading:
         commit_token_honoured: bool = False,
         complete: bool = True,
         consistency: Consistency | str | None = None,
+        forms: Mapping[str, str | Sequence[str]] | None = None,
     ) -> Reading:
         """The object is there, and looks so. `value`: a mapping, a database row, or any JSON value.
 
@@ -87,6 +91,7 @@ class Reading:
             commit_token_honoured,
             complete,
             None if consistency is None else Consistency(consistency),
+            forms=_forms(forms) if forms else (),
         )
 
     @classmethod
@@ -104,6 +109,13 @@ class Reading:
     def unavailable(cls, detail: str = "") -> Reading:
         """The source did not answer. Never taken for absence."""
         return cls(_UNAVAILABLE, detail=detail)
+
+
+def _forms(said: Mapping[str, str | Sequence[str]]) -> tuple[tuple[str, tuple[NormalForm, ...]], ...]:
+    return tuple(
+        (field, tuple(NormalForm(one) for one in ([forms] if isinstance(forms, str) else forms)))
+        for field, forms in said.items()
+    )
 
 
 class Role(StrEnum):

@@ -33,7 +33,7 @@ from readback.domain.attribution import (
     looked_elsewhere,
     may_have_held,
 )
-from readback.domain.case import Case, Judged
+from readback.domain.case import Case, IdentityMatch, Judged
 from readback.domain.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
@@ -142,6 +142,8 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
         return _judge_absence(case, judged)
     scope = judged.in_scope  # 3
     if scope is not _HOLDS:
+        if scope is not _VIOLATED and (other := judged.other_spelling) is not None:
+            return replace(_other_spelling(other), identity=judged.identity)
         why = Why.OUT_OF_SCOPE if scope is _VIOLATED else Why.INCOMPLETE
         detail = "The reading is of another target or tenant, or does not say of which."
         return replace(undetermined(why, Finding.VERIFIER_ERROR, detail=detail), identity=judged.identity)
@@ -160,6 +162,15 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     else:
         result = _judge_untold(judged)
     return _evidenced(result, judged)
+
+
+def _other_spelling(other: IdentityMatch) -> Reconciliation:
+    """A difference of spelling proves nothing, against the tool as little as against the reader."""
+    detail = (
+        f"The reading spells its {other.key} in another way than the request, and whether both name one thing is not "
+        f"known: say by which rule the system compares them (`identity.{other.key}`, with `as`)."
+    )
+    return undetermined(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE, detail)
 
 
 def _evidenced(r: Reconciliation, judged: Judged) -> Reconciliation:

@@ -130,6 +130,14 @@ class Engine:
             taken = yield from self._existing(run, opened.record, begun.now_us)
             if taken is not None:
                 return run, opened, taken
+        elif (
+            draft.former
+            and (former := (yield from submit.former_record(run, draft.former, by_fields=not request.operation)))
+            is not None
+        ):
+            taken = yield from self._existing(run, former, begun.now_us, former=True)
+            if taken is not None:
+                return run, opened, taken
         if self.limits is not None:
             yield from limit.admit(run, request, self.limits)
         return run, opened, None
@@ -153,12 +161,16 @@ class Engine:
         except (StoreError, EnvelopeProfileError) as error:  # nobody may read it as "nothing was done"
             raise unrecorded(run, error) from error
 
-    def _existing(self, run: Run, record: KeyRecord, now_us: int) -> Generator[Step, Answer, Existing | None]:
+    def _existing(
+        self, run: Run, record: KeyRecord, now_us: int, *, former: bool = False
+    ) -> Generator[Step, Answer, Existing | None]:
+        """What the operation is already. `former`: its key has an earlier form, which no new action takes over."""
         same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
         match on_key(status, same_request=same):
             case KeyDecision.EXECUTE:
-                run.take_over(record.action_id)
+                if not former:
+                    run.take_over(record.action_id)
                 return None
             case KeyDecision.REFUSE:
                 raise PayloadConflictError(

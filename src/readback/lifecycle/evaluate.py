@@ -12,6 +12,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.case import IdentityMatch, Judged
+from readback.domain.normal_form import NormalForm, alike
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Evaluation, Path, Truth, along, look, shown_values
 from readback.domain.reading import Presence, Role, TakenReading
@@ -33,6 +34,7 @@ _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[^{}]+")
 _SIGNS: Final = re.compile("[/:]")
 AS_IT_IS_MAX = 1024
 _WRITTEN: Final = frozenset({str, int, float})
+Forms = tuple[tuple[str, tuple[NormalForm, ...]], ...]
 VERIFIER_KINDS = frozenset({"error"})
 ASKS_FOR_REDACTED = "it asks for a value that was redacted before it was stored"
 ASKS_FOR_UNSEEN = "it counts, searches or misses something in a reading that was not whole"
@@ -150,8 +152,11 @@ def identify(
     wanted: Json,
     template: str,
     partial: frozenset[str] = WHOLE,
+    forms: Forms = (),
 ) -> IdentityMatch:
-    """One identity key held against a reading. `template`: the contract's own words for its target."""
+    """One identity key held against a reading. `template`: the contract's own words for its target. `forms`: by which
+    rules the source says that it compares its fields.
+    """
     if partial and _asks_for_unseen(check, variables, partial):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
     if (type(wanted) is not str and _redacted(wanted)) or _asks_for_redacted(check.predicate, variables):
@@ -164,31 +169,43 @@ def identify(
         return IdentityMatch(check.key, truth, True, said.value)
     if said.value is None or (check.key == "version"):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, said.value)
-    return IdentityMatch(check.key, _of(_same(check.key, wanted, said.value, template, variables)), wanted, said.value)
+    same = _same(check, wanted, said.value, template, variables, forms)
+    if same is None:
+        return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, said.value, by_form=True)
+    return IdentityMatch(check.key, _of(same), wanted, said.value)
 
 
 def _of(value: bool) -> Truth:
     return _HOLDS if value else _VIOLATED
 
 
-def _same(key: str, wanted: Json, found: Json, template: str, variables: Variables) -> bool:
-    """Equal as text; a target may leave out the type that stands before its first "/" or ":", where the contract says
-    one. Where all of it is a value, `secrets/a.txt` is not `a.txt`. Only texts and numbers are written as a text is.
+def _same(
+    check: IdentityCheck, wanted: Json, found: Json, template: str, variables: Variables, forms: Forms
+) -> bool | None:
+    """Equal as text, or by the rule that the contract names or the source states; None where the texts are equal in
+    the widest form alone. A target may leave out the type that stands before its first "/" or ":", where the contract
+    says one. Where all of it is a value, `secrets/a.txt` is not `a.txt`. Only texts and numbers are written as a text
+    is.
     """
     if type(found) not in _WRITTEN or type(wanted) not in _WRITTEN:
         return type(found) is type(wanted) and found == wanted
-    text = str(found)
-    if text == str(wanted):
+    text, whole = str(found), str(wanted)
+    if text == whole:
         return True
-    if key != "target":
-        return False
+    prefixed = check.key == "target" and _is_prefixed(template, variables)
+    if prefixed:
+        slash, colon = whole.find("/"), whole.find(":")
+        cut = min(slash, colon) if slash >= 0 and colon >= 0 else max(slash, colon)
+        if cut >= 0 and text == whole[cut + 1 :]:
+            return True
+    rules = (check.form,) if check.form is not None else dict(forms).get(check.field, ())
+    return alike(rules, whole, text, prefixed=prefixed)
+
+
+def _is_prefixed(template: str, variables: Variables) -> bool:
+    """Whether what stands before the first "/" or ":" of the target is the contract's own word."""
     divided, before = _divided(template)
-    if not divided or (before and any(_SIGNS.search(str(look(path, variables))) for path in before)):
-        return False
-    whole = str(wanted)
-    slash, colon = whole.find("/"), whole.find(":")
-    cut = min(slash, colon) if slash >= 0 and colon >= 0 else max(slash, colon)
-    return cut >= 0 and text == whole[cut + 1 :]
+    return divided and not (before and any(_SIGNS.search(str(look(path, variables))) for path in before))
 
 
 @lru_cache(maxsize=1_024)
@@ -262,7 +279,8 @@ def _identified(
     if taken.reading.presence is not _PRESENT:
         return ()
     template = plan.contract.target
-    return tuple([identify(i, binding, seen, _wanted(i.key, seen), template, partial) for i in plan.identity])
+    forms = taken.reading.forms
+    return tuple([identify(i, binding, seen, _wanted(i.key, seen), template, partial, forms) for i in plan.identity])
 
 
 def _wanted(key: str, variables: Variables) -> Json:

@@ -19,7 +19,8 @@ from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import touched
-from readback.domain.idempotency import key_hash, request_hash
+from readback.domain.idempotency import former_operation, key_hash, request_hash
+from readback.domain.normal_form import in_normal_form
 from readback.domain.observation import (
     Observation,
     ObservationStatus,
@@ -51,7 +52,8 @@ _QUEUED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDIN
 STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
 """How long after its commit an attempt may still be dispatched. A process that slept longer must not act."""
-WRAPPER_VERSION = "1"
+WRAPPER_VERSION = "2"
+"""2: an operation's id is the caller's own text; 1 composed its letters first."""
 _PLAIN_ANSWERS = frozenset({dict, Copied, list, tuple, str, bytes, int, float, bool, type(None)})
 """Types of answers that are no transaction, as most are."""
 
@@ -66,6 +68,8 @@ class Draft:
     key_hash: str
     stamp: str
     target: str
+    former: str = ""
+    """The key's hash by an earlier form of it; "" where that is the same."""
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -91,10 +95,11 @@ def draft(request: Request, scope: Scope, begun: Begun) -> Draft:
         origin=request,
         hands_out=request.outside,
     )
-    operation, key_of = _operation(request, begun.action_id)
+    operation, key_of, former = _operation(request, begun.action_id)
     stamp = STAMP_PREFIX + begun.action_id
     hashed = key_hash(scope.tenant, request.plan.contract.name, key_of)
-    return Draft(run, request, operation, hashed, stamp, target_of(request, scope, stamp, operation))
+    before = key_hash(scope.tenant, request.plan.contract.name, former) if former else ""
+    return Draft(run, request, operation, hashed, stamp, target_of(request, scope, stamp, operation), before)
 
 
 def propose(draft: Draft, table_version: str, due_us: int | None = None) -> Run:
@@ -175,15 +180,20 @@ def _context(request: Request, scope: Scope) -> dict[str, Json]:
     return context
 
 
-def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, Json]]:
-    """What the caller calls this operation, and what its key is made of."""
-    fields = request.plan.contract.key_fields
+def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, Json], str | dict[str, Json]]:
+    """What the caller calls this operation, what its key is made of, and what it was made of by earlier releases, or
+    under a contract that named no form; "" where that is the same.
+    """
+    contract = request.plan.contract
+    fields = contract.key_fields
     if request.operation:
-        return request.operation, request.operation
+        return request.operation, request.operation, former_operation(request.operation)
     if fields:
-        named = {name: request.requested.get(name) for name in fields}
-        return one_line(", ".join(f"{k}={v}" for k, v in named.items()), ID_MAX_BYTES // 4), named
-    return action_id, action_id  # drawn fresh for each proposal
+        given = {name: request.requested.get(name) for name in fields}
+        named = in_normal_form(contract.target, contract.target_form, given)
+        called = one_line(", ".join(f"{k}={v}" for k, v in named.items()), ID_MAX_BYTES // 4)
+        return called, named, "" if named == given else given
+    return action_id, action_id, ""  # drawn fresh for each proposal
 
 
 def target_of(request: Request, scope: Scope, stamp: str, operation: str) -> str:

@@ -11,11 +11,13 @@ from operator import attrgetter
 
 from readback.canon import Json, ReadbackError, json_value, stored_bytes
 from readback.canon.limits import ID_MAX_BYTES, INTEGER_SAFE_MAX, INTEGER_WIRE_MAX, INTEGER_WIRE_MIN, PAYLOAD_MAX_BYTES
+from readback.domain.normal_form import NormalForm
 from readback.domain.observation import guarded, one_line
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
 
 ERROR_TEXT_MAX = 300
+FORMS_MAX = 64
 _FIELDS = attrgetter(
     "presence", "version", "as_of_us", "consistency", "stamp", "author", "created_after_dispatch",
     "commit_token_honoured", "complete", "detail",
@@ -39,7 +41,7 @@ def reading_of(value: object) -> tuple[Reading | None, str]:
 
 
 def _made_plain(value: Reading) -> tuple[Reading | None, str]:
-    wrong = _wrong_field(value)
+    wrong = _wrong_field(value) or ("" if not value.forms or _are_forms(value.forms) else "forms")
     if wrong:
         return None, f"returned a Reading with a wrong {wrong}"
     try:
@@ -61,6 +63,7 @@ def _made_plain(value: Reading) -> tuple[Reading | None, str]:
             value.complete,
             value.consistency,
             one_line(value.detail, ERROR_TEXT_MAX),
+            value.forms,
         ),
         "",
     )
@@ -85,6 +88,18 @@ def fits(value: Json) -> bool:
 def text_of(error: BaseException) -> str:
     """What an exception says, empty where it cannot say it."""
     return guarded(str, error)[1] or ""
+
+
+def _are_forms(forms: object) -> bool:
+    """Of each field its rules, as `Reading.of` writes them down."""
+    if type(forms) is not tuple or len(forms) > FORMS_MAX:
+        return False
+    for each in forms:
+        if type(each) is not tuple or len(each) != 2 or type(each[0]) is not str or type(each[1]) is not tuple:
+            return False
+        if len(each[0]) > ERROR_TEXT_MAX or not all(type(form) is NormalForm for form in each[1]):
+            return False
+    return True
 
 
 def _wrong_field(reading: Reading) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.contract import Contract
+from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.ports.acting import Hands
 from readback.ports.predicates import Predicate, PredicateEngine
@@ -35,11 +36,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class IdentityCheck:
-    """One identity key: an expression that gives the value found, or (`boolean`) that compares by itself."""
+    """One identity key: an expression that gives the value found, or (`boolean`) that compares by itself.
+
+    `form`: the rule that the contract names for it; None where it names none, and what the source says of its field
+    `field` (a dotted path below `authoritative`, "" where the expression is no plain path) counts.
+    """
 
     key: str
     predicate: Predicate
     boolean: bool
+    form: NormalForm | None = None
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

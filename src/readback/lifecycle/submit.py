@@ -23,12 +23,14 @@ from readback.domain.idempotency import (
     KeyStatus,
     aged,
     asked_hash,
+    former_operation,
     key_hash,
     on_key,
     request_hash,
 )
 from readback.domain.kind import Kind
 from readback.domain.limits import Limits
+from readback.domain.normal_form import NormalForm, in_normal_form
 from readback.domain.observation_signs import one_line
 from readback.domain.state import State
 from readback.lifecycle import execute, limit, validate
@@ -53,6 +55,8 @@ from readback.lifecycle.steps import (
 from readback.ports.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
 
 REFUSAL_MAX_BYTES: Final = 1_000
+COMPOSING: Final = frozenset({"", "1"})
+"""Versions of the wrapper that composed the letters of an operation's id before they made its key."""
 _ASKED_FOR: Final = frozenset({"requested", "intended"})
 
 
@@ -98,6 +102,11 @@ def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Gene
     found = yield LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
     assert isinstance(found, KeyFound)
     replaces = ""
+    if found.record is None and (composed := former_operation(asked.operation)):
+        hashed = key_hash(scope.tenant, asked.contract, composed)
+        record = yield from _former(scope.tenant, hashed)
+        if record is not None and (taken := (yield from _existing(asked, record, begun.now_us))):
+            return taken
     if found.record is not None:
         taken = yield from _existing(asked, found.record, begun.now_us)
         if taken:
@@ -205,6 +214,7 @@ def _data(asked: Submission, scope: Scope, begun: Begun) -> dict[str, Json]:
         "key_hash": key_hash(scope.tenant, asked.contract, asked.operation),
         "request_hash": asked_hash(asked.contract, asked.arguments),
         "stamp": execute.STAMP_PREFIX + begun.action_id,
+        "wrapper": execute.WRAPPER_VERSION,
         "recovery_table": "",
         "break_glass": "",
         "context": context,
@@ -274,13 +284,49 @@ def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
     other = folded.action
     if other is None or run.plan.bind is None:
         return False
-    if other.contract_ref:
-        return other.request_hash == run.action.request_hash
     if other.request_ref in other.erased:
         return False
+    if other.contract_ref:
+        return (yield from _same_in_form(run, other))
     given = (yield from load_kept(other)).get("requested")
     try:
         _, requested = run.plan.bind(given if isinstance(given, dict) else {})
     except InputError:
         return False
     return request_hash(run.contract.kind, run.action.target, requested) == run.action.request_hash
+
+
+def _same_in_form(run: Run, other: Action) -> Generator[Step, Answer, bool]:
+    """Whether both were asked for the same but for the spelling of the target, by the rule that the contract names."""
+    contract = run.contract
+    form = contract.target_form
+    if form is NormalForm.EXACT or other.kind != contract.kind.value or other.contract != contract.name:
+        return False
+    given = (yield from load_kept(other)).get("requested")
+    asked = in_normal_form(contract.target, form, given if isinstance(given, dict) else {})
+    return asked == in_normal_form(contract.target, form, run.requested)
+
+
+def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Step, Answer, KeyRecord | None]:
+    """The record of an operation that was begun under an earlier form of its key; None where there is none.
+
+    Where the caller's id has another form, only an action of the releases that composed it is meant: under the composed
+    id stands another operation otherwise.
+    """
+    found = yield LoadKey(run.action.tenant, hashed)
+    assert isinstance(found, KeyFound)
+    if found.record is None or by_fields:
+        return found.record
+    return (yield from _composed_by(found.record))
+
+
+def _former(tenant: str, hashed: str) -> Generator[Step, Answer, KeyRecord | None]:
+    found = yield LoadKey(tenant, hashed)
+    assert isinstance(found, KeyFound)
+    return None if found.record is None else (yield from _composed_by(found.record))
+
+
+def _composed_by(record: KeyRecord) -> Generator[Step, Answer, KeyRecord | None]:
+    folded = yield LoadAction(record.action_id)
+    assert isinstance(folded, Folded)
+    return record if folded.action is not None and folded.action.wrapper in COMPOSING else None

@@ -222,7 +222,7 @@ def search(run: Run) -> Steps:
         terms.source if terms else find.name,
         _STRONG,
         terms.independence if terms else run.contract.depth.minimum_independence,
-        Reading(presence, stamp=run.action.stamp),
+        Reading(presence, stamp=run.action.stamp, forms=readings[0].forms if readings else ()),
         called.started_us,
         called.finished_us,
     )
@@ -235,7 +235,9 @@ def search(run: Run) -> Steps:
 def _anothers(run: Run, judged: Judged) -> bool:
     """It names a stamp, and not ours."""
     said, mapped = judged.taken.reading.stamp, judged.match("stamp")
-    return (bool(said) and said != run.action.stamp) or (mapped is not None and mapped.truth is _VIOLATED)
+    return (bool(said) and said != run.action.stamp) or (
+        mapped is not None and (mapped.truth is _VIOLATED or mapped.by_form)
+    )
 
 
 def _listed(called: Called) -> tuple[Reading, ...] | None:
@@ -352,7 +354,7 @@ def record_reading(run: Run, judged: Judged) -> None:
     """The reading becomes a ledger entry; its content evidence, unless it is of somebody else's object."""
     taken = judged.taken
     reading = taken.reading
-    foreign = judged.in_scope is _VIOLATED
+    foreign = judged.in_scope is _VIOLATED or judged.maybe_foreign
     content: Json = None if foreign else reading.value
     root = "before" if taken.role is _BEFORE else "authoritative"
     ref = {"reading": run.keep(root, content)} if reading.presence is _PRESENT and not foreign else {}
@@ -384,6 +386,8 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
         "error": taken.error[:ERROR_TEXT_MAX],
         "withheld": withheld,
     }
+    if reading.forms:
+        said["forms"] = {field: [form.value for form in forms] for field, forms in reading.forms}
     if wide:
         said["wide"] = True  # an integer, which an entry cannot hold as one
     return said

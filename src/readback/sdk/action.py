@@ -72,6 +72,14 @@ class ExecuteOptions(TypedDict, total=False):
     reversible: bool
 
 
+Compared = TypedDict(
+    "Compared",
+    {"path": Required[str], "as": Literal["exact", "nfc", "casefold", "uuid", "email", "path"]},
+    total=False,
+)
+"""An identity key with the rule by which it is compared; see `readback.domain.normal_form.NormalForm`."""
+
+
 class ApprovalOptions(TypedDict, total=False):
     """Who has to approve it: how many people (1 or 2), until when, and for which requests; see `ApprovalTerms`."""
 
@@ -91,7 +99,7 @@ class _Options(TypedDict, total=False):
 
     name: str
     version: str
-    identity: Mapping[str, str]
+    identity: Mapping[str, str | Compared]
     require: Condition | Mapping[str, Condition]
     expected_version: str
     execute: ExecuteOptions

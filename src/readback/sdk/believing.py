@@ -13,6 +13,7 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.errors import UsageError
+from readback.domain.freezing import resource_names
 from readback.domain.outcome import Outcome
 from readback.domain.planning import PlanningCase, plan_next
 from readback.domain.state import TERMINAL, State
@@ -77,7 +78,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
                 continue
             if projection.saga:
                 steps.setdefault(projection.saga, []).append(projection.action_id)
-            subjects |= {f"resource:{projection.target}", f"tool:{projection.contract}"}
+            subjects |= {*resource_names(projection.target), f"tool:{projection.contract}"}
             if projection.state in _SETTLED:
                 settled += 1
                 if settled > (SETTLED_LOADED_MAX if settled_max is None else settled_max):

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from unicodedata import normalize
 
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.delegation.words import RETRIES_MAX
-from readback.domain.idempotency import KeyStatus, aged, key_hash, request_hash
+from readback.domain.idempotency import KeyStatus, aged, request_hash
 from readback.lifecycle.resume import fold
 from readback.sdk.action import ActionDefinition
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.client import Readback
+from readback.sdk.taken_keys import key_of
 
 Conversation = tuple[str, list[dict[str, str]]]
 
@@ -49,7 +49,7 @@ def attempts_made(client: Readback | AsyncReadback, contract: str, delegation: s
     session.check_open()
     store, tenant, made = session.store, session.scope.tenant, list[Made]()
     for attempt in range(RETRIES_MAX + 1):
-        record = store.key(tenant, key_hash(tenant, contract, normalize("NFC", f"{delegation}/{attempt}")))
+        record = key_of(store, tenant, contract, f"{delegation}/{attempt}")
         if record is None:
             break
         if aged(KeyStatus(record.status), record.expires_us, session.runtime.now_us()) is KeyStatus.EXPIRED:

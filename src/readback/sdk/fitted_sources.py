@@ -75,7 +75,7 @@ def below(root: str, path: str) -> str:
 
 
 def _file(settled: Settled) -> Any:
-    return bootstrap.FileSource(settled.name, settled.path("root"))
+    return bootstrap.FileSource(settled.name, settled.path("root"), names=settled.get("names", "exact"))
 
 
 def resolved(base: str, path: str) -> str:
@@ -118,10 +118,10 @@ def _inside(settled: Settled, path: object) -> str:
 def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[str, str]) -> Reading:
     """With what lies at other paths, a folder with its manifest; all of it is seen, or nothing is told."""
     shown: dict[str, Json] = {}
-    links: list[Json] = []
+    leads: dict[str, Json] = {}
     for name, path in others.items():
-        if files.is_link(path):
-            links.append(name)
+        if (to := files.leads(path)) is not None:
+            leads[name] = to
         other: Reading = files.stat(path)
         if isinstance(other.value, dict) and other.value.get("kind") == "directory":
             other = files.tree(path)
@@ -131,7 +131,7 @@ def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[s
         told = value if isinstance(value, dict) else None
         shown[name] = told and {key: each for key, each in told.items() if key not in ("path", "link")}
     assert isinstance(found.value, dict)
-    return replace(found, value={**found.value, "also": shown, "links": links})
+    return replace(found, value={**found.value, "also": shown, "links": [*leads], "leads": leads})
 
 
 def _matching(given: Given) -> list[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
-from unicodedata import category, normalize
+from unicodedata import category
 
 from readback.bootstrap import fallback
 from readback.bootstrap import runtime as system_runtime
@@ -219,8 +219,7 @@ class Session:
             check_id("operation", operation, ProposalError)
         check_step(step)
         goal = None if intended is None else _as_object(intended)
-        named = normalize("NFC", operation or "")  # one name, however its letters were typed
-        request = proposal.request(named, "", goal, step, upon, ahead)
+        request = proposal.request(operation or "", "", goal, step, upon, ahead)
         self.know(request.plan)
         proposal.mark_run()
         return request
@@ -240,7 +239,7 @@ class Session:
         for step in given:
             self.know(step.proposal.definition.plan)
         made = tuple(step.defined() for step in given)
-        return SagaRequest(name, made, normalize("NFC", operation or ""))
+        return SagaRequest(name, made, operation or "")
 
     # --- whichever of the two it is ---
 

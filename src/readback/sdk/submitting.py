@@ -7,7 +7,6 @@ only its name is, whoever knows it checks that later, and what does not hold end
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from unicodedata import normalize
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, OversizeError, ProposalError
@@ -41,7 +40,7 @@ def submit(
     check_step(step)
     given = _object("arguments", arguments or {})
     goal = None if intended is None else _object("intended", intended)
-    named = normalize("NFC", operation or "")
+    named = operation or ""
     plan = s.plan_of(asked)
     if plan is not None and plan.bind is not None:
         bound, requested = plan.bind(given)

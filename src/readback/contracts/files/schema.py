@@ -36,6 +36,7 @@ from readback.contracts.templates import TEMPLATE_MAX_CHARS
 from readback.domain.contract import IDENTITY_KEYS, Noop
 from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 
 PUBLISHED: Final = "contracts.schema.json"
@@ -106,8 +107,12 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "side_effect": (_words(SideEffect), "The class, which sets how deep it is verified."),
     "target": ({**_TEXT, "maxLength": TEMPLATE_MAX_CHARS}, "What it acts on; `{requested.x}` stands for an argument."),
     "identity": (
-        {"type": "object", "propertyNames": {"enum": [*IDENTITY_KEYS]}, "additionalProperties": _TEXT},
-        "Expressions that say of whom a reading is, or `not_offered`.",
+        {
+            "type": "object",
+            "propertyNames": {"enum": [*IDENTITY_KEYS]},
+            "additionalProperties": {"oneOf": [_TEXT, {"$ref": "#/$defs/compared"}]},
+        },
+        "Expressions that say of whom a reading is, or `not_offered`; with `as`, by which rule they are compared.",
     ),
     "require": (_CONDITION_S, "What has to hold before it is executed."),
     "expected_version": (_TEXT, "An expression for the version that the target has to have before."),
@@ -235,6 +240,16 @@ def contract_schema() -> dict[str, Any]:
         "$defs": {
             **_contracts(),
             ARGUMENT: argument_schema(),
+            "compared": {
+                "type": "object",
+                "properties": {
+                    "path": {**_TEXT, "description": "The expression for the value found."},
+                    "as": {**_words(NormalForm), "description": "By which rule the system compares such names."},
+                },
+                "required": ["path"],
+                "additionalProperties": False,
+                "description": "An identity key, and the normal form in which two spellings of it are one.",
+            },
             "condition": {**_TEXT, "description": "An expression that is true or false."},
             "reference": _reference(),
             **_acts(),

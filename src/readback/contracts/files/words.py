@@ -151,11 +151,18 @@ SOURCES: Final = (
                 Shape.FIXED,
                 "Where a relative path begins; then `~`, `.` and `..` count as for a program there.",
             ),
+            Key(
+                "names",
+                Shape.CHOICE,
+                "equivalent: a name that is not there stands for the one in another Unicode form.",
+                choices=("exact", "equivalent"),
+            ),
             Key("show", Shape.CHOICE, "What is shown of it.", choices=("stat", "text", "tree", "lines")),
             Key(
                 "also",
                 Shape.NAMED,
-                "Names with other paths, shown under `also`; null: nothing is there. `links` names the links.",
+                "Names with other paths, shown under `also`; null: nothing is there. `links` names the links, `leads` "
+                "shows what each of them says.",
             ),
             Key("times", Shape.FLAG, "False: a write of the same bytes is no change."),
             Key("match", Shape.VALUE, "For `lines`, JSON in each: a list of objects that a shown line is like."),

@@ -162,8 +162,18 @@ def completed(named: str, command: Sequence[str], env: Mapping[str, str] | None 
     found = {each.name: env[each.env] for each in pack.parameters if env and each.env in env}
     found |= pack.found(command[at + 1 :])
     whole = given if given.keys() & found.keys() else {**found, **given}  # who says where it is says it whole
+    if "base" in found and "root" in given and "base" not in given and _lies_in(found["base"], given["root"]):
+        whole = {
+            **given,
+            "base": found["base"],
+        }  # a relative path begins where its server was told, and not at the root
     said = "&".join(f"{name}={quote(value, safe=_SAFE)}" for name, value in whole.items())
     return f"{PREFIX}{pack.name}?{said}" if said else named
+
+
+def _lies_in(folder: str, root: str) -> bool:
+    above = os.path.abspath(os.path.expanduser(root))
+    return os.path.commonpath([above, folder]) == above
 
 
 def pack_content(named: str) -> bytes:

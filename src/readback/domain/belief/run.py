@@ -20,6 +20,7 @@ from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, for_model, for_person
 from readback.domain.errors import HonestyError
 from readback.domain.kind import Kind
+from readback.domain.normal_form import widest
 from readback.domain.outcome import Outcome
 from readback.domain.planning import Planning, PlanningCase, plan_next
 from readback.domain.state import State
@@ -128,7 +129,7 @@ class Belief:
         reversals = {each.compensation for each in self.entries.values() if isinstance(each, Item)}
         left = [each for each in self.entries.values() if each.action_id not in self.replaced]
         last = {(each.contract, each.operation): each.action_id for each in left}
-        touched = {each.target: each.action_id for each in self.entries.values() if _touches(each)}
+        touched = {widest(each.target): each.action_id for each in self.entries.values() if _touches(each)}
         shown: list[Entry] = []
         for each in self.entries.values():
             unresolved = isinstance(each, Item) and each.standing is Standing.UNRESOLVED
@@ -200,7 +201,7 @@ def _ordered(entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
 
 def _dated(entry: Entry, touched: Mapping[str, str]) -> Entry:
     """A fact says when a later action may have changed what it tells of."""
-    later = touched.get(entry.target, "")
+    later = touched.get(widest(entry.target), "")
     return replace(entry, changed_by=later) if isinstance(entry, Fact) and later > entry.action_id else entry
 
 

@@ -12,6 +12,7 @@ from readback.canon import Json
 from readback.domain.action import Action
 from readback.domain.idempotency import asked_hash, key_hash, request_hash
 from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm, form_of, in_normal_form
 from readback.lifecycle.run import REDACTED
 
 
@@ -24,7 +25,8 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
         # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
         fields = {str(name): given.get(str(name)) for name in named}
         unknown = not request or _redacted(fields)
-        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, fields))
+        normal = in_normal_form(str(contract.get("target", "")), _form(contract), fields)
+        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, normal))
     if contract and action.key_hash not in keys:
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
     if not isinstance(requested, dict) or _redacted(requested):
@@ -38,6 +40,13 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
         return
     if request_hash(_KINDS[action.kind], action.target, given) != action.request_hash:
         yield f"Action {action.id} has another request than its request hash says."
+
+
+def _form(contract: Mapping[str, Json]) -> NormalForm:
+    """By which rule its target is compared."""
+    said = contract.get("identity_as")
+    word = said.get("target") if isinstance(said, dict) else None
+    return form_of(word) or NormalForm.EXACT
 
 
 _KINDS: Final = {kind.value: kind for kind in Kind}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from readback.canon import Json
 from readback.domain.errors import StoreCorruptError
+from readback.domain.normal_form import NormalForm
 from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.side_effect import Consistency, Independence
 
@@ -34,6 +35,7 @@ def _taken(data: Mapping[str, Json], value: Json) -> TakenReading:
         commit_token_honoured=data["token"] is True,
         complete=data["complete"] is True,
         detail=error,
+        forms=_forms(data.get("forms")),
     )
     return TakenReading(
         Role(str(data["role"])),
@@ -56,6 +58,15 @@ def _version(data: Mapping[str, Json]) -> int | str | None:
     if version is None or (isinstance(version, int | str) and not isinstance(version, bool)):
         return version
     raise TypeError(f"a version of type {type(version).__name__}")
+
+
+def _forms(raw: Json) -> tuple[tuple[str, tuple[NormalForm, ...]], ...]:
+    said = raw if isinstance(raw, dict) else {}
+    return tuple(
+        (field, tuple(NormalForm(str(form)) for form in forms))
+        for field, forms in said.items()
+        if isinstance(forms, list)
+    )
 
 
 def _text(value: Json) -> str | None:

@@ -202,7 +202,7 @@ class Standing:
         self.given.append(f"of whom the reading by {taken.reader!r} was: its content was {NEVER_KEPT}")
         judgement = self._judgement()
         identity = tuple(_match(each) for each in _objects(judgement.get("identity")))
-        if any(each.key in SCOPE_KEYS and each.truth is Truth.VIOLATED for each in identity):
+        if any(each.key in SCOPE_KEYS and (each.truth is Truth.VIOLATED or each.by_form) for each in identity):
             return Judged(taken, identity, tuple(_evaluation(each) for each in _objects(judgement.get("ensure"))))
         return Judged(taken, (ANOTHERS,))
 
@@ -213,8 +213,9 @@ class Standing:
             return
         for value, said in zip(values, each, strict=True):
             presence, stamped = said if isinstance(said, list) and len(said) == 2 else ("unavailable", False)
-            reading = Reading(Presence(str(presence)), value, stamp=run.action.stamp if stamped is True else None)
             whole = taken_as_recorded(entry.data, None)
+            stamp = run.action.stamp if stamped is True else None
+            reading = Reading(Presence(str(presence)), value, stamp=stamp, forms=whole.reading.forms)
             taken = TakenReading(
                 whole.role,
                 whole.reader,
@@ -310,7 +311,9 @@ def _asked_for(paths: Iterable[Path], unknown: Unknown) -> Iterator[tuple[Path, 
 
 
 def _match(raw: Mapping[str, Json]) -> IdentityMatch:
-    return IdentityMatch(str(raw["key"]), Truth(str(raw["truth"])), raw["expected"], raw["actual"])
+    truth, expected, actual = Truth(str(raw["truth"])), raw["expected"], raw["actual"]
+    spelled = isinstance(expected, str) and isinstance(actual, str)
+    return IdentityMatch(str(raw["key"]), truth, expected, actual, by_form=truth is Truth.UNDETERMINED and spelled)
 
 
 def _evaluation(raw: Mapping[str, Json]) -> Evaluation:

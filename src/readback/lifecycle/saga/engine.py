@@ -13,8 +13,8 @@ from enum import StrEnum
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError
-from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
-from readback.domain.saga.fold import Heading
+from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
+from readback.domain.saga.fold import KIND, Heading
 from readback.domain.saga.moves import LOOK_AGAIN_US, Moves, next_moves
 from readback.domain.state import State
 from readback.lifecycle import attend, limit
@@ -87,7 +87,18 @@ def begin(
 def _key_holder(run: SagaRun) -> Generator[Step, Answer, Existing | None]:
     found = yield LoadKey(run.saga.tenant, run.saga.key_hash)
     assert isinstance(found, KeyFound)
-    return None if found.record is None else _existing(run, found.record)
+    if found.record is not None:
+        return _existing(run, found.record)
+    composed = former_operation(run.saga.operation)
+    if not composed:
+        return None
+    # As releases began it that composed the letters of its id. Another definition under that id is another saga.
+    found = yield LoadKey(run.saga.tenant, key_hash(run.saga.tenant, f"{KIND}:{run.saga.name}", composed))
+    assert isinstance(found, KeyFound)
+    record = found.record
+    if record is None or record.request_hash != run.saga.request_hash:
+        return None
+    return Existing(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
 
 
 def _existing(run: SagaRun, record: KeyRecord) -> Existing | None:

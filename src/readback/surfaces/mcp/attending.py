@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
 from typing import Any
-from unicodedata import normalize
 
 from readback.canon import ReadbackError
-from readback.domain.idempotency import KeyStatus, aged, key_hash, may_replace
+from readback.domain.idempotency import KeyStatus, aged, may_replace
 from readback.domain.outcome import Outcome
 from readback.lifecycle import attend
 from readback.lifecycle.plan import Plan
@@ -18,6 +17,7 @@ from readback.ports.runtime import Runtime
 from readback.ports.store import Projection
 from readback.sdk.async_client import AsyncReadback
 from readback.sdk.proposal import Proposal
+from readback.sdk.taken_keys import key_of
 
 Ticket = attend.Ticket
 
@@ -72,8 +72,7 @@ class Attending(AsyncReadback):
     def begun(self, contract: str, operation: str) -> Projection | None:
         """The action that holds the key of an operation of a contract: the operation may not be run again under it."""
         s = self._session
-        hashed = key_hash(s.scope.tenant, contract, normalize("NFC", operation))
-        record = s.store.key(s.scope.tenant, hashed)
+        record = key_of(s.store, s.scope.tenant, contract, operation)
         if record is None or may_replace(aged(KeyStatus(record.status), record.expires_us, s.runtime.now_us())):
             return None
         stored = s.store.projection(record.action_id)

@@ -1,0 +1,22 @@
+"""Who holds the key of an operation, also where it was begun by a release that made keys of composed letters.
+
+Used by the gateway and by delegations, which ask before they propose; the engine asks for itself.
+"""
+
+from __future__ import annotations
+
+from readback.domain.idempotency import former_operation, key_hash
+from readback.lifecycle.resume import fold
+from readback.lifecycle.submit import COMPOSING
+from readback.ports.store import KeyRecord, LedgerStore
+
+
+def key_of(store: LedgerStore, tenant: str, contract: str, operation: str) -> KeyRecord | None:
+    """The record of the operation's key; None where it was never begun. Raises StoreError."""
+    record = store.key(tenant, key_hash(tenant, contract, operation))
+    former = former_operation(operation)
+    if record is not None or not former:
+        return record
+    found = store.key(tenant, key_hash(tenant, contract, former))
+    action = fold(store.events(found.action_id)) if found is not None else None
+    return found if action is not None and action.wrapper in COMPOSING else None
