@@ -86,20 +86,32 @@ KEYS: Final[dict[str, Key]] = {
     "fails_when": Key(
         "condition, or named conditions",
         "none",
-        "A terminal failure at the source, such as a declined payment: it refutes before the window closes.",
+        "A terminal failure at the source, such as a declined payment: it refutes before the window closes. A "
+        "clause that does not look at `authoritative` says that such a request is refused: it refutes at once "
+        "where the target is strongly read as unchanged.",
     ),
     "may_change": Key(
         "list of paths under `authoritative`",
         "no frame",
         "The frame: whatever else differs between `before` and the reading is a hidden side effect.",
     ),
+    "on_unchanged": Key(
+        "`accept`, `refuse` or `equivalent`",
+        "`accept` for a set that names a state, else `refuse`",
+        "What a call that changed nothing means. `accept`: success, where every postcondition held before the "
+        "call already. `refuse`: the request names a change, such as an edit or a deletion; without a change it "
+        'is refuted and told as "nothing was changed". The end is FAILED where a reader with `whole_region` read '
+        "the same strongly before and after, or where `fails_when` names the refusal and the target is strongly "
+        "read as unchanged; else it is unknown or a person decides. `refuse` has the state read before, whatever "
+        "the class. The default of a set is `accept` only where `ensure` names a state: a clause judges fields of "
+        "`authoritative` without `before`, or no clause names `before`. For kinds that have to be our own doing, "
+        "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone "
+        "leaves: it is recorded as a replay.",
+    ),
     "noop": Key(
         "`allow`, `refuse` or `equivalent`",
-        "`allow` for set, else `refuse`",
-        "Whether a state that was so before is a success; not for kinds that have to be our own doing. A contract that "
-        "says `refuse` itself has the state read before, whatever its class. For kinds that have to be our own, "
-        "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone leaves: it "
-        "is recorded as a replay.",
+        "that of `on_unchanged`",
+        "The older name of `on_unchanged`: `allow` stands for `accept`. A contract keeps its hash under either name.",
     ),
     "within": Key(
         "duration",
@@ -153,9 +165,11 @@ KEYS: Final[dict[str, Key]] = {
         "it is kept either.",
     ),
     "tell": Key(
-        "list of paths under `authoritative`",
+        "list of paths under `authoritative` or `before`",
         "none",
-        "Fields of the system of record that reach the model's text, bounded and marked as data. Nothing else does.",
+        "Fields of the system of record that reach the model's text, bounded and marked as data. Nothing else "
+        "does. Those under `before` are told where the action is not verified, such as the error with which a "
+        "statement fails.",
     ),
     "unverifiable": Key(
         "reason",
@@ -308,6 +322,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "cite()": "A citation of what it was verified by, for a [final report](reports.md).",
         "raise_unless_verified()": "Itself, where it stands as verified; else NotVerifiedError, which carries it.",
         "exit_code": "The command line's exit code for it.",
+        "tool_words": "What the tool said, as its words, where the action is settled and not verified.",
         "as_json()": "The outcome as plain data.",
         "contract": "The contract's name.",
         "contract_version": "The contract's version.",
@@ -420,6 +435,8 @@ LIMITS: Final[dict[str, str]] = {
     "canon.limits.EXPRESSION_DEPTH_MAX_LEVELS": "Nesting of brackets in an expression.",
     "canon.limits.EXPRESSION_NESTED_LOOPS_MAX": "`all`, `exists`, `map`, `filter` within each other.",
     "canon.limits.EXPRESSION_ADDITIONS_MAX": "Plus signs in an expression.",
+    "canon.limits.EXPRESSION_EDITS_MAX": "Replacements in one call of `edited`.",
+    "canon.limits.EXPRESSION_PATTERN_MAX_CHARS": "A pattern of `matches`.",
     "domain.contract.ATTEMPTS_MAX": "Attempts of one action, all under one key.",
     "domain.contract.POLLS_MAX": "Readings of one attempt until only the close and the deadline are left.",
     "domain.contract.LATE_POLLS_MAX": "Readings for a late effect where no late window is known; then it rests.",

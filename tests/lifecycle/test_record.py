@@ -185,7 +185,7 @@ def test_the_judgement_names_class_row_and_recovery_and_what_came_of_it(house: H
         ("set", {"side_effect": "low_risk_internal"}, True),
         ("delete", {"side_effect": "low_risk_internal"}, True),
         ("set", {"side_effect": "ephemeral_write"}, False),
-        ("delete", {"side_effect": "ephemeral_write"}, False),
+        ("delete", {"side_effect": "ephemeral_write"}, True),  # without it a deletion of nothing would pass for one
         ("set", MEDIUM, True),
         ("create", {"side_effect": "low_risk_internal"}, False),
         ("send", {"side_effect": "low_risk_internal"}, False),

@@ -177,6 +177,14 @@ def every(cases: Sequence[Case]) -> list[Any]:
     return [pytest.param(case, lie, id=f"{case.name}-{lie or 'honest'}") for case in cases for lie in case.lies]
 
 
+def nothing_was_changed(told: Told) -> None:
+    """The client is told that the call changed nothing: it failed, and asks for no person."""
+    assert told.verified is False
+    assert (told.outcome["state"], told.outcome["discrepancy"]) == ("failed", "no_op_failure"), told.text
+    assert "nothing was changed" in told.outcome["message"].lower()
+    assert "completed" not in told.outcome["message"].replace("no verified completion", "")
+
+
 ALL = ("", "drop", "elsewhere", "twice", "hang", "close", "late", "too_late")
 
 

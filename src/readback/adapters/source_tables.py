@@ -66,7 +66,8 @@ class TablesSource:
         """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
         digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, or would
         if a row fitted, but for those that depend on time or chance; `left_open`: of these, as they are before, where
-        nothing else would tell the statement done from not done; and `error`, where it fails. Where it went over a
+        nothing else would tell the statement done from not done; `changes`, whether it changes anything at all, however
+        time and chance fall; and `error`, where it fails. Where it went over a
         bound of the trial, or fails by chance, there is only `bounded`, which says so: what it does elsewhere is not
         known. Equal versions are equal facts.
         """
@@ -121,7 +122,7 @@ class TablesSource:
             if len(made) == 2 and made[0] == made[1]:
                 break
         if all(errors):
-            return {"foreseen": [], "left_open": [], "error": errors[0]}
+            return {"foreseen": [], "left_open": [], "changes": False, "error": errors[0]}
         if any(errors):
             return {"bounded": f"it depends on time or chance whether it fails: {next(filter(None, errors))}"}
         one, two = made[:2]
@@ -129,7 +130,12 @@ class TablesSource:
         anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
         insides = _insides(copy)
         certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - insides}
-        return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made, insides)), "error": ""}
+        return {
+            "foreseen": _told(certain),
+            "left_open": _told(_left_open(facts, made, insides)),
+            "changes": any(each != facts for each in made),
+            "error": "",
+        }
 
 
 def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:

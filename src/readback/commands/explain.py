@@ -22,8 +22,10 @@ from readback.domain.freezing import CODE as FROZEN
 from readback.domain.observation import ObservationStatus
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
+from readback.domain.reporting import told_text
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
+from readback.domain.tool_words import quoted_line
 from readback.domain.verdict import Attribution, Verdict
 
 Picture = dict[str, Any]
@@ -101,6 +103,8 @@ def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
         said.append(
             f"The tool answered {plain(seen.status.value)} ({safe(seen.code)}){detail}. That is evidence, not truth."
         )
+        if outcome.tool_words:
+            said.append(quoted_line(outcome.tool_words))
     if outcome.attempts > 1:
         said.append(f"It was attempted {outcome.attempts} times under one key.")
     return said
@@ -123,6 +127,8 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     found = picture["discrepancy"]
     if found:
         said.append(f"The discrepancy is {plain(found['class'])}: {found['definition']}")
+    if outcome.told and not outcome.verified:
+        said.append(f"Read before the call: {told_text(outcome.told)}")
     if outcome.attribution is not Attribution.UNKNOWN:
         said.append(f"The state is attributed to: {plain(outcome.attribution)}.")
     if outcome.parts_open:

@@ -205,6 +205,23 @@ def _field(predicate: Predicate) -> str:
     return ".".join(str(step) for step in whole.steps[1:])
 
 
+def names_state(checks: Collection[Check]) -> bool:
+    """Whether postconditions name a state as the goal, so that a state that was there before may be accepted.
+
+    They do where a clause judges fields of the state by itself, without the state before: `authoritative.status ==
+    requested.status`. A clause that compares with `before` names a change. One that asks only whether the object is
+    there guards the others: it is the goal where nothing else stands beside it.
+    """
+    changes = [check for check in checks if "before" in mentioned(check)]
+    states = [check for check in checks if "authoritative" in mentioned(check) and check not in changes]
+    return not changes or any(check.predicate is None or _looks_inside(check.predicate) for check in states)
+
+
+def _looks_inside(predicate: Predicate) -> bool:
+    """Whether it judges more than the presence of the object."""
+    return any(len(path.steps) > 1 for path in predicate.paths)
+
+
 def roots_of(predicate: Predicate) -> frozenset[str]:
     """The roots that an expression mentions."""
     return frozenset(path.root for path in predicate.paths)

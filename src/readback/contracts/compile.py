@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from readback.contracts import depths
-from readback.contracts.clauses import NOT_ASKED, NOT_YET, Clauses, mentioned
+from readback.contracts.clauses import NOT_ASKED, NOT_YET, Clauses, mentioned, names_state
 from readback.contracts.durations import microseconds
 from readback.contracts.hands import Parts, Reader, accepts
 from readback.contracts.options import Options, read_options
@@ -181,6 +181,7 @@ def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
         _level(Consistency, Consistency.CACHED, reader.consistency, f"{key}.consistency", problems),
         _level(Independence, Independence.SAME_CALL, reader.independence, f"{key}.independence", problems),
         timeout,
+        reader.whole_region,
     )
 
 
@@ -265,6 +266,7 @@ def _contract(
     assert side_effect is not None
     row = depth(side_effect)
     within = options.within_us or row.default_within_us
+    noop = options.noop or (Noop.ALLOW if kind is Kind.SET and names_state(ensure) else Noop.REFUSE)
     may_change = options.may_change
     if may_change is not None and _probes(options.ensure):
         may_change = (*may_change, INVARIANTS_KEY)
@@ -288,7 +290,7 @@ def _contract(
         ensure=tuple(check.postcondition for check in ensure),
         fails_when=tuple(check.postcondition for check in fails_when),
         may_change=may_change,
-        noop=options.noop or (Noop.ALLOW if kind is Kind.SET else Noop.REFUSE),
+        noop=noop,
         within_us=within,
         polls_us=options.polls_us or row.default_polls_us,
         stable_for_us=options.stable_for_us,
@@ -311,14 +313,9 @@ def _contract(
         verifiers=parts.verifiers,
         approval=_approval(options),
         watch=options.watch,
-        names_before=_refuses_what_was_so(options)
+        names_before=(noop is Noop.REFUSE and kind.compares_before)
         or any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )
-
-
-def _refuses_what_was_so(options: Options) -> bool:
-    """It is said outright, and whether it was so can be known by a reading before alone."""
-    return options.noop is Noop.REFUSE and options.kind is not None and options.kind.compares_before
 
 
 def _approval(options: Options) -> ApprovalTerms | None:

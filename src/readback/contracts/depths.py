@@ -104,19 +104,20 @@ def check_identity(options: Options, depth: Depth, problems: Problems) -> None:
             problems.add(f"identity.{key}", ContractFieldError(reason))
 
 
-def _check_noop(noop: Noop | None, kind: Kind, side_effect: SideEffect, problems: Problems) -> None:
+def _check_noop(options: Options, kind: Kind, side_effect: SideEffect, problems: Problems) -> None:
+    noop, key = options.noop, options.noop_key
     if noop is None:
         return
     if noop is not Noop.EQUIVALENT:
         if kind.needs_ours:
             reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
-            problems.add("noop", ContractFieldError(reason))
+            problems.add(key, ContractFieldError(reason))
     elif not kind.needs_ours:
         reason = f"The effects of a {kind.value} are not counted, so none of them is a second one."
-        problems.add("noop", ContractFieldError(reason))
+        problems.add(key, ContractFieldError(reason))
     elif side_effect.rank >= SideEffect.HIGH_RISK_EXTERNAL.rank:
         reason = f"A second effect of a {side_effect.value} is an incident, whatever it leaves."
-        problems.add("noop", ContractFieldError(reason))
+        problems.add(key, ContractFieldError(reason))
 
 
 def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
@@ -129,7 +130,7 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
         problems.add("kind", ContractFieldError(f"{kind.value} and {side_effect.value} contradict; use {other}."))
     if options.proves and kind is not Kind.SEND:
         problems.add("proves", ContractFieldError("Only a contract of kind 'send' says what its reading proves."))
-    _check_noop(options.noop, kind, side_effect, problems)
+    _check_noop(options, kind, side_effect, problems)
     if options.expected_version and options.identity.get("version") == NOT_OFFERED:
         reason = "It is compared with the source's version, which `identity.version` says is not offered."
         problems.add("expected_version", ContractFieldError(reason))
@@ -188,7 +189,7 @@ def check_secrets(options: Options, named: frozenset[str], problems: Problems) -
             problems.add("target", ContractFieldError(f"{name!r} is redacted, and the target is stored."))
     secret = hidden_under(options.redact, "authoritative", "before")
     for path in options.tell:
-        if covered(path, secret):
+        if covered(path.removeprefix("before."), secret):
             problems.add("tell", ContractFieldError(f"{path!r} is redacted, and would be told."))
 
 

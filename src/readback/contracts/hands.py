@@ -44,6 +44,8 @@ class Reader:
     function: Callable[..., object] | None = None
     glance: Glance | None = None
     """The very same look for an event loop; see `Hand`."""
+    whole_region: bool = False
+    """Its readings show everything that the call may change."""
 
     def seeing(self, look: Look) -> Reader:
         """A reader that looks in another way. A glance sees what the old one saw, and is not asked any more."""
@@ -82,6 +84,7 @@ def reader_of(
     independence: object,
     timeout: object = None,
     attributes: bool = False,
+    whole_region: bool = False,
     name: str = "",
     shared: bool = False,
 ) -> Reader:
@@ -90,7 +93,19 @@ def reader_of(
     look = _passing_all(function) if names is None else _passing(function, names)
     called = name or _name(function)
     asks = is_async(function)
-    return Reader(called, look, asks, source, consistency, independence, timeout, attributes, names, function)
+    return Reader(
+        called,
+        look,
+        asks,
+        source,
+        consistency,
+        independence,
+        timeout,
+        attributes,
+        names,
+        function,
+        whole_region=whole_region,
+    )
 
 
 def _passing_all(function: Callable[..., object]) -> Look:
@@ -114,11 +129,14 @@ def reader(
     independence: object,
     timeout: object = None,
     attributes: bool = False,
+    whole_region: bool = False,
     name: str = "",
 ) -> Callable[[Callable[Concatenate[Context, ...], ReadResult]], Reader]:
     """Decorator: a reader that every contract may name under `readers=[...]`.
 
     The function takes the context and those of the action's arguments that it needs, by name, and returns a Reading.
+    `whole_region`: a reading shows everything that a call may change, so that an equal reading proves that the call
+    changed nothing.
     """
 
     def make(function: Callable[Concatenate[Context, ...], ReadResult]) -> Reader:
@@ -129,6 +147,7 @@ def reader(
             independence=independence,
             timeout=timeout,
             attributes=attributes,
+            whole_region=whole_region,
             name=name,
             shared=True,
         )

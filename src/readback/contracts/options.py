@@ -30,14 +30,21 @@ NAME_MAX_CHARS: Final = 128
 ENTRIES_MAX: Final = 64
 REASON_MAX_CHARS: Final = 500
 PROVES: Final = ("submitted", "delivered")
+UNCHANGED: Final[Mapping[str, Noop]] = {
+    "accept": Noop.ALLOW,
+    "refuse": Noop.REFUSE,
+    "equivalent": Noop.EQUIVALENT,
+}
+"""The words of `on_unchanged`, and what they are recorded as."""
 EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
 APPROVAL_KEYS: Final = ("people", "expires", "when")
 COMPARED_KEYS: Final = ("path", "as")
 WATCH_KEYS: Final = ("after", "every", "for", "ensure")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
-    "readers", "quorum", "ensure", "fails_when", "may_change", "noop", "within", "polls", "stable_for", "deadline",
-    "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell", "unverifiable",
+    "readers", "quorum", "ensure", "fails_when", "may_change", "on_unchanged", "noop", "within", "polls",
+    "stable_for", "deadline", "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell",
+    "unverifiable",
     "proves", "approval",
     "freeze", "watch",
 )  # fmt: skip
@@ -70,6 +77,8 @@ class Options:
     fails_when: Mapping[str, object] = field(default_factory=dict)
     may_change: tuple[str, ...] | None = None
     noop: Noop | None = None
+    noop_key: str = "noop"
+    """The name under which it was given."""
     within_us: int | None = None
     polls_us: tuple[int, ...] | None = None
     stable_for_us: int = 0
@@ -111,6 +120,10 @@ def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
             setattr(options, attribute, read(value))
         except ContractFieldError as error:
             problems.add(key, error)
+    if raw.get("on_unchanged") is not None and raw.get("noop") is not None:
+        problems.add("noop", ContractFieldError("It is the older name of `on_unchanged`: write one of the two."))
+    if raw.get("on_unchanged") is not None:
+        options.noop_key = "on_unchanged"
     return options
 
 
@@ -192,6 +205,13 @@ def _member(kind: type[E]) -> Callable[[object], E]:
     return read
 
 
+def _on_unchanged(value: object) -> Noop:
+    """The word `accept` is recorded as `allow`, so that contracts keep the hashes that they had under the older key."""
+    if isinstance(value, str) and value in UNCHANGED:
+        return UNCHANGED[value]
+    raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), UNCHANGED)}")
+
+
 def _proves(value: object) -> str:
     if value not in PROVES:
         raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), PROVES)}")
@@ -241,6 +261,16 @@ def _paths_under(root: str) -> Callable[[object], tuple[str, ...]]:
         return tuple(_dotted(each.removeprefix(f"{root}.")) for each in _texts(value))
 
     return read
+
+
+def _tell(value: object) -> tuple[str, ...]:
+    """Dotted paths within the reading, whose root may be left out; those of the reading before the call keep theirs."""
+    return tuple(_dotted(_short(each)) for each in _texts(value))
+
+
+def _short(path: str) -> str:
+    rest = path.removeprefix("authoritative.")
+    return path if rest.startswith("before.") else rest
 
 
 def _redact(value: object) -> tuple[str, ...]:
@@ -405,6 +435,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "ensure": ("ensure", _mapping),
     "fails_when": ("fails_when", _clauses("fails_when")),
     "may_change": ("may_change", _paths_under("authoritative")),
+    "on_unchanged": ("noop", _on_unchanged),
     "noop": ("noop", _member(Noop)),
     "within": ("within_us", _positive),
     "polls": ("polls_us", _polls),
@@ -416,7 +447,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "principals": ("principals", _somebody),
     "scopes": ("scopes", _texts),
     "redact": ("redact", _redact),
-    "tell": ("tell", _paths_under("authoritative")),
+    "tell": ("tell", _tell),
     "unverifiable": ("unverifiable", _reason),
     "proves": ("proves", _proves),
     "approval": ("approval", _approval),

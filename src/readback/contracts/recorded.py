@@ -171,6 +171,7 @@ def _reader(raw: Mapping[str, Json]) -> ReaderTerms:
         Consistency(str(raw["consistency"])),
         Independence(str(raw["independence"])),
         _whole(raw["timeout_us"]),
+        raw.get("whole_region") is True,
     )
 
 

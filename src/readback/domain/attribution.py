@@ -5,10 +5,12 @@ Called by reconciliation and recovery. Pure; it decides nothing by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from readback.domain.case import Case, Judged
 from readback.domain.change import changed
+from readback.domain.contract import Contract
 from readback.domain.kind import Kind
 from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth, conjoin
@@ -137,3 +139,23 @@ def has_changed(before: Judged, after: Judged) -> bool:
     if before.version is not None and after.version is not None:
         return bool(before.version != after.version)
     return changed(before.taken.reading.value, after.taken.reading.value)
+
+
+def unchanged_throughout(contract: Contract, before: Judged | None, checks: Iterable[Judged]) -> bool:
+    """A strong reading of the whole region that the call may change is equal to a strong one from before the call."""
+    return any(_is_whole(contract, each) and is_unchanged(before, each) for each in checks)
+
+
+def is_unchanged(before: Judged | None, after: Judged) -> bool:
+    """Two strong, complete readings by one reader, before and after the call, show the same."""
+    if before is None or before.taken.reader != after.taken.reader:
+        return False
+    taken = (before.taken, after.taken)
+    if not all(each.ran and each.strong and each.reading.complete for each in taken):
+        return False
+    told = (Presence.PRESENT, Presence.ABSENT)
+    return after.presence in told and not has_changed(before, after)
+
+
+def _is_whole(contract: Contract, judged: Judged) -> bool:
+    return any(terms.whole_region and terms.name == judged.taken.reader for terms in contract.readers)

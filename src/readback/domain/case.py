@@ -42,6 +42,8 @@ class Judged:
     identity: tuple[IdentityMatch, ...] = ()
     ensure: tuple[Evaluation, ...] = ()
     terminal_failure: bool = False
+    refused: bool = False
+    """A `fails_when` that does not look at the state holds: the contract says that this request is refused."""
 
     @property
     def presence(self) -> Presence:

@@ -31,10 +31,12 @@ LATE_POLLS_MAX = 24
 
 
 class Noop(StrEnum):
-    """What it means that the wanted state was there already."""
+    """What a call that changed nothing means: the key `on_unchanged`. The values are those that contracts record."""
 
     ALLOW = "allow"
+    """Success, where every postcondition held before the call already. Contracts write `accept`."""
     REFUSE = "refuse"
+    """The request names a change: without one it is refuted, also where every postcondition holds."""
     EQUIVALENT = "equivalent"
     """Of what has to be our own doing: a second effect of the one operation leaves what one alone leaves."""
 
@@ -48,6 +50,8 @@ class ReaderTerms:
     consistency: Consistency
     independence: Independence
     timeout_us: int
+    whole_region: bool = False
+    """A reading shows everything that the call may change: an equal reading means that the call changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +212,16 @@ def describe(contract: Contract) -> dict[str, Json]:
 
 
 def _terms(of: ReaderTerms) -> dict[str, Json]:
-    return {
+    described: dict[str, Json] = {
         "name": of.name,
         "source": of.source,
         "consistency": of.consistency.value,
         "independence": of.independence.value,
         "timeout_us": of.timeout_us,
     }
+    if of.whole_region:  # a reader that does not declare it keeps the hash that its contract had before the key existed
+        described["whole_region"] = True
+    return described
 
 
 def _clauses(clauses: tuple[Postcondition, ...]) -> list[Json]:

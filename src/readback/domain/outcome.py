@@ -41,6 +41,7 @@ from readback.domain.reporting import (
     worded,
 )
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, State, exit_code
+from readback.domain.tool_words import words_of
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 OUTCOME_FORMAT: Final = 1
@@ -191,6 +192,20 @@ class Outcome:
         if self.attempts > 1:  # the last answer says nothing of those before it
             return True
         return self.attempts > 0 and (self.observation is None or self.observation.dispatched)
+
+    @property
+    def tool_words(self) -> str:
+        """What the tool said, bounded. The words are evidence, and no part of `message` or `for_model()`.
+
+        Empty beside a completion and while the action goes on. A claim of success that is refuted is not repeated,
+        unless nothing was changed.
+        """
+        seen = self.observation
+        if self.state is _SUCCESS or seen is None or not (self.settled or self.state is State.REVIEW_REQUIRED):
+            return ""
+        if seen.claims_success and self.discrepancy is not Discrepancy.NO_OP_FAILURE:
+            return ""
+        return words_of(seen)
 
     @property
     def exit_code(self) -> int:

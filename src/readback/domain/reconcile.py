@@ -29,6 +29,7 @@ from readback.domain.attribution import (
     found_otherwise,
     has_changed,
     is_effect,
+    is_unchanged,
     landed_unseen,
     looked_elsewhere,
     may_have_held,
@@ -39,6 +40,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.frame import changed_beside
 from readback.domain.kind import Kind
+from readback.domain.observation_signs import ERROR_TEXT_CODE
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
@@ -153,7 +155,7 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     older = _on_older(case, judged)
     if older is not None:
         return replace(older, ensure=judged.ensure, identity=judged.identity)
-    failed = _terminally_failed(case, judged)
+    failed = _terminally_failed(case, judged) or judged.refused
     truth = _VIOLATED if failed else conjoin(map(_TRUTH, judged.ensure))  # 6
     if truth is _HOLDS:
         result = _judge_holding(case, judged)
@@ -210,6 +212,8 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
     if not judged.taken.believable_absence:
         why = Why.STALE if judged.taken.reading.complete else Why.INCOMPLETE
         return replace(undetermined(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
+    if judged.refused:
+        return replace(_judge_violated(case, judged), ensure=judged.ensure, level=Level.VERIFIED)
     # On believed absence only presence is judged; a field predicate has nothing to stand on.
     truths = {e.truth for e in judged.ensure}
     meant = case.contract.kind in (Kind.SET, Kind.DELETE, _READ_KIND) and _HOLDS in truths
@@ -228,7 +232,7 @@ def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
     """It is meant to be gone, and is."""
     before = case.before
     if before is not None and before.taken.believable_absence:
-        if case.contract.noop is Noop.ALLOW:
+        if case.contract.noop is Noop.ALLOW and not _told_as_error(case):
             return _stays(case, no_op())
         return refuted(Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING, _ALREADY_SO)
     if case.lookup is not None and case.lookup.status == "landed":
@@ -287,10 +291,15 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     if whose is Attribution.UNKNOWN and case.contract.noop is Noop.REFUSE and may_have_held(case, judged):
         return undetermined(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
     if whose is _ALREADY_SO:
-        if case.contract.noop is Noop.ALLOW:
+        if case.contract.noop is Noop.ALLOW and not _told_as_error(case):
             return changed_beside(case, judged, whose) or _stays(case, no_op())
         return _violated_finally(case, judged, _ALREADY_SO)
     return changed_beside(case, judged, whose) or _settle(case, judged, whose)
+
+
+def _told_as_error(case: Case) -> bool:
+    """The tool answered with the text of an error, and nothing changed: the call did nothing, whatever state it met."""
+    return case.observation.code == ERROR_TEXT_CODE
 
 
 def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
@@ -342,7 +351,7 @@ def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
 
 
 def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    if not case.window_closed and not _terminally_failed(case, judged):
+    if not case.window_closed and not _terminally_failed(case, judged) and not _refused(case, judged):
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = _parts(case, judged)
     shown = whose is Attribution.OURS
@@ -358,6 +367,11 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     elif finding is Finding.TARGET_MISSING and searchable and not looked:
         finding = Finding.NO_OP_FAILURE  # nothing of it is here, and what the contract's search would show nobody knows
     return refuted(finding, discrepancy, whose, shown)
+
+
+def _refused(case: Case, judged: Judged) -> bool:
+    """The contract names the refusal, and nothing has changed or still can: no window is waited for."""
+    return judged.refused and case.dead and is_unchanged(case.before, judged)
 
 
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:

@@ -233,10 +233,23 @@ def judge_reading(
     identity = _identified(plan, taken, seen, binding, part)
     show = taken.role is not _BEFORE
     ensure = tuple([evaluate(c, binding, seen, show=show, partial=part) for c in plan.ensure])
-    failing = False
-    if plan.fails_when and taken.reading.presence is _PRESENT:
-        failing = any(evaluate(c, binding, seen, show=False, partial=part).truth is _HOLDS for c in plan.fails_when)
-    return Judged(taken, identity, ensure, failing)
+    failing = refused = False
+    for check in plan.fails_when:
+        of_state = looks_at_state(check)
+        if (of_state and taken.reading.presence is not _PRESENT) or (not of_state and not show):
+            continue
+        if evaluate(check, binding, seen, show=False, partial=part).truth is _HOLDS:
+            failing, refused = failing or of_state, refused or not of_state
+    return Judged(taken, identity, ensure, failing, refused)
+
+
+def looks_at_state(check: Check) -> bool:
+    """Whether a clause looks at the state after the call. One that does not says something of the request alone, or of
+    what the tool answered: it was as true before.
+    """
+    if check.predicate is None:
+        return "authoritative" in check.parameters
+    return any(path.root == "authoritative" for path in check.predicate.paths)
 
 
 def _partial(taken: TakenReading, before: TakenReading | None) -> frozenset[str]:

@@ -11,7 +11,14 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
-from readback.domain.attribution import bears_other_mark, is_effect, looked_elsewhere, stamp_matches
+from readback.domain.attribution import (
+    bears_other_mark,
+    is_effect,
+    is_unchanged,
+    looked_elsewhere,
+    stamp_matches,
+    unchanged_throughout,
+)
 from readback.domain.case import Judged
 from readback.domain.contract import ATTEMPTS_MAX, Noop
 from readback.domain.discrepancy import Discrepancy
@@ -281,10 +288,19 @@ def stronger_left(run: Run) -> bool:
 
 
 def searched(run: Run) -> bool:
-    """The places where the effect could be instead were looked at, or the tool did not claim any effect."""
+    """The places where the effect could be instead were looked at, or the tool did not claim any effect.
+
+    Or strong readings before and after are equal: of the whole region that the call may change, or of the target where
+    the contract names the refusal.
+    """
     searchable = run.contract.has_find
     said = run.observation
-    return said is not None and looked_elsewhere(said, run.found, run.lookup, searchable=searchable)
+    if said is not None and looked_elsewhere(said, run.found, run.lookup, searchable=searchable):
+        return True
+    if (run.found and any(map(is_effect, run.found))) or (run.lookup is not None and run.lookup.status == "landed"):
+        return False
+    refused = any(each.refused and is_unchanged(run.before, each) for each in run.checks)
+    return refused or unchanged_throughout(run.contract, run.before, run.checks)
 
 
 def record_judgement(

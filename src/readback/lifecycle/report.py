@@ -30,6 +30,7 @@ _UNKNOWN, _SUCCESS, _UNDETERMINED, _VERIFIED = (
     Verdict.UNDETERMINED,
     Verdict.VERIFIED,
 )
+_BEFORE = "before."
 _VERDICTS = {each.value: each for each in Verdict}
 _WHYS = {each.value: each for each in Why}
 _ATTRIBUTIONS = {each.value: each for each in Attribution}
@@ -149,7 +150,7 @@ def _outcome(
         a.attested,
         a.attempts,
         a.due_us,
-        _told(contract, authoritative) if _as_verified(a) else {},
+        _told(contract, authoritative) if _as_verified(a) else _told_before(contract, before) if a.attempts else {},
         str(contract.get("proves", "")),
         str(a.context.get("trace", "")),
         a.kind,
@@ -168,9 +169,22 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
     if not isinstance(tell, list) or not tell or authoritative is None:
         return {}
     variables = {"authoritative": authoritative}
-    named = [str(path) for path in tell]
+    named = [str(path) for path in tell if not str(path).startswith(_BEFORE)]
     whole = {p: p if p.partition(".")[0] == "authoritative" else f"authoritative.{p}" for p in named}
     return {p: look(Path.named(path), variables) for p, path in whole.items()}
+
+
+def _told_before(contract: Mapping[str, Json], before: Json) -> dict[str, Json]:
+    """Of what is not verified: the fields of the reading before the call that the contract tells, where they say
+    anything. They are the reason, such as the error with which a statement fails.
+    """
+    tell = contract.get("tell")
+    if not isinstance(tell, list) or not tell or before is None:
+        return {}
+    found = {
+        str(path): look(Path.named(str(path)), {"before": before}) for path in tell if str(path).startswith(_BEFORE)
+    }
+    return {path: value for path, value in found.items() if value not in (None, "")}
 
 
 def _at_hand(run: Run) -> tuple[JudgedPostcondition, ...]:

@@ -107,6 +107,7 @@ class _Options(TypedDict, total=False):
     quorum: int
     fails_when: Condition | Mapping[str, Condition]
     may_change: Sequence[str]
+    on_unchanged: Literal["accept", "refuse", "equivalent"]
     noop: Literal["allow", "refuse", "equivalent"]
     within: Duration
     polls: Sequence[Duration]
@@ -251,12 +252,14 @@ class ActionDefinition(Generic[P]):
         independence: IndependenceName | Independence,
         timeout: Duration | None = None,
         attributes: bool = False,
+        whole_region: bool = False,
         name: str = "",
     ) -> Callable[[Callable[Concatenate[Context, P], ReadResult]], Callable[Concatenate[Context, P], ReadResult]]:
         """Decorator: the readback, from a system of record. It takes the action's own parameters.
 
         `attributes`: its readings say whose doing the state is, by `stamp=` or `created_after_dispatch=`.
-        `timeout` bounds one reading; ten seconds where it is left away.
+        `whole_region`: a reading shows everything that a call may change, so that an equal reading proves that the call
+        changed nothing. `timeout` bounds one reading; ten seconds where it is left away.
         """
 
         def add(
@@ -270,6 +273,7 @@ class ActionDefinition(Generic[P]):
                 independence=independence,
                 timeout=timeout,
                 attributes=attributes,
+                whole_region=whole_region,
                 name=name,
             )
             with self._collecting():

@@ -106,6 +106,7 @@ class ReaderMaker:
             terms.get("independence", self._usual(row, spec).value),
             terms.get("timeout"),
             terms.get("attributes") is True,
+            whole_region=terms.get("whole_region") is True,
         )
 
     def _source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
@@ -154,9 +155,10 @@ class ReaderMaker:
             if name in said and not (isinstance(said[name].value, str) and str(said[name].value).strip()):
                 self.findings.add(said[name], joined(path, name), "It is a text.")
                 return False
-        if "attributes" in said and not isinstance(said["attributes"].value, bool):
-            self.findings.add(said["attributes"], joined(path, "attributes"), "It is true or false.")
-            return False
+        for name in ("attributes", "whole_region"):
+            if name in said and not isinstance(said[name].value, bool):
+                self.findings.add(said[name], joined(path, name), "It is true or false.")
+                return False
         return True
 
     # --- how much may be said of it --------------------------------------------------------------------------------

@@ -31,7 +31,15 @@ from readback.contracts.files.words import (
     Shape,
     SourceKind,
 )
-from readback.contracts.options import DOTTED, ENTRIES_MAX, NAME_MAX_CHARS, PROVES, REASON_MAX_CHARS, REDACT_ROOTS
+from readback.contracts.options import (
+    DOTTED,
+    ENTRIES_MAX,
+    NAME_MAX_CHARS,
+    PROVES,
+    REASON_MAX_CHARS,
+    REDACT_ROOTS,
+    UNCHANGED,
+)
 from readback.contracts.templates import TEMPLATE_MAX_CHARS
 from readback.domain.contract import IDENTITY_KEYS, Noop
 from readback.domain.freezing import FreezeScope
@@ -95,6 +103,7 @@ _TERMS: Final[Mapping[str, Any]] = {
     "independence": {**_words(Independence), "description": "At most what the source can be."},
     "timeout": {**_SPAN, "description": "How long one reading may take."},
     "attributes": {**_FLAG, "description": "Its readings say whose doing the state is."},
+    "whole_region": {**_FLAG, "description": "Its readings show everything that the call may change."},
 }
 """What is said of a reader beside its source; a part of it of a search."""
 
@@ -128,7 +137,8 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     ),
     "fails_when": (_CONDITION_S, "What means that it failed for good."),
     "may_change": (_PATHS, "The only fields that may differ from before."),
-    "noop": (_words(Noop), "What it means that everything held before already."),
+    "on_unchanged": ({"enum": [*UNCHANGED]}, "What a call that changed nothing means."),
+    "noop": (_words(Noop), "The older name of `on_unchanged`; `allow` stands for `accept`."),
     "within": (_SOME_SPAN, "How long the effect may take to be seen."),
     "polls": ({"type": "array", "items": _SPAN, "minItems": 1}, "When it is read again."),
     "stable_for": (_SPAN, "How long it has to hold."),

@@ -432,7 +432,7 @@ EXECUTORS: Final = (
 
 SOURCE: Final = {each.name: each for each in SOURCES}
 EXECUTOR: Final = {each.name: each for each in EXECUTORS}
-READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout", "attributes")
+READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout", "attributes", "whole_region")
 """Beside the source's own word, in an entry of `readers`."""
 SEARCH_KEYS: Final = ("source", "consistency", "independence", "timeout")
 """Beside the source's own word, under `find` and `lookup`."""

@@ -125,13 +125,15 @@ def _recorded_late(desk: Desk, call: ToolCall, *, asked: bool) -> None:
 
 def judged(call: ToolCall, told: Outcome) -> Answer:
     """What the model is told of an outcome: what is not verified stops it, unless nobody promised to verify it."""
+    from readback.domain.tool_words import quoted_line
     from readback.surfaces.hooks.desk import UNGOVERNED
 
     if told.contract == UNGOVERNED:
         return protocol.told(call.event, f"{call.tool}: no contract governs it, and nothing of it was verified.")
     if told.standing:
         return protocol.told(call.event, told.for_model())
-    return protocol.contradicted(call.event, told.for_model())
+    said = f"\n{quoted_line(told.tool_words)}" if told.tool_words else ""
+    return protocol.contradicted(call.event, told.for_model() + said)
 
 
 def reported(call: ToolCall) -> Report:
