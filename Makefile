@@ -27,7 +27,7 @@ SETUP := $(VENV)/.setup-stamp
 DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check lint format types layers crash soak mutants mutants-sample bench lock clean
+.PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -6
@@ -103,6 +103,10 @@ crash: $(SETUP)
 # Ten minutes of a fleet under fire: as many rounds as fit.
 soak: $(SETUP)
 	READBACK_SOAK_SECONDS=600 $(PYTEST) -o faulthandler_timeout=0 tests/fleet
+
+# A million generated expressions, here and by Google's own engine; a difference without a reason fails it.
+differential: $(SETUP)
+	$(BIN)/python -m tests.expressions.difference
 
 mutants: $(SETUP)
 	scripts/mutants.sh

@@ -35,6 +35,10 @@ class Facts:
     contract: str = ""
     contract_version: str = ""
     contract_hash: str = ""
+    engine: str = ""
+    """The expression engine that its contract was read by, and later that of its last judgement; empty for one of the
+    time before engines were named.
+    """
     kind: str = ""
     side_effect: str = ""
     target: str = ""

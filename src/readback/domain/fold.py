@@ -47,6 +47,7 @@ def _take_terms(a: Facts, e: Event) -> None:
         raise StoreCorruptError(f"Action {a.id} is admitted, and was already.")
     d = e.data
     a.contract_version, a.contract_hash = str(d["contract_version"]), str(d["contract_hash"])
+    a.engine = str(d.get("engine", ""))
     a.kind, a.side_effect = str(d["operation_kind"]), str(d["side_effect"])
     a.target, a.request_hash = str(d["target"]), str(d["request_hash"])
     a.key_kept_us = _int(d.get("key_kept", KEY_KEPT_US))
@@ -163,6 +164,7 @@ def _take_judgement(a: Facts, e: Event) -> None:
     j.effect_shown, j.dead = bool(d["effect_shown"]), bool(d["dead"])
     j.done, j.undone = _texts(d["done"]), _texts(d["undone"])
     j.detail = str(d.get("detail", ""))
+    a.engine = str(d.get("engine", a.engine))
     j.ref = e.refs.get("judgement", "")
 
 

@@ -30,7 +30,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, Recove
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, execute, limit, recover, reverse, submit, validate, verify, watch
+from readback.lifecycle import approve, execute, limit, recover, reread, reverse, submit, validate, verify, watch
 from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
@@ -336,6 +336,8 @@ class Engine:
 
     def _decide(self, run: Run, when: Timing, result: Reconciliation, now_us: int) -> Decision:
         run.action.judgement.table = self.table.version
+        if run.action.engine != run.plan.predicates.name and run.doubt is None:
+            reread.doubt(run)
         return recover.decide(run, self.table, when, result, now_us)
 
     def _timing(self, run: Run) -> Timing:

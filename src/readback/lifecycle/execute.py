@@ -137,6 +137,7 @@ def terms_of(request: Request, target: str, table_version: str) -> dict[str, Jso
     return {
         "contract_version": contract.version,
         "contract_hash": contract.hash,
+        "engine": request.plan.predicates.name,
         "schema": contract.schema_hash,
         "wrapper": WRAPPER_VERSION,
         "operation_kind": contract.kind._value_,

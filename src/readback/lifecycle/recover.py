@@ -92,6 +92,8 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     if finding is not result.finding:
         seen = result.effect_shown or (finding is Finding.VERIFICATION_TIMEOUT and _stamp_seen(run))
         result = replace(result, finding=finding, effect_shown=seen)
+        if finding is run.doubt and run.doubt_said:
+            result = replace(result, detail=run.doubt_said)
     if finding is _COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
     if alone is not None and alone.verdict is not _VERIFIED:
@@ -337,6 +339,7 @@ def record_judgement(
         "done": list(result.parts_done),
         "undone": list(result.parts_open),
         "detail": result.detail,
+        "engine": run.plan.predicates.name,
         "due": due_us,
         "polls": a.polls + 1,
         "late_polls": a.late_polls + (1 if a.state in (_UNKNOWN, _REVIEW_REQUIRED) else 0),
@@ -368,6 +371,7 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
         said["found"] = len(run.found)
     if run.doubt is not None:
         said["doubt"] = run.doubt.value
+        said |= {"doubt_said": run.doubt_said} if run.doubt_said else {}
     if run.blind:
         said["blind"] = True
     struck = decision.struck

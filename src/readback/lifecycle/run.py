@@ -66,7 +66,9 @@ class Run:
     shown: Json = None
     """The same as they were recorded, where the contract redacts."""
     doubt: Finding | None = None
-    """What is wrong with the approval that it was executed under, by the settings of a process that goes on with it."""
+    """What is wrong with what it was executed under, by the settings and the expression engine of who goes on with it."""
+    doubt_said: str = ""
+    """What a person is told of that, where the finding alone does not say it."""
     now_us: int = 0
     """The latest time that any answer carried: what the engine knows of the clock."""
     origin: Request | None = None

@@ -81,6 +81,12 @@ class Predicate(Protocol):
         """Whether it can only be true or false, whatever the data holds."""
         ...
 
+    def otherwise(self, engine: str) -> str:
+        """The first construct in it that the engine of this name could have answered otherwise over the same values;
+        empty where there is none. Entries that name no engine are those of the one before engines were named.
+        """
+        ...
+
     def evaluate(self, binding: Binding) -> Evaluated:
         """Judges. Never raises for what the data holds; takes bounded time and memory. Same inputs, same
         answer.

@@ -9,8 +9,9 @@ from decimal import Decimal
 from typing import Final
 
 from readback.adapters.predicates_cel.faults import refused
-from readback.adapters.predicates_cel.functions import FUNCTIONS, Function, Kinds
+from readback.adapters.predicates_cel.functions import FUNCTIONS, Kinds
 from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of
+from readback.adapters.predicates_cel.moments import ACCESSORS, is_zone
 from readback.adapters.predicates_cel.texts import unfit_pattern
 from readback.adapters.predicates_cel.tree import Form, Node
 from readback.adapters.predicates_cel.words import unknown_function
@@ -48,6 +49,11 @@ class _Checker:
         self.source = source
 
     def of(self, node: Node, scope: tuple[Static, ...]) -> Static:
+        found = self._of(node, scope)
+        node.kind = found.kind
+        return found
+
+    def _of(self, node: Node, scope: tuple[Static, ...]) -> Static:
         match node.form:
             case Form.LITERAL:
                 return Static(kind_of(node.value))
@@ -164,18 +170,24 @@ class _Checker:
             raise self._refuse(node, f"`{name}` takes {len(function.takes)} values, and {len(kinds)} are given.")
         for part, kind, takes in zip(node.parts, kinds, wanted, strict=False):
             self._held(part, kind, takes, f"`{name}`")
-        self._literals(node, name, function)
+        self._literals(node, name)
         return Static(function.gives or None)
 
-    def _literals(self, node: Node, name: str, function: Function) -> None:
-        """A pattern that is written out is looked at once, here."""
-        if name != "matches":
+    def _literals(self, node: Node, name: str) -> None:
+        """What is written out is looked at once, here: patterns, zones and numbers that are none."""
+        last = node.parts[-1] if node.parts else node
+        if last.form is not Form.LITERAL or not isinstance(last.value, str):
             return
-        pattern = node.parts[1]
-        if pattern.form is Form.LITERAL and isinstance(pattern.value, str):
-            why = unfit_pattern(pattern.value)
+        if name == "matches":
+            why = unfit_pattern(last.value)
             if why:
-                raise refused("type", why, self.source, pattern.at + 1)
+                raise refused("type", why, self.source, last.at + 1)
+        elif name in ACCESSORS and not is_zone(last.value):
+            said = "A time zone is an offset such as '+02:00', or 'UTC': a place's name means what the machine says."
+            raise refused("forbidden", said, self.source, last.at + 1)
+        elif name == "double" and last.value.strip("+-").lower() in ("nan", "inf", "infinity"):
+            said = "There is neither infinity nor a number that is none; compare with null, or with a bound."
+            raise refused("forbidden", said, self.source, last.at + 1)
 
     def _loop(self, node: Node, scope: tuple[Static, ...]) -> Static:
         assert isinstance(node.value, tuple)

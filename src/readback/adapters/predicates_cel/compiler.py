@@ -209,13 +209,16 @@ def _two(one: Run, other: Run, sign: str, settles: bool) -> Run:
                 raise wrong(f"{sign} takes booleans, not {kind_of(value)}")
         except Fault as found:
             fault = _past(frame, found, fault)
-        value = other(frame)
-        if value is settles:
-            return settles
+        try:
+            value = other(frame)
+            if value is settles:
+                return settles
+            if value is not goes_on:
+                raise wrong(f"{sign} takes booleans, not {kind_of(value)}")
+        except Fault as found:
+            raise _past(frame, found, fault) from None
         if fault is not None:
             raise fault
-        if value is not goes_on:
-            raise wrong(f"{sign} takes booleans, not {kind_of(value)}")
         return goes_on
 
     return both
@@ -226,7 +229,10 @@ def _past(frame: Frame, found: Fault, first: Fault | None) -> Fault:
     if found.kind == "limit" and frame[METER] < 0:
         raise found
     spend(frame, FAULT)
-    return found if first is None else first
+    if first is None:
+        return found
+    first.also = found.reason
+    return first
 
 
 def _not(inner: Run) -> Run:

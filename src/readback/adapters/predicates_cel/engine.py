@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from readback.adapters.predicates_cel.checker import BOOLEAN, check
 from readback.adapters.predicates_cel.compiler import VARIABLES, Run, compiled
+from readback.adapters.predicates_cel.differences import UNNAMED, otherwise
 from readback.adapters.predicates_cel.faults import MESSAGE_MAX_CHARS, METER, Fault, Frame, refused, wrong
 from readback.adapters.predicates_cel.kinds import TypeName, kind_of
 from readback.adapters.predicates_cel.lexer import end_of
 from readback.adapters.predicates_cel.moments import Duration, Timestamp
 from readback.adapters.predicates_cel.parser import parse
 from readback.adapters.predicates_cel.tree import Node, calls, is_presence, mentions, path_of, paths
-from readback.canon import CanonError, Json, json_value
+from readback.canon import CanonError, Json, json_value, number
 from readback.canon.limits import (
     EXPRESSION_NESTED_LOOPS_MAX,
     EXPRESSION_WORK_MAX,
@@ -28,6 +29,7 @@ from readback.ports.predicates import ROOTS, Binding, Evaluated
 NAME: Final = "readback-cel"
 VERSION: Final = "1"
 """Raised whenever an expression could mean anything else than before."""
+ENGINE: Final = f"{NAME}/{VERSION}"
 _CACHED_MAX: Final = 4_096
 _TRUE: Final = Evaluated("value", True)
 _FALSE: Final = Evaluated("value", False)
@@ -52,7 +54,18 @@ class CelBinding:
 class CelPredicate:
     """One compiled expression; it holds no state of an evaluation."""
 
-    __slots__ = ("_boolean", "_run", "always_boolean", "calls", "is_presence", "mentions", "paths", "source", "whole")
+    __slots__ = (
+        "_boolean",
+        "_otherwise",
+        "_run",
+        "always_boolean",
+        "calls",
+        "is_presence",
+        "mentions",
+        "paths",
+        "source",
+        "whole",
+    )
 
     def __init__(self, source: str, node: Node, boolean: bool, always_boolean: bool) -> None:
         self._run: Run = compiled(node)
@@ -65,6 +78,17 @@ class CelPredicate:
         self.calls = calls(node)
         self.is_presence = is_presence(node)
         self.whole = path_of(node)
+        self._otherwise = otherwise(node)
+
+    def otherwise(self, engine: str) -> str:
+        """See the port."""
+        if engine == ENGINE:
+            return ""
+        return (
+            self._otherwise
+            if engine == UNNAMED
+            else f"all of it, by the engine {engine!r:.40}, which is not known here"
+        )
 
     def evaluate(self, binding: Binding) -> Evaluated:
         """See the port. Nothing is raised for what the data holds."""
@@ -110,25 +134,13 @@ def _unfolded(value: Any) -> object:
         return str(value)
     if isinstance(value, TypeName):
         raise wrong("a type is no value")
-    return _number(value) if type(value) is Decimal else value
-
-
-def _number(value: Decimal) -> object:
-    """A decimal that was computed, in the narrowest form that keeps it exactly."""
-    if not value.is_finite():
-        raise wrong("a number is none")
-    if value == value.to_integral_value() and value.adjusted() < 18:
-        return int(value)
-    real = float(value)
-    if Decimal(repr(real)) == value:
-        return real
-    raise wrong("a number cannot be written so that every reader keeps it exactly")
+    return number(value) if type(value) is Decimal else value
 
 
 class CelPredicates:
     """The engine. Compiled expressions are kept; compiling is under a lock, evaluating is not."""
 
-    name = f"{NAME}/{VERSION}"
+    name = ENGINE
 
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, bool], CelPredicate] = {}

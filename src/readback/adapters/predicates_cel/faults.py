@@ -31,6 +31,8 @@ class Fault(Exception):
         self.kind = kind
         self.reason = reason
         self.path = path
+        self.also = ""
+        """What else kept it from being decided, where several parts could have."""
 
 
 def wrong(reason: str) -> Fault:

@@ -28,6 +28,14 @@ _UNITS: Final = {
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 
 
+def _fraction(ns: int) -> str:
+    """Of a second, in as many groups of three digits as say it."""
+    if not ns:
+        return ""
+    digits = f"{ns:09d}"
+    return "." + (digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits)
+
+
 @dataclass(frozen=True, slots=True)
 class Timestamp:
     """A moment: nanoseconds since 1970 in UTC."""
@@ -38,8 +46,7 @@ class Timestamp:
         whole, part = divmod(self.ns, NS)
         base = (_EPOCH + timedelta(seconds=whole)).strftime("%m-%dT%H:%M:%S")
         year = (_EPOCH + timedelta(seconds=whole)).year
-        fraction = "" if not part else f".{part // 1_000:06d}" if not part % 1_000 else f".{part:09d}"
-        return f"{year:04d}-{base}{fraction}Z"
+        return f"{year:04d}-{base}{_fraction(part)}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,7 @@ class Duration:
 
     def __str__(self) -> str:
         whole, part = divmod(abs(self.ns), NS)
-        fraction = f".{part:09d}".rstrip("0") if part else ""
-        return f"{'-' if self.ns < 0 else ''}{whole}{fraction}s"
+        return f"{'-' if self.ns < 0 else ''}{whole}{_fraction(part)}s"
 
 
 def moment(ns: int) -> Timestamp:
@@ -109,12 +115,18 @@ def duration_of(text: str) -> Duration:
     return span(-total if text[0] == "-" else total)
 
 
+def is_zone(zone: str) -> bool:
+    """Whether a text is a time zone here: a fixed offset, or UTC."""
+    found = _OFFSET.fullmatch(zone) if len(zone) <= TEXT_MAX_CHARS else None
+    return zone in ("UTC", "Z") or (found is not None and int(found[2]) < 24 and int(found[3]) < 60)
+
+
 def _local(at: Timestamp, zone: str) -> datetime:
     """The wall time, to the second, at a fixed offset."""
     offset = 0
     if zone not in ("UTC", "Z"):
-        found = _OFFSET.fullmatch(zone) if len(zone) <= TEXT_MAX_CHARS else None
-        if found is None or int(found[2]) > 23 or int(found[3]) > 59:
+        found = _OFFSET.fullmatch(zone) if is_zone(zone) else None
+        if found is None:
             raise wrong("a time zone is an offset such as +02:00, or UTC; names of places are not known here")
         offset = (int(found[2]) * 3_600 + int(found[3]) * 60) * (-1 if found[1] == "-" else 1)
     try:

@@ -163,7 +163,8 @@ class _Parser:
             self.here += 1
             often += 1
         inner = self._member()
-        if word.text == "-" and inner.form is Form.LITERAL and isinstance(inner.value, (int, Decimal)):
+        if word.text == "-" and inner.form is Form.LITERAL and type(inner.value) in (int, Decimal):
+            assert isinstance(inner.value, (int, Decimal))
             below = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
             inner = Node(Form.LITERAL, word.at, below, (), f"-{inner.raw}")
             often -= 1
@@ -329,6 +330,8 @@ class _Parser:
             at += 2
         if self.words[at].text == "{":
             return self._forbidden("Messages cannot be made here.", self.words[at])
+        if name.startswith("google."):
+            return self._forbidden("There are no types of messages here; say what is wanted of the value itself.", word)
         return refused("unknown-name", unknown(name), self.source, word.at + 1)
 
     def _called(self, word: Token) -> Node:

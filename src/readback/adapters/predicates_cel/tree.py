@@ -44,9 +44,11 @@ class Form(Enum):
 
 
 class Node:
-    """One node. `at`: where it begins, from 0; `raw`: how a literal was written; `depth`: its levels."""
+    """One node. `at`: where it begins, from 0; `raw`: how a literal was written; `depth`: its levels; `kind`: what the
+    check knows that it gives.
+    """
 
-    __slots__ = ("at", "depth", "form", "parts", "raw", "value")
+    __slots__ = ("at", "depth", "form", "kind", "parts", "raw", "value")
 
     def __init__(self, form: Form, at: int, value: object = None, parts: tuple[Node, ...] = (), raw: str = "") -> None:
         self.form = form
@@ -54,6 +56,7 @@ class Node:
         self.value = value
         self.parts = parts
         self.raw = raw
+        self.kind: str | None = None
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
 
 

@@ -114,6 +114,7 @@ class Standing:
         run = self.bare_run()
         run.now_us = self.event.at_us
         run.doubt = Finding(str(data["doubt"])) if data.get("doubt") else None
+        run.doubt_said = str(data.get("doubt_said", ""))
         run.blind = frozenset({"requested"}) if data.get("blind") is True else frozenset()
         run.struck = _pair(data.get("struck"))
         held = data.get("held_since")
