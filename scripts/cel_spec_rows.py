@@ -2,8 +2,8 @@
 
     python scripts/cel_spec_rows.py PATH-TO/cel-spec > tests/expressions/data/cel_spec.jsonl
 
-A row: file, section, name, expression, and what it gives: a JSON value with its kind, or null for an error. Cases that name
-variables, messages or containers of their own are left out: they are not of the language's subset that is spoken here.
+A row: file, section, name, expression, and what it gives: a JSON value with its kind, or null for an error. Cases that
+name variables, messages or containers of their own are left out: they are not of the subset that is spoken here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,19 @@ FILES = (
     "basic", "comparisons", "conversions", "fields", "fp_math", "integer_math", "lists", "logic", "macros", "parse",
     "string", "string_ext", "timestamps",
 )  # fmt: skip
-_TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<word>[\w.+\-/]+)|(?P<mark>[{}\[\]:;,])""")
-_SCALARS = ("null_value", "bool_value", "int64_value", "uint64_value", "double_value", "string_value", "bytes_value", "type_value")
+_TOKEN = re.compile(
+    r"""\s+|\#[^\n]*|(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<word>[\w.+\-/]+)|(?P<mark>[{}\[\]:;,])"""
+)
+_SCALARS = (
+    "null_value",
+    "bool_value",
+    "int64_value",
+    "uint64_value",
+    "double_value",
+    "string_value",
+    "bytes_value",
+    "type_value",
+)
 _NOT_SPOKEN = re.compile(
     r"TestAllTypes|google\.|strings\.|\.(format|lastIndexOf|indexOf|substring|split|replace|join|reverse|charAt)\(|\ba\."
 )

@@ -1,8 +1,9 @@
-"""Holds this engine's answers against the oracle's: equal, both without a value, or different for a reason that is data."""
+"""This engine's answers beside the oracle's: equal, both without a value, or different for a reason that is data."""
 
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -93,8 +94,10 @@ def _same(value: Any, kind: str, text: Any) -> bool:
         case "list":
             return isinstance(value, list) and len(value) == len(text) and all(map(_pair, value, text))
         case "object":
-            return isinstance(value, dict) and sorted(value) == [key for key, _ in text] and all(
-                _pair(value[key], part) for key, part in text
+            return (
+                isinstance(value, dict)
+                and sorted(value) == [key for key, _ in text]
+                and all(_pair(value[key], part) for key, part in text)
             )
         case _:
             return False
@@ -104,14 +107,18 @@ def _pair(value: Any, told: list[Any]) -> bool:
     return _same(value, told[0], told[1])
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
 def main() -> None:
     """`make differential`: a million cases, in seeds of a hundred thousand."""
     seeds, expressions, bindings = 10, 10_000, 10
     for seed in range(seeds):
         reasons, unexplained = counted(differing(seed, expressions, bindings))
-        print(f"seed {seed}: {expressions * bindings:,} cases, {reasons.total():,} answered otherwise for a reason")
+        _say(f"seed {seed}: {expressions * bindings:,} cases, {reasons.total():,} answered otherwise for a reason")
         for each in unexplained[:20]:
-            print(f"  {each.source}\n    over {each.values}\n    here {each.ours}\n    there {each.theirs}")
+            _say(f"  {each.source}\n    over {each.values}\n    here {each.ours}\n    there {each.theirs}")
         if unexplained:
             raise SystemExit(f"{len(unexplained)} differences have no reason in data/oracle_differences.toml")
 

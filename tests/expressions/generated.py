@@ -1,7 +1,7 @@
 """Expressions and values, generated: of types that mostly fit, of every operator, function and macro.
 
-Numbers are small wholes and binary fractions, so that doubles keep them: what is exact here and rounded there has tests of
-its own. Texts hold no NUL, at which the oracle cuts them.
+Numbers are small wholes and binary fractions, so that doubles keep them: what is exact here and rounded there has tests
+of its own. Texts hold no NUL, at which the oracle cuts them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from tests.expressions.oracle import Case
 NAMES: Final = ("a", "b", "c", "list", "text", "flag", "at", "none")
 TEXTS: Final = ("", "a", "b", "ab", "Ab", " a ", "é", "a.b", "10", "2.5", "true", "e\u0301", "😀", "xxab")
 NUMBERS: Final = (0, 1, -1, 2, 3, 7, 10, 0.5, -1.5, 2.0, 2.25, 1e3, 2**53, -(2**40))
-MOMENTS: Final = ("2024-01-01T00:00:00Z", "2024-02-29T23:59:59.5+01:00", "1969-12-31T23:00:00-00:30", "2024-01-01T01:00:00+01:00")
+MOMENTS: Final = (
+    "2024-01-01T00:00:00Z",
+    "2024-02-29T23:59:59.5+01:00",
+    "1969-12-31T23:00:00-00:30",
+    "2024-01-01T01:00:00+01:00",
+)
 SPANS: Final = ("1s", "90m", "-1.5s", "1h30m", "250ms", "0s")
 PATTERNS: Final = ("^a", "b$", "a|b", "[A-Z]", "x*", "a.b", "^$", "(a)(b)?")
 _PARTS: Final = ("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours",
@@ -39,7 +44,9 @@ def _object(random: Random) -> Any:
         "a": random.choice(NUMBERS),
         "b": random.choice(NUMBERS),
         "c": _any(random, 2),
-        "list": [_any(random, 1) if random.random() < 0.3 else random.choice(NUMBERS) for _ in range(random.randrange(4))],
+        "list": [
+            _any(random, 1) if random.random() < 0.3 else random.choice(NUMBERS) for _ in range(random.randrange(4))
+        ],
         "text": random.choice(TEXTS),
         "flag": random.random() < 0.5,
         "at": random.choice(MOMENTS),
@@ -54,7 +61,9 @@ def _any(random: Random, depth: int) -> Any:
         return [_any(random, depth - 1) for _ in range(random.randrange(3))]
     if kind == 6:
         return {name: _any(random, depth - 1) for name in NAMES[: random.randrange(3)]}
-    return random.choice([None, random.random() < 0.5, random.choice(NUMBERS), random.choice(TEXTS), random.choice(NUMBERS)])
+    return random.choice(
+        [None, random.random() < 0.5, random.choice(NUMBERS), random.choice(TEXTS), random.choice(NUMBERS)]
+    )
 
 
 class _Source:
@@ -107,7 +116,9 @@ class _Source:
             lambda: f"{self.of('any', under)} in {self.of('list', under)}",
             lambda: f"'{r.choice(NAMES)}' in authoritative",
             lambda: f"has({r.choice(['authoritative', 'requested', 'authoritative.c'])}.{r.choice(NAMES)})",
-            lambda: f"{self.of('text', under)}.{r.choice(['startsWith', 'endsWith', 'contains'])}({self.of('text', under)})",
+            lambda: (
+                f"{self.of('text', under)}.{r.choice(['startsWith', 'endsWith', 'contains'])}({self.of('text', under)})"
+            ),
             lambda: f"{self.of('text', under)}.matches('{r.choice(PATTERNS)}')",
             lambda: self.loop(r.choice(["all", "exists", "exists_one"]), "boolean", under),
             lambda: f"{self.path('c', 'none')} == null",

@@ -63,11 +63,15 @@ def _main() -> None:
         try:
             program = env.compile(source)
         except RuntimeError as error:
-            print(json.dumps([["refused", str(error)[:_MESSAGE_MAX]]] * len(bindings)))
+            _say([["refused", str(error)[:_MESSAGE_MAX]]] * len(bindings))
             continue
-        print(json.dumps([_one(cel, env, program, {**nothing, **values}) for values in bindings]))
+        _say([_one(cel, env, program, {**nothing, **values}) for values in bindings])
     sys.stdout.flush()
     os._exit(len(kept) & 0)  # without giving the references back: more of them are lost than there were
+
+
+def _say(answers: list[list[Any]]) -> None:
+    sys.stdout.write(f"{json.dumps(answers)}\n")
 
 
 def _one(cel: Any, env: Any, program: Any, values: dict[str, Any]) -> list[Any]:

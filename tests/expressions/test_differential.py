@@ -1,4 +1,4 @@
-"""The engine beside Google's own, over generated expressions and values: `make differential` takes a million of them."""
+"""The engine beside Google's own, over generated expressions and values: `make differential` takes a million."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ EXPRESSION_NESTED_LOOPS_MAX: Final = 2
 EXPRESSION_ADDITIONS_MAX: Final = 16
 EXPRESSION_TREE_MAX_LEVELS: Final = 96
 """Nesting of an expression's operations: a chain of `-` nests as brackets do."""
-EXPRESSION_WORK_MAX: Final = 32_000_000
+EXPRESSION_WORK_MAX: Final = 24_000_000
 """Steps of one evaluation: a character that is looked at is 1, a value that is visited is 128. A step is about a
 nanosecond, so that the whole is well under a tenth of a second.
 """

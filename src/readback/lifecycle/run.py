@@ -66,7 +66,7 @@ class Run:
     shown: Json = None
     """The same as they were recorded, where the contract redacts."""
     doubt: Finding | None = None
-    """What is wrong with what it was executed under, by the settings and the expression engine of who goes on with it."""
+    """What is wrong with what it was executed under, by the settings and the engine of who goes on with it."""
     doubt_said: str = ""
     """What a person is told of that, where the finding alone does not say it."""
     now_us: int = 0

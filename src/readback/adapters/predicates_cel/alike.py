@@ -6,7 +6,7 @@ cannot be compared beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, Final
 
 from readback.adapters.predicates_cel.exact import canonical, equal, less
@@ -19,6 +19,7 @@ LONG: Final = 4_096
 _ORDERED: Final = frozenset({"a text", "bytes", "a boolean"})
 _TIMES: Final = frozenset({"a timestamp", "a duration"})
 _SHAPES_MAX: Final = 64
+_PLAIN: Final = frozenset({str, int, bool})
 
 
 def same(frame: Frame, one: Any, other: Any) -> bool:
@@ -37,23 +38,29 @@ def same(frame: Frame, one: Any, other: Any) -> bool:
     if kind_one != kind_other:
         raise wrong(f"{kind_one} is compared with {kind_other}")
     if kind_one == NUMBER:
+        spend(frame, 2 * VISIT)
         return equal(one, other)
     if kind_one == LIST:
         if len(one) != len(other):
             return False
-        spend(frame, VISIT * len(one))
-        return _all_same(frame, zip(one, other, strict=True))
+        spend(frame, VISIT * (len(one) + 1))
+        return _all_same(frame, one, other)
     if kind_one == OBJECT:
         if len(one) != len(other) or one.keys() != other.keys():
             return False
-        spend(frame, VISIT * len(one))
-        return _all_same(frame, ((one[key], other[key]) for key in one))
+        spend(frame, VISIT * (len(one) + 2))
+        return _all_same(frame, one.values(), [other[key] for key in one])
     return bool(one == other)
 
 
-def _all_same(frame: Frame, pairs: Iterable[tuple[Any, Any]]) -> bool:
+def _all_same(frame: Frame, ones: Collection[Any], others: Collection[Any]) -> bool:
     unlike: Fault | None = None
-    for one, other in pairs:
+    for one, other in zip(ones, others, strict=True):
+        kind = type(one)
+        if kind is type(other) and kind in _PLAIN and (kind is not str or len(one) < LONG):
+            if one != other:
+                return False
+            continue
         try:
             if not same(frame, one, other):
                 return False
@@ -78,7 +85,7 @@ def within(frame: Frame, part: Any, whole: Any) -> bool:
     if is_map:
         if type(part) is str and part in whole:
             return True
-    spend(frame, VISIT * len(whole) // 2)
+    spend(frame, VISIT * len(whole))
     unlike: Fault | None = None
     for each in whole:
         try:
@@ -101,6 +108,7 @@ def before(frame: Frame, one: Any, other: Any) -> bool:
     if kind != kind_other:
         raise wrong(f"{kind} is compared with {kind_other}")
     if kind == NUMBER:
+        spend(frame, 2 * VISIT)
         return less(one, other)
     if kind in _TIMES:
         return bool(one.ns < other.ns)
@@ -180,6 +188,8 @@ def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
     """One text for each value, its form without what stands in it, and the kinds of what does, in turn."""
     if type(value) is str:
         return f"s{value}", "", ""
+    if type(value) is int:
+        return f"n{canonical(value)}", "", ""
     parts: list[str] = []
     form: list[str] = []
     kinds: list[str] = []
@@ -192,14 +202,14 @@ def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
             continue
         kind = kind_of(here)
         if kind in (LIST, OBJECT):
-            spend(frame, 2 * VISIT * (len(here) + 1))
+            spend(frame, 5 * VISIT * (len(here) + 1))
             _opened(here, parts, form, pending)
             continue
         letter = _LETTERS.get(kind, "x")
         kinds.append(letter)
         form.append(".")
         written = canonical(here) if kind == NUMBER else _text(here)
-        parts.append(f"{letter}{len(written)}:{written}")
+        parts.append(f"{letter}{written}" if here is value else f"{letter}{len(written)}:{written}")
     text = "".join(parts)
     spend(frame, len(text))
     return (text, "".join(form), "".join(kinds)) if isinstance(value, (list, dict)) else (text, "", "")

@@ -278,13 +278,10 @@ def _binary(sign: str, left: Run, right: Run) -> Run:
         case "+":
             return lambda frame: _plus(frame, left(frame), right(frame))
         case "-":
-            return lambda frame: _minus(left(frame), right(frame))
-        case "*":
-            return lambda frame: times(left(frame), right(frame))
-        case "/":
-            return lambda frame: over(left(frame), right(frame))
+            return lambda frame: _minus(frame, left(frame), right(frame))
         case _:
-            return lambda frame: modulo(left(frame), right(frame))
+            does = _CALCULATING[sign]
+            return lambda frame: _numbers(frame, f"`{sign}`", does, left(frame), right(frame))
 
 
 def _turned(left: Run, right: Run, negated_: bool) -> Run:
@@ -323,18 +320,22 @@ def _plus(frame: Frame, one: Any, other: Any) -> Any:
     if isinstance(one, bytes) and isinstance(other, bytes):
         spend(frame, len(one) + len(other))
         return one + other
-    return _numbers("`+`", plus, one, other)
+    return _numbers(frame, "`+`", plus, one, other)
 
 
-def _minus(one: Any, other: Any) -> Any:
+def _minus(frame: Frame, one: Any, other: Any) -> Any:
     if type(one) in (Timestamp, Duration) and type(other) in (Timestamp, Duration):
         if type(one) is Duration and type(other) is Timestamp:
             raise wrong("no timestamp is taken from a duration")
         return (span if type(one) is type(other) else moment)(one.ns - other.ns)
-    return _numbers("`-`", minus, one, other)
+    return _numbers(frame, "`-`", minus, one, other)
 
 
-def _numbers(sign: str, does: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+_CALCULATING: Final = {"*": times, "/": over, "%": modulo}
+
+
+def _numbers(frame: Frame, sign: str, does: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+    spend(frame, 2 * VISIT if type(one) is int is type(other) else 16 * VISIT)
     if kind_of(one) != NUMBER or kind_of(other) != NUMBER:
         raise wrong(f"No matching overload: {sign} is asked of {kind_of(one)} and {kind_of(other)}")
     return does(one, other)

@@ -1,8 +1,8 @@
 """What in an expression another engine could answer otherwise: read off the tree, once, when it is compiled.
 
-`engine` asks. The other engine is the one of the entries that name none: Google's cel-cpp, whose numbers were doubles and
-integers of 64 bits, and whose timestamps were compared to the microsecond. Of any engine that is not known here, all is
-open. What that engine took and this one does not have at all is refused when it is loaded; see `checker`.
+`engine` asks. The other engine is the one of the entries that name none: Google's cel-cpp, whose numbers were doubles
+and integers of 64 bits, and whose timestamps were compared to the microsecond. Of an engine that is not known here, all
+is open. What that engine took and this one does not have at all is refused when it is loaded; see `checker`.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ _CONTEXT: Final = Context(
     Emin=MIN_EMIN,
     traps=[Inexact, InvalidOperation, Overflow, DivisionByZero],
 )
+_TEXT_MAX: Final = EXPRESSION_NUMBER_MAX_DIGITS + 16
 _COMPARED_BITS_MAX: Final = 65_536
 TEXT_MAX_CHARS: Final = 400
 _WRITTEN: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -77,8 +78,7 @@ def _calculable(value: Any) -> Number:
     """Within the bounds of arithmetic."""
     number = exact(value)
     if isinstance(number, Decimal):
-        _, digits, exponent = number.as_tuple()
-        if len(digits) > EXPRESSION_NUMBER_MAX_DIGITS or abs(int(exponent)) > EXPRESSION_EXPONENT_MAX:
+        if abs(number.adjusted()) > EXPRESSION_EXPONENT_MAX or len(str(number)) > _TEXT_MAX:
             raise _too_long()
     elif number.bit_length() > _BITS_MAX:
         raise _too_long()

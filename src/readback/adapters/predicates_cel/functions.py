@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from readback.adapters.predicates_cel import alike, texts
 from readback.adapters.predicates_cel.editing import edited
 from readback.adapters.predicates_cel.exact import decimal_of, digits_of, exact, whole_of, written
-from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
+from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
 from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of, type_of
 from readback.adapters.predicates_cel.moments import (
     ACCESSORS,
@@ -57,24 +57,27 @@ def size(frame: Frame, value: Any) -> int:
 
 
 def to_int(frame: Frame, value: Any) -> int:
+    spend(frame, 16 * VISIT)
     if type(value) is Timestamp:
         return value.ns // NS
     return whole_of(value)
 
 
 def to_uint(frame: Frame, value: Any) -> int:
-    found = whole_of(value)
+    found = to_int(frame, value)
     if found < 0:
         raise Fault("limit", "a number is below zero")
     return found
 
 
 def to_double(frame: Frame, value: Any) -> Any:
+    spend(frame, 16 * VISIT)
     return written(value) if isinstance(value, str) else exact(value)
 
 
 def to_string(frame: Frame, value: Any) -> str:
     kind = kind_of(value)
+    spend(frame, 16 * VISIT)
     if kind == "a text":
         return str(value)
     if kind == BOOLEAN:
@@ -117,6 +120,7 @@ def to_bytes(frame: Frame, value: Any) -> bytes:
 
 
 def to_timestamp(frame: Frame, value: Any) -> Timestamp:
+    spend(frame, 32 * VISIT)
     if isinstance(value, str):
         return timestamp_of(value)
     if type(value) is Timestamp:
@@ -127,6 +131,7 @@ def to_timestamp(frame: Frame, value: Any) -> Timestamp:
 
 
 def to_duration(frame: Frame, value: Any) -> Duration:
+    spend(frame, 32 * VISIT)
     if isinstance(value, str):
         return duration_of(value)
     if type(value) is Duration:
@@ -135,16 +140,19 @@ def to_duration(frame: Frame, value: Any) -> Duration:
 
 
 def dec_eq(frame: Frame, one: Any, other: Any) -> bool:
+    spend(frame, 16 * VISIT)
     return decimal_of(one) == decimal_of(other)
 
 
 def dec_cmp(frame: Frame, one: Any, other: Any) -> int:
+    spend(frame, 16 * VISIT)
     left, right = decimal_of(one), decimal_of(other)
     return (left > right) - (left < right)
 
 
 def _accessor(name: str) -> Function:
     def part(frame: Frame, value: Any, zone: Any = "UTC") -> int:
+        spend(frame, 32 * VISIT)
         return part_of(name, value, zone)
 
     says = f"`t.{name}()`: that part of a timestamp in UTC, or at an offset that is given, such as `'+02:00'`"

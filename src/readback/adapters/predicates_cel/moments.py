@@ -19,7 +19,7 @@ _LAST_NS: Final = 253_402_300_800 * NS - 1
 _DURATION_MAX_NS: Final = 315_576_000_000 * NS
 TEXT_MAX_CHARS: Final = 64
 _RFC3339: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,32}))?(Z|[+-][0-9]{2}:[0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,32}))?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _PART: Final = re.compile(r"([0-9]+)?(?:\.([0-9]*))?(ns|us|\N{MICRO SIGN}s|ms|h|m|s)")
 _UNITS: Final = {
@@ -79,19 +79,21 @@ def timestamp_of(text: str) -> Timestamp:
     found = _RFC3339.fullmatch(text) if len(text) <= TEXT_MAX_CHARS else None
     if found is None:
         raise wrong("a text is no timestamp with its offset, such as 2026-01-31T08:30:00Z")
-    fraction = (found[2] or "").rstrip("0")
+    fraction = (found[7] or "").rstrip("0")
     if len(fraction) > 9:
         raise wrong("a timestamp says more than nanoseconds")
     try:
-        local = datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+        year, month, day, hour, minute, second = map(int, found.groups()[:6])
+        local = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError as error:
         raise wrong("a text is no timestamp: there is no such day or time") from error
     seconds = (local - _EPOCH) // timedelta(seconds=1)
-    if found[3] != "Z":
-        hours, minutes = int(found[3][1:3]), int(found[3][4:])
+    offset = found[8]
+    if offset != "Z":
+        hours, minutes = int(offset[1:3]), int(offset[4:])
         if hours > 23 or minutes > 59:
             raise wrong("a text is no timestamp: there is no such offset")
-        seconds -= (hours * 3_600 + minutes * 60) * (-1 if found[3][0] == "-" else 1)
+        seconds -= (hours * 3_600 + minutes * 60) * (-1 if offset[0] == "-" else 1)
     return moment(seconds * NS + int(fraction.ljust(9, "0") or "0"))
 
 

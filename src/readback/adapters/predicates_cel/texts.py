@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from base64 import b64decode
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
@@ -17,7 +17,6 @@ _NEEDLE_MAX: Final = 100
 """From this length on, Python's own search is linear whatever the texts; below, it is at most so much slower."""
 _MARKS_MAX: Final = 30
 """Combining characters in a row: the bound of the Stream-Safe Text Format of UAX 15. More are never sorted here."""
-_MANY_MARKS: Final = re.compile(rb"[^\x00]{%d}" % (_MARKS_MAX + 1))
 WHITE: Final = (
     "\t\n\v\f\r \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
     "\u205f\u3000"
@@ -138,9 +137,23 @@ def nfc(frame: Frame, text: Any) -> str:
     if text.isascii():
         return str(text)
     spend(frame, 32 * len(text))
-    if _MANY_MARKS.search(bytes(map(unicodedata.combining, text))) is not None:
+    if _many_marks().search(text) is not None:
         raise Fault("limit", f"a text has over {_MARKS_MAX} combining characters in a row")
     return unicodedata.normalize("NFC", text)
+
+
+@cache
+def _many_marks() -> re.Pattern[str]:
+    """Too many combining characters in a row. None of them is behind the first two planes of Unicode."""
+    marks = [number for number in range(0x300, 0x20000) if unicodedata.combining(chr(number))]
+    ranges: list[list[int]] = []
+    for number in marks:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    classes = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    return re.compile(f"[{classes}]{{{_MARKS_MAX + 1}}}")
 
 
 def joined(frame: Frame, one: str, other: str) -> str:
