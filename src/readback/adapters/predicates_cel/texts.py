@@ -54,7 +54,7 @@ def matches(frame: Frame, text: Any, pattern: Any) -> bool:
     _two(frame, "matches", text, pattern)
     spend(frame, 8 * VISIT + 64 * len(pattern))
     compiled, size = _pattern(pattern)
-    spend(frame, len(text) * (4 + size // 16))
+    spend(frame, len(text) * (4 + size))
     return compiled.search(_bytes(text)) is not None
 
 
