@@ -139,7 +139,7 @@ GATE = Room(
 
 SOURCES = Room(
     "sources",
-    ("adapters/source_files.py", "adapters/source_sql.py", "adapters/source_git.py", "adapters/source_http"),
+    ("adapters/source_files.py", "adapters/source_sql.py", "adapters/source_git", "adapters/source_http"),
     (
         "tests/adapters/test_source_files.py",
         "tests/adapters/test_source_sql.py",

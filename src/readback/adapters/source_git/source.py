@@ -1,7 +1,8 @@
 """A git repository as a system of record, read by git's own plumbing: commits, blobs, the index, HEAD, a remote's refs.
 
-Constructed by `sdk.fittings` for contract files, and by users. It changes nothing: no hooks, no fetch, no lock on the
-index, no prompt; names are checked before git sees them, and none can be an option. Bounded in time and output.
+Constructed by `sdk.fittings` for contract files, and by users. It changes nothing and runs nothing: git sees the
+repository by `plain_view`, in which no setting of the repository names a program; there is no fetch, no lock on the
+index, no prompt. Names are checked before git sees them, and none can be an option. Bounded in time and output.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import re
 import signal
 import stat as modes
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from readback.adapters.source_git.plain_view import LISTED, PLACES, TOP, plain_view, settings_of
 from readback.canon import Json
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
@@ -59,6 +62,7 @@ class GitSource:
         self.name = name
         self._repository = os.path.abspath(repository)
         self._timeout_s = timeout_s
+        self._here = threading.local()
 
     def commit(self, branch: str) -> Reading:
         """The commit that a branch points at: `branch`, `commit`, `parents`, `tree`, `author`, `email`, `subject`,
@@ -97,15 +101,38 @@ class GitSource:
     def ping(self) -> None:
         """Raises ReaderFailedError where there is no such repository."""
         try:
-            self._git("rev-parse", "--git-dir")
+            with self._plain():
+                self._git("rev-parse", "--git-dir")
         except (_RefusedError, TimeoutError, OSError) as error:
             raise ReaderFailedError(f"Source {self.name!r} does not answer: {error}") from error
 
     # --- looking -----------------------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _plain(self) -> Iterator[None]:
+        """Within it this thread's git runs under the view. Raises _RefusedError, TimeoutError, OSError."""
+        self._here.environment = plain = _environment(self._repository)
+        try:
+            found = self._git(*PLACES).decode(errors="surrogateescape").rstrip("\n").split("\n")
+            if len(found) != len(PLACES) - 1:
+                raise _RefusedError("the repository's folder has a line break in its name")
+            folder, common, inside = found
+            top = None
+            if inside == "true":
+                top = self._git(*TOP).decode(errors="surrogateescape").removesuffix("\n")
+            common = os.path.normpath(os.path.join(self._repository, common))
+            settings = settings_of(self._git(*LISTED))
+            # Without the repository around it: this one is named.
+            with plain_view(folder, settings, common, top, plain) as view:
+                self._here.environment = view
+                yield
+        finally:
+            del self._here.environment
+
     def _told(self, look: _Look) -> Reading:
         try:
-            return look()
+            with self._plain():
+                return look()
         except (_RefusedError, TimeoutError, OSError) as error:
             return Reading.unavailable(f"{self.name}: {error}")
 
@@ -281,7 +308,11 @@ class GitSource:
             self._git("config", "--get-all", f"remote.{remote}.url")
         except _RefusedError as error:
             raise _RefusedError(f"the repository knows no address of a remote {remote!r}") from error
-        found = self._git("ls-remote", "--", remote, ref).decode(errors="replace").split("\n")
+        found = (
+            self._git("ls-remote", "--upload-pack=git-upload-pack", "--", remote, ref)
+            .decode(errors="replace")
+            .split("\n")
+        )
         tips = [line.split("\t")[0] for line in found if line.endswith(f"\t{ref}")]
         if not tips:
             return Reading.absent()
@@ -320,7 +351,7 @@ class GitSource:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(self._repository),
+            env=self._here.environment,
             start_new_session=True,  # a transport that it starts is ended with it
         )
         try:
