@@ -4,7 +4,7 @@
 #   make test    the whole suite               make check   all that CI does
 #   make crash   kill -9, every pair of faults  make mutants the whole mutation run
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
-#   make soak    ten minutes of a fleet under fire
+#   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
 
 PYTHON ?= python3
 VENV   := .venv
@@ -27,7 +27,8 @@ SETUP := $(VENV)/.setup-stamp
 DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean
+.PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
+  conformance
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -6
@@ -60,7 +61,13 @@ test: $(SETUP)
 	@scripts/reference_log.sh
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
-	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) tests
+	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance tests
+
+# The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
+# cannot be installed.
+conformance: $(SETUP)
+	scripts/conformance.sh
+	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/conformance
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
@@ -80,6 +87,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory types
 	$(MAKE) --no-print-directory layers
 	$(MAKE) --no-print-directory mutants-sample
+	$(MAKE) --no-print-directory conformance
 	$(MAKE) --no-print-directory test
 
 lint: $(SETUP)

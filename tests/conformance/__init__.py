@@ -1,0 +1,1 @@
+"""The protocol's own conformance suite, directly against two SDKs' servers and through the gateway."""
