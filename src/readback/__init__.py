@@ -3,9 +3,28 @@
 The public names; everything else is ours to change. Nothing heavy is imported before it is used.
 """
 
-from __future__ import annotations
+import os
+import sys
 
-from typing import TYPE_CHECKING
+
+def _is_started_by_name() -> bool:
+    """Whether `python -m readback` runs; while Python looks for the module, `-m` is its first argument."""
+    if getattr(sys, "argv", [])[:1] != ["-m"]:
+        return False
+    words = sys.orig_argv[1:]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flags, sign, rest = word.partition("m")
+        if flags[:1] == "-" and sign and not flags[1:].strip("bBdEiIOPqsSuvx"):
+            return (rest or following).partition(".")[0] == "readback"
+    return False
+
+
+# Python puts the working folder first on the import path for `-m`, so a file there stands in for every module that is
+# imported from here on, the standard library's included. So this comes before all other imports, `__future__` too.
+if _is_started_by_name() and not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]:
+    del sys.path[0]
+
+from typing import TYPE_CHECKING  # noqa: E402 - see above
 
 __version__ = "0.1.0"
 

@@ -6,7 +6,6 @@ is an error and not a new, empty ledger.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,11 +110,12 @@ def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
         )
     from readback.contracts.registry import Registry, registry_of
 
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)  # last, so that no file in the working folder stands in for an installed package
     files = [name for name in settings.contracts if is_contract_file(name)]
     modules = [name for name in settings.contracts if name not in files]
+    if modules:
+        from readback.commands.contract_modules import allow_modules
+
+        allow_modules(str(Path.cwd()), modules)
     registry = registry_of(modules) if modules else Registry()
     if files:
         from readback.sdk.files import contract_files

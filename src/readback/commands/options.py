@@ -60,7 +60,7 @@ def contracts(command: F) -> F:
         metavar="MODULE",
         multiple=True,
         help="A Python module with actions, as package.module, or a contract file (.yaml); may be repeated "
-        "(READBACK_CONTRACTS, apart by commas). For modules the working folder is searched after everything installed.",
+        "(READBACK_CONTRACTS, apart by commas). A module is searched in the working folder after everything installed.",
     )(command)
 
 

@@ -39,8 +39,8 @@ LONG_WARM: Final = 5_000
 LONG_WIDTH: Final = 32
 READINGS: Final = 2
 """Of one governed call: before it, and after it."""
-SERVER: Final = ("-m", "readback.commands.bench.plain_server")
-GATEWAY: Final = ("-m", "readback.commands.cli", "mcp")
+SERVER: Final = ("-P", "-m", "readback.commands.bench.plain_server")
+GATEWAY: Final = ("-P", "-m", "readback.commands.cli", "mcp")
 CONTRACT: Final = """apiVersion: readback/v1
 kind: Contracts
 metadata: {name: bench, version: 1.0.0}

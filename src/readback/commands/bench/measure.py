@@ -155,7 +155,7 @@ def waiting(folder: Path, progress: Progress) -> dict[str, Json]:
     _fill(path, appends)
     with Readback.open(url, tenant=workload.TENANT, principal=workload.PRINCIPAL) as rb:
         rb.signal(pending.id)
-    command = [sys.executable, "-m", "readback.commands.bench.waiting", url, pending.id]
+    command = [sys.executable, "-P", "-m", "readback.commands.bench.waiting", url, pending.id]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     found: dict[str, Json] = json.loads(done.stdout)
     return {**found, "waiting": WAITING_ACTIONS, "ledger_mb": round(path.stat().st_size / 1e6)}
@@ -204,7 +204,7 @@ def start_up() -> dict[str, Json]:
     return {
         "python_ms": bare,
         "import_ms": _process_ms(["-c", "import readback"]),
-        "help_ms": _process_ms(["-m", "readback.commands.cli", "--help"]),
+        "help_ms": _process_ms(["-P", "-m", "readback.commands.cli", "--help"]),
     }
 
 

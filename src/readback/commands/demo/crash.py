@@ -33,6 +33,7 @@ async def start(ledger: str, addresses: Addresses, **order: object) -> asyncio.s
     told = json.dumps({"ledger": ledger, "addresses": addresses.as_text(), **order})
     return await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         "readback.commands.demo.worker",
         told,
