@@ -21,6 +21,9 @@ import click
 
 import readback
 from readback import recipes
+from readback.adapters.predicates_cel.functions import FUNCTIONS
+from readback.adapters.predicates_cel.moments import ACCESSORS
+from readback.canon import limits
 from readback.citations import fault as trace_fault
 from readback.citations.codes import CHECKS
 from readback.citations.codes import CODES as TRACE_CODES
@@ -66,7 +69,14 @@ from scripts.reference_markdown import (  # noqa: E402
     vocabulary,
     words,
 )
-from scripts.reference_words import KEYS, LIMITS, ROOT_MEANINGS, WORDS  # noqa: E402
+from scripts.reference_words import (  # noqa: E402
+    ACCESSORS_MEANING,
+    KEYS,
+    LIMITS,
+    OPERATORS,
+    ROOT_MEANINGS,
+    WORDS,
+)
 
 PAGE = ROOT / "docs" / "reference.md"
 RECIPE_PARTS = ("HttpReceipts", "Resource", "SqlReceipts", "Table", "Timings")
@@ -204,14 +214,43 @@ def _keys() -> Iterator[str]:
 
 
 def _expressions() -> Iterator[str]:
-    yield "Expressions are CEL. They see these roots and nothing else; absence is `authoritative == null`.\n"
+    yield prose(
+        "Expressions are written in a strict subset of CEL, and read by an engine of this project. They see these roots "
+        "and nothing else; absence is `authoritative == null`."
+    )
     yield table(("root", "holds"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
     yield prose(
-        "Added to CEL: `sha256(text or bytes)`; `dec_eq(a, b)` and `dec_cmp(a, b)` for exact decimals, given as text "
-        "or number; `contains_all(list, parts)` and `contains_any(list, parts)`; `edited(text, [[old, new], ...])`, "
-        "the text after replacements as the reference filesystem server makes them, null where an old text does not "
-        "occur. Whatever does not come out as true or false is undetermined: a missing field, a wrong type, a text "
-        "compared with a number."
+        "An expression is true, false or undetermined. Whatever does not come out as true or false is undetermined: a "
+        "missing field, a wrong type, a text compared with a number. A part that settles the whole does so whatever is "
+        "undetermined beside it: `false && x` and `x && false` are false, `true || x` and `x || true` are true. The "
+        "opposite of undetermined is undetermined, and null is never true."
+    )
+    yield "From the loosest to the tightest, with brackets round what comes first:\n"
+    yield table(("written", "means"), [(f"`{form}`", text) for form, text in OPERATORS.items()])
+    yield prose(
+        "Numbers are exact: whole numbers of any size, and decimals; a JSON number is what its text says. `0.1 + 0.2 == "
+        "0.3` is true, `1 == 1.0` is true, and a whole number is divided without its rest. What has no exact result, as "
+        "`1.0 / 3`, is undetermined; nothing is rounded. Two kinds are not compared, also in `in` and inside lists and "
+        "objects; null may be compared with anything. A text is written `'...'`, `\"...\"`, in three quotes, or as "
+        "`r'...'` without escapes; bytes as `b'...'`; a number as `1`, `0x1F`, `1.5`, `1e3`; a list as `[1, 2]`; an "
+        "object as `{'a': 1}`. A remark begins with `//`."
+    )
+    yield "Functions:\n"
+    said = {name: each.says.partition(": ") for name, each in FUNCTIONS.items()}
+    rows = [(said[name][0], said[name][2]) for name in FUNCTIONS if name not in ACCESSORS]
+    parts = ", ".join(f"`t.{name}()`" for name in ACCESSORS)
+    yield table(("function", "gives"), [*rows, (parts, ACCESSORS_MEANING)])
+    yield prose(
+        f"An expression has at most {limits.EXPRESSION_MAX_BYTES:,} bytes, {limits.EXPRESSION_DEPTH_MAX_LEVELS} levels of "
+        f"brackets, {limits.EXPRESSION_NESTED_LOOPS_MAX} loops in each other and {limits.EXPRESSION_ADDITIONS_MAX} signs of "
+        f"`+`. One evaluation takes at most {limits.EXPRESSION_WORK_MAX:,} steps: about one for a character that is looked "
+        "at, 128 for a value that is visited. The steps of a function or a loop are taken before it begins; where they "
+        "would be too many, the expression is undetermined."
+    )
+    yield prose(
+        "Not part of the language: messages, optional values, unsigned numbers as a type of their own (`1u` is `1`), "
+        "infinity, keys of objects that are true or false, names of time zones (write an offset), and other methods of "
+        "texts. Each is refused at load with what to write instead."
     )
 
 

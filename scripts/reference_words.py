@@ -414,6 +414,28 @@ ROOT_MEANINGS: Final[dict[str, str]] = {
     "scope": "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, `budget`.",
 }
 
+OPERATORS: Final[dict[str, str]] = {
+    "a ? b : c": "`b` where `a` is true, `c` where it is false; the other is not evaluated",
+    "a || b": "either",
+    "a && b": "both",
+    "a == b, a != b, a < b, a <= b, a > b, a >= b": "equality and order of two values of one kind; texts by code points",
+    "a in b": "whether a list has a value that is equal, or an object the key",
+    "a + b, a - b": "of numbers, timestamps and durations; `+` also joins two texts, two lists, or bytes",
+    "a * b, a / b, a % b": "of numbers; `%` of whole ones, with the sign of the first",
+    "!a, -a": "the opposite of a truth value, or of a number",
+    "a.name, a['name'], a[0]": "a field, or a place in a list, from 0; undetermined where there is none",
+    "has(a.name)": "whether an object has the field",
+    "list.all(x, p), list.exists(x, p), list.exists_one(x, p)": (
+        "whether `p` holds of each value, of one at least, of exactly one; over the keys of an object as well"
+    ),
+    "list.filter(x, p), list.map(x, e), list.map(x, p, e)": "the values of which `p` holds; what `e` gives for each",
+}
+
+ACCESSORS_MEANING: Final = (
+    "that part of a timestamp in UTC, or at an offset such as `t.getHours('+02:00')`; months, days of a month, of the week "
+    "(Sunday) and of the year count from 0, `getDate` from 1; of a duration the hours, minutes, seconds, or the milliseconds"
+)
+
 LIMITS: Final[dict[str, str]] = {
     "lifecycle.feedback.findings.DRIFTED_PERMILLE_MAX": "Successes that no longer held at a later look, of a thousand.",
     "domain.grounding.report.REPORT_MAX_BYTES": "A final report that is checked.",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import files
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +49,17 @@ def test_asking_for_help_is_light(command: str) -> None:
     )
     assert "readback.commands.cli" in loaded
     assert loaded & HEAVY == set()
+
+
+def _installed_bytes(package: str) -> int:
+    return sum(Path(str(each.locate())).stat().st_size for each in files(package) or () if each.suffix != ".pyc")
+
+
+def test_expressions_need_45_megabytes_less_than_with_the_library_that_is_now_their_oracle() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    needed = {each.partition("=")[0].partition(">")[0] for each in project["dependencies"]}
+    assert "cel-expr-python" not in needed
+    assert "cel-expr-python" not in Path("requirements-demo.lock").read_text()
+    assert "google-re2" in needed
+    assert _installed_bytes("cel-expr-python") - _installed_bytes("google-re2") > 45_000_000
+    assert _installed_bytes("google-re2") < 2_000_000
