@@ -215,8 +215,8 @@ def _keys() -> Iterator[str]:
 
 def _expressions() -> Iterator[str]:
     yield prose(
-        "Expressions are written in a strict subset of CEL, and read by an engine of this project. They see these roots "
-        "and nothing else; absence is `authoritative == null`."
+        "Expressions are written in a strict subset of CEL, and read by an engine of this project. They see these "
+        "roots and nothing else; absence is `authoritative == null`."
     )
     yield table(("root", "holds"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
     yield prose(
@@ -228,10 +228,11 @@ def _expressions() -> Iterator[str]:
     yield "From the loosest to the tightest, with brackets round what comes first:\n"
     yield table(("written", "means"), [(f"`{form}`", text) for form, text in OPERATORS.items()])
     yield prose(
-        "Numbers are exact: whole numbers of any size, and decimals; a JSON number is what its text says. `0.1 + 0.2 == "
-        "0.3` is true, `1 == 1.0` is true, and a whole number is divided without its rest. What has no exact result, as "
-        "`1.0 / 3`, is undetermined; nothing is rounded. Two kinds are not compared, also in `in` and inside lists and "
-        "objects; null may be compared with anything. A text is written `'...'`, `\"...\"`, in three quotes, or as "
+        "Numbers are exact: whole numbers of any size, and decimals; a JSON number is what its text says. `0.1 + 0.2 "
+        "== 0.3` is true, `1 == 1.0` is true, and a whole number is divided without its rest. What has no exact "
+        "result, as `1.0 / 3`, is undetermined; nothing is rounded. Two kinds are not compared, also in "
+        "`in` and inside lists and objects; null may be compared with anything. "
+        "A text is written `'...'`, `\"...\"`, in three quotes, or as "
         "`r'...'` without escapes; bytes as `b'...'`; a number as `1`, `0x1F`, `1.5`, `1e3`; a list as `[1, 2]`; an "
         "object as `{'a': 1}`. A remark begins with `//`."
     )
@@ -241,10 +242,11 @@ def _expressions() -> Iterator[str]:
     parts = ", ".join(f"`t.{name}()`" for name in ACCESSORS)
     yield table(("function", "gives"), [*rows, (parts, ACCESSORS_MEANING)])
     yield prose(
-        f"An expression has at most {limits.EXPRESSION_MAX_BYTES:,} bytes, {limits.EXPRESSION_DEPTH_MAX_LEVELS} levels of "
-        f"brackets, {limits.EXPRESSION_NESTED_LOOPS_MAX} loops in each other and {limits.EXPRESSION_ADDITIONS_MAX} signs of "
-        f"`+`. One evaluation takes at most {limits.EXPRESSION_WORK_MAX:,} steps: about one for a character that is looked "
-        "at, 128 for a value that is visited. The steps of a function or a loop are taken before it begins; where they "
+        f"An expression has at most {limits.EXPRESSION_MAX_BYTES:,} bytes, "
+        f"{limits.EXPRESSION_DEPTH_MAX_LEVELS} levels of brackets, {limits.EXPRESSION_NESTED_LOOPS_MAX} loops in each "
+        f"other and {limits.EXPRESSION_ADDITIONS_MAX} signs of `+`. One evaluation takes at most "
+        f"{limits.EXPRESSION_WORK_MAX:,} steps: about one for a character that is looked at, 128 for "
+        "a value that is visited. The steps of a function or a loop are taken before it begins; where they "
         "would be too many, the expression is undetermined."
     )
     yield prose(

@@ -418,7 +418,9 @@ OPERATORS: Final[dict[str, str]] = {
     "a ? b : c": "`b` where `a` is true, `c` where it is false; the other is not evaluated",
     "a || b": "either",
     "a && b": "both",
-    "a == b, a != b, a < b, a <= b, a > b, a >= b": "equality and order of two values of one kind; texts by code points",
+    "a == b, a != b, a < b, a <= b, a > b, a >= b": (
+        "equality and order of two values of one kind; texts in the order of Unicode"
+    ),
     "a in b": "whether a list has a value that is equal, or an object the key",
     "a + b, a - b": "of numbers, timestamps and durations; `+` also joins two texts, two lists, or bytes",
     "a * b, a / b, a % b": "of numbers; `%` of whole ones, with the sign of the first",
@@ -432,8 +434,9 @@ OPERATORS: Final[dict[str, str]] = {
 }
 
 ACCESSORS_MEANING: Final = (
-    "that part of a timestamp in UTC, or at an offset such as `t.getHours('+02:00')`; months, days of a month, of the week "
-    "(Sunday) and of the year count from 0, `getDate` from 1; of a duration the hours, minutes, seconds, or the milliseconds"
+    "that part of a timestamp in UTC, or at an offset such as `t.getHours('+02:00')`; months, days of a month, of the "
+    "week (Sunday) and of the year count from 0, `getDate` from 1; of a duration the hours, minutes, seconds, or the "
+    "milliseconds"
 )
 
 LIMITS: Final[dict[str, str]] = {
