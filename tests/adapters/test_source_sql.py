@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from readback.adapters.source_sql import ROWS_MAX, SqlSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.normal_form import NormalForm
 from readback.domain.reading import Presence, Reading
 from readback.domain.side_effect import Consistency
 from readback.testing.conformance_source import SOURCE_RULES, Rule
@@ -282,3 +285,27 @@ def test_an_error_of_the_caller_is_not_dressed_up() -> None:
 def test_a_source_has_a_name(path: Path) -> None:
     with pytest.raises(UsageError):
         SqlSource("", lambda: sqlite3.connect(path))
+
+
+@pytest.mark.requirement("IDENT-normal-form")
+def test_truth_values_that_a_database_keeps_as_numbers_are_shown_as_such_where_that_is_said(path: Path) -> None:
+    source = SqlSource("orders", lambda: sqlite3.connect(path))
+    query = "select 1 as done, 0 as late, null as held, 1 as count"
+    assert source.one(query).value == {"done": 1, "late": 0, "held": None, "count": 1}
+    shown = source.one(query, booleans=["done", "late", "held"]).value
+    assert shown == {"done": True, "late": False, "held": None, "count": 1}
+    assert isinstance(shown, dict)
+    assert [type(shown[name]) for name in ("done", "late", "count")] == [bool, bool, int]
+    assert source.all(query, booleans=["done"])[0].value == {"done": True, "late": 0, "held": None, "count": 1}
+    for wrong in ("select 2 as done", "select 'yes' as done", "select 1 as other"):
+        with pytest.raises(ReaderTypeError):
+            source.one(wrong, booleans=["done"])
+
+
+@pytest.mark.requirement("IDENT-normal-form")
+def test_a_column_of_uuids_says_by_which_rule_it_is_compared(path: Path) -> None:
+    sqlite3.register_converter("uuid_of_test", lambda raw: UUID(raw.decode()))
+    opened = partial(sqlite3.connect, path, detect_types=sqlite3.PARSE_COLNAMES)
+    source = SqlSource("orders", opened)
+    found = source.one("""select '550e8400-e29b-41d4-a716-446655440000' as "id [uuid_of_test]", 'x' as name""")
+    assert found.forms == (("id", (NormalForm.UUID,)),)

@@ -248,6 +248,7 @@ HTTP = """
         json: {note: "{requested.note}", twice: ["{requested.note}"], deep: {n: 3}}
     readers:
       - http: {url: "URL", path: "/orders/o-{requested.id}"}
+        consistency: strong
     ensure: {noted: authoritative.note == requested.note}
     within: 1s
 """

@@ -23,6 +23,7 @@ KEYS = """
     execute: {http: {url: "URL", method: POST, path: "/orders/{requested.id}"}}
     readers:
       - http: {url: "URL", path: "/orders/{requested.id}"}
+        consistency: strong
     lookup:
       http: {url: "URL", path: /keys, query: {key: "{scope.idempotency_key}"}, landed: [done], failed: [rejected]}
     ensure: {there: authoritative.id == requested.id}

@@ -9,7 +9,7 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import ContractError, UnknownPrincipalError
+from readback.domain.errors import ContractError, SandboxEscapeError, SettingsError, UnknownPrincipalError
 from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
@@ -102,6 +102,24 @@ def test_nothing_is_executed_into_an_outage_in_which_it_cannot_be_verified(house
     assert (told.state, told.code, told.row) == (State.FAILED, "source.unavailable", "REC-18")
     assert house.shop.calls == []
     assert told.may_repeat
+    house.shop.eyes = None
+    assert house.run(house.action()).verified
+
+
+@pytest.mark.requirement("TRUTH-hold-preconditions")
+@pytest.mark.parametrize("error", [SandboxEscapeError("It leads out."), SettingsError("It is not installed.")])
+def test_what_can_never_be_read_is_not_executed_and_not_told_as_open_to_repetition(
+    house: House, error: BaseException
+) -> None:
+    def look(ctx: Context, args: Any) -> Reading:
+        raise error
+
+    house.shop.eyes = look
+    told = house.run(house.action())
+    assert (told.state, told.code, house.shop.calls) == (State.FAILED, "source.unreadable", [])
+    assert not told.repeat_allowed
+    assert "Repetition: not as it is" in told.for_model()
+    assert told.may_repeat, "its key is free: whoever mends the cause may run it again"
     house.shop.eyes = None
     assert house.run(house.action()).verified
 

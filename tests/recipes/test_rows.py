@@ -371,6 +371,26 @@ def test_any_other_database_is_written_and_read_the_same_way(tmp_path: Path, des
         source.one("select 1", commit_token="00000001:0/1")
 
 
+@pytest.mark.requirement("RECIPE-row", "IDENT-normal-form")
+def test_a_truth_value_that_the_database_keeps_as_a_number_is_verified_where_that_is_said(
+    tmp_path: Path, desk: Desk
+) -> None:
+    path = tmp_path / "desk.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("create table price (sku text, sold boolean, stamp text)")
+        db.execute("insert into price values ('tea', 0, null)")
+        db.commit()
+    shop = SqlExecutor("shop", lambda: sqlite3.connect(path), sole=True)
+    source = SqlSource("price", lambda: sqlite3.connect(path))
+    table = Table("price", "sku", ("sold",), placeholder="?", booleans=("sold",))
+    action = verified_row(shop, source, table, recorded=False)
+    with desk.open() as rb:
+        for number, sold in enumerate((True, False)):
+            assert rb.run(action(row="tea", values={"sold": sold}), operation=f"{number}").verified
+    with pytest.raises(ContractFieldError):
+        Table("price", "sku", ("sold",), booleans=("other",))
+
+
 @pytest.mark.parametrize(
     "odd",
     [

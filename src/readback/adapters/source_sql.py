@@ -8,7 +8,7 @@ can, and rolls its transaction back, so that no look ever sees an old snapshot o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from importlib import import_module
@@ -110,11 +110,13 @@ class SqlSource:
         version: str | None = None,
         stamp: str | None = None,
         author: str | None = None,
+        booleans: Collection[str] = (),
         commit_token: str | None = None,
     ) -> Reading:
         """The one row that the query is for; absent where there is none.
 
-        `version`, `stamp` and `author` name the columns that hold them. Several rows, or a column that is not
+        `version`, `stamp` and `author` name the columns that hold them; `booleans` those that hold truth values as 0
+        and 1, as SQLite's do, and are shown as false and true. Several rows, or a column that is not
         there, raise ReaderTypeError: the query does not read by the identity of the request. `commit_token` is that of
         the write, on PostgreSQL: a replica that is as far is read like the session that wrote, and the reading says so;
         one that is not is read as what it is.
@@ -126,7 +128,7 @@ class SqlSource:
             raise ReaderTypeError(f"Source {self.name!r} was asked for at most one row and found several.")
         consistency = self._lowered(looked)
         if looked.rows:
-            found = self._reading(looked.rows[0], version, stamp, author, consistency)
+            found = self._reading(self._with_booleans(looked.rows[0], booleans), version, stamp, author, consistency)
         elif looked.hidden:
             return Reading.not_visible(f"{self.name} shows this role no such row, and {_NOT_ALL}")
         else:
@@ -146,6 +148,7 @@ class SqlSource:
         version: str | None = None,
         stamp: str | None = None,
         author: str | None = None,
+        booleans: Collection[str] = (),
     ) -> list[Reading]:
         """Every row, as readings: for `find`. Raises ReaderFailedError where not all could be seen.
 
@@ -163,7 +166,8 @@ class SqlSource:
         if not looked.rows and consistency not in (None, Consistency.STRONG):
             what = "a standby" if looked.standby else f"of {consistency} consistency"
             raise ReaderFailedError(f"Source {self.name!r} is {what}: that it finds nothing says nothing.")
-        return [self._reading(row, version, stamp, author, consistency) for row in looked.rows]
+        rows = [self._with_booleans(row, booleans) for row in looked.rows]
+        return [self._reading(row, version, stamp, author, consistency) for row in rows]
 
     def scalar(self, sql: str, params: Parameters = ()) -> Reading:
         """The single value of the single row, such as a count. Absent where there is no row."""
@@ -208,6 +212,18 @@ class SqlSource:
             return self._consistency
         declared = self._consistency or Consistency.REPLICA
         return declared if declared.rank < Consistency.REPLICA.rank else Consistency.REPLICA
+
+    def _with_booleans(self, row: dict[str, object], columns: Collection[str]) -> dict[str, object]:
+        """The row with its truth values as such. Raises ReaderTypeError for what is none."""
+        shown = dict(row)
+        for column in columns:
+            if column not in row:
+                raise ReaderTypeError(f"Source {self.name!r} found no column {column!r} in the row.")
+            value = row[column]
+            if value is not None and (not isinstance(value, bool | int) or value not in (0, 1)):
+                raise ReaderTypeError(f"Column {column!r} of {self.name!r} holds no truth value.")
+            shown[column] = None if value is None else bool(value)
+        return shown
 
     def _reading(
         self,

@@ -167,6 +167,7 @@ CODES: Final = MappingProxyType(
         "approval.self": "Whoever asked for it had approved it, so it was not called.",
         "approval.unknown-approver": "Somebody had approved it who may not, by the operator's list; it was not called.",
         "source.unavailable": "The system of record could not be read beforehand, so nothing was called.",
+        "source.unreadable": "What it asked for lies outside of what the reader may see, so nothing was called.",
         "reader.out-of-scope": "The reader brought another target's record beforehand, so nothing was called.",
         "version.unknown": "The target's version could not be told, so nothing was called.",
         "version.stale": "The target has moved on since it was planned, so nothing was called.",

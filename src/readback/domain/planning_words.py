@@ -10,6 +10,7 @@ from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
+from readback.domain.reading import UNREADABLE
 from readback.domain.state import ReportKey
 
 _K = ReportKey
@@ -51,4 +52,11 @@ REPETITION: Final = MappingProxyType(
         _K.REVIEW: "do not repeat this action; a person has to decide first.",
     }
 )
+NEVER_AS_IT_IS: Final = MappingProxyType(
+    {
+        UNREADABLE: "not as it is: what it asks for lies outside of what can be read here, and stays so.",
+        "reader.out-of-scope": "not as it is: the reader brings another object, until its query is mended.",
+    }
+)
+"""After a refusal whose cause stays: what would be asked for again would be refused again."""
 NEW_OPERATION: Final = "do not repeat this action as it is; a new intention needs a new operation."

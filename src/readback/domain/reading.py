@@ -118,6 +118,10 @@ def _forms(said: Mapping[str, str | Sequence[str]]) -> tuple[tuple[str, tuple[No
     )
 
 
+UNREADABLE: Final = "source.unreadable"
+"""The code of a refusal of what no look could ever read."""
+
+
 class Role(StrEnum):
     """What a reading was taken for."""
 
@@ -134,6 +138,8 @@ class Fault(StrEnum):
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
     VERIFIER_ERROR = "verifier_error"
+    IMPOSSIBLE = "impossible"
+    """No look can read what is asked for: it lies outside of what the reader may see, or the reader is not set up."""
 
 
 _NO_FAULT: Final = Fault.NONE

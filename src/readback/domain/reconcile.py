@@ -199,7 +199,7 @@ def _not_run(taken: TakenReading) -> Reconciliation:
     match taken.fault:
         case Fault.TIMEOUT:
             why, finding = Why.TIMEOUT, Finding.PROVIDER_OUTAGE
-        case Fault.VERIFIER_ERROR:
+        case Fault.VERIFIER_ERROR | Fault.IMPOSSIBLE:
             why, finding = Why.VERIFIER_ERROR, Finding.VERIFIER_ERROR
         case Fault.UNREACHABLE | Fault.NONE:
             why, finding = Why.UNREACHABLE, Finding.PROVIDER_OUTAGE

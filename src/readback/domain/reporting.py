@@ -25,6 +25,7 @@ from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
+from readback.domain.reading import UNREADABLE
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
 
@@ -164,6 +165,7 @@ _REFUSED: Final = MappingProxyType(
         "approval.unknown-approver": _NOT_VALID,
         FROZEN: " What it would act on is frozen until a person lifts that.",
         NOT_STANDING: claim_words.REFUSED,
+        UNREADABLE: " What it asks for lies outside of what can be read here.",
     }
 )
 """What stopped it before anything was called, by our own codes."""
@@ -193,7 +195,7 @@ def repeat_allowed(report: ReportInput) -> bool:
     """Whether the model may be told that it may ask again. Doubt about the state outweighs `may_repeat`."""
     if not report.may_repeat or report.contested:
         return False
-    if report.reason in (FROZEN, NOT_STANDING) and not report.attempted:
+    if report.reason in (FROZEN, NOT_STANDING, *planning_words.NEVER_AS_IT_IS) and not report.attempted:
         return False
     return report.resolution is Resolution.ATTESTED_NOT_DONE or report.state in _REPEATABLE
 
@@ -434,6 +436,8 @@ def _repetition(report: ReportInput, key: ReportKey, may_repeat: bool) -> str:
         return "not now: it is refused again until a person has lifted the freeze."
     if key is _NOT_EXECUTED and report.reason == NOT_STANDING:
         return claim_words.NOT_AS_IT_IS
+    if key is _NOT_EXECUTED and report.reason in planning_words.NEVER_AS_IT_IS:
+        return planning_words.NEVER_AS_IT_IS[report.reason]
     if may_repeat:
         if report.resolution is Resolution.ATTESTED_NOT_DONE:
             return "allowed: a person attested that it was not done."

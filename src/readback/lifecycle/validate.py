@@ -21,7 +21,7 @@ from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.freezing import CODE
 from readback.domain.predicate import Truth
-from readback.domain.reading import Presence
+from readback.domain.reading import UNREADABLE, Fault, Presence
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -144,6 +144,9 @@ def _failing_source(run: Run) -> bool:
 def _unreadable(run: Run, before: Judged) -> Refusal | None:
     taken = before.taken
     if not taken.ran:
+        if taken.fault is Fault.IMPOSSIBLE:
+            detail = f"What is asked for cannot be read, and so would never be verified: {taken.error}"
+            return Refusal(UNREADABLE, detail, Finding.PROVIDER_OUTAGE)
         detail = f"The system of record cannot be read, so nothing was executed: {taken.error}"
         run.count(f"source:{taken.source}", "verifier_error", 1)
         return Refusal("source.unavailable", detail, Finding.PROVIDER_OUTAGE)

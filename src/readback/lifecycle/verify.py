@@ -16,6 +16,7 @@ from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.domain.attribution import has_changed
 from readback.domain.case import Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
+from readback.domain.errors import SandboxEscapeError, SettingsError, UsageError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import ObservationStatus
@@ -38,6 +39,7 @@ _CHECK: Final = Role.CHECK
 _STRONG: Final = Consistency.STRONG
 _READER: Final = Look.READER
 _NO_FAULT: Final = Fault.NONE
+_IMPOSSIBLE: Final = (SandboxEscapeError, SettingsError, UsageError)
 _UNAVAILABLE: Final = Presence.UNAVAILABLE
 _PRESENT: Final = Presence.PRESENT
 _RETURNED: Final = Ending.RETURNED
@@ -146,7 +148,7 @@ def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
             reading, error = plain, plain.detail
             fault = Fault.UNREACHABLE if reading.presence is _UNAVAILABLE else _NO_FAULT
     elif called.ending is _RAISED:
-        fault = Fault.UNREACHABLE if isinstance(called.error, UNREACHABLE_ERRORS) else Fault.VERIFIER_ERROR
+        fault = _fault_of(called.error)
         error = describe_error(called.error)
     else:  # given up, cancelled, or not made
         fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
@@ -165,6 +167,12 @@ def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
         fault,
         error,
     )
+
+
+def _fault_of(error: BaseException | None) -> Fault:
+    if isinstance(error, UNREACHABLE_ERRORS):
+        return Fault.UNREACHABLE
+    return Fault.IMPOSSIBLE if isinstance(error, _IMPOSSIBLE) else Fault.VERIFIER_ERROR
 
 
 def taken_of(run: Run, role: Role, called: Called) -> TakenReading:

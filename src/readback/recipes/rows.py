@@ -47,7 +47,8 @@ class Table:
 
     `key`: the column that identifies a row. `columns`: those that may be written. `stamp`: the column that bears the
     stamp of whoever wrote last. `version`: a number that each write makes greater; `tenant`: whose row it is; "" where
-    there is none. `placeholder`: the driver's, `%s` of psycopg or `?` of sqlite3.
+    there is none. `placeholder`: the driver's, `%s` of psycopg or `?` of sqlite3. `booleans`: those of the columns that
+    hold truth values in a database that keeps them as 0 and 1, as SQLite does.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Table:
     version: str = ""
     tenant: str = ""
     placeholder: str = "%s"
+    booleans: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         named = [self.name, self.key, self.stamp, *self.columns, *filter(None, (self.version, self.tenant))]
@@ -65,6 +67,8 @@ class Table:
             raise ContractFieldError(f"A table is made of plain names, and these are none: {odd or self.placeholder}.")
         if {self.key, self.stamp, self.version, self.tenant} & set(self.columns):
             raise ContractFieldError("The columns that may be written are none of key, stamp, version and tenant.")
+        if not set(self.booleans) <= set(self.columns):
+            raise ContractFieldError("`booleans` names columns among those that may be written.")
 
     def change(self, kind: str, ctx: Context, row: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
         """The statement that writes the row, and its parameters."""
@@ -124,7 +128,8 @@ def verified_row(
 
     def seen(source: SqlSource, ctx: Context, row: str, token: str | None = None) -> Reading:
         query, given = table.row(ctx, row)
-        return source.one(query, given, version=table.version or None, stamp=table.stamp, commit_token=token)
+        marks = {"version": table.version or None, "stamp": table.stamp, "commit_token": token}
+        return source.one(query, given, booleans=table.booleans, **marks)
 
     def write(ctx: Context, row: str, values: dict[str, Any]) -> object:
         statement, given = table.change(kind, ctx, row, values)
@@ -144,7 +149,7 @@ def verified_row(
 
     def everywhere(ctx: Context, row: str, values: dict[str, Any]) -> Sequence[Reading]:
         query, given = table.stamped(ctx)
-        return primary.all(query, given, version=table.version or None, stamp=table.stamp)
+        return primary.all(query, given, version=table.version or None, stamp=table.stamp, booleans=table.booleans)
 
     def transaction(ctx: Context, row: str, values: dict[str, Any]) -> Lookup:
         xid = _told(ctx, "xid")

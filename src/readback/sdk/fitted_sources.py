@@ -165,7 +165,7 @@ def _query(settled: Settled, given: Given) -> tuple[str, tuple[object, ...]]:
 
 
 def _read_sql(settled: Settled, ctx: Context, given: Given, *, briefly: bool = False) -> Reading:
-    found = _sql(settled, briefly=briefly).one(*_query(settled, given), **settled.some(*_MARKS))
+    found = _sql(settled, briefly=briefly).one(*_query(settled, given), **settled.some(*_MARKS, "booleans"))
     assert isinstance(found, Reading)
     return found
 
@@ -180,7 +180,7 @@ def _database(settled: Settled, given: Given) -> str:
 
 
 def _find_sql(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
-    return list(_sql(settled).all(*_query(settled, given), **settled.some(*_MARKS)))
+    return list(_sql(settled).all(*_query(settled, given), **settled.some(*_MARKS, "booleans")))
 
 
 def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:

@@ -24,6 +24,7 @@ from readback.contracts.files.contract import (
 )
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import Fill, compile_fill
+from readback.contracts.files.later import never_later
 from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search, server_known, span, tool_fitting
 from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.shapes import arguments_named, arguments_of
@@ -123,6 +124,8 @@ class Builder:
         searches = {use: each.spec for use, each in sought.items()}
         check = ToolCheck(self.arguments, known, acts, self.readers, searches, self.engine, self.toolbox, self._tell_at)
         check.look(plan)
+        if plan is not None:
+            self._tell(list(never_later(plan.contract, self.readers)))
         if plan is None or len(self._findings.faults) > self._began:
             return None
         plan = plan if reversal is None else replace(plan, reversing=reversal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from readback.contracts.files.fill import Fill, Hole, Values
 from readback.domain.errors import ContractFieldError, TemplateError
@@ -279,18 +279,26 @@ def holds_credential(text: str, before: str = "") -> bool:
     if "://" not in text:
         return False
     try:
-        parts = urlsplit(text)
-        held = parts.username is not None or parts.password is not None
+        held = _holds_login(urlsplit(text))
     except ValueError:
         return True
     return held or _asks_with_one(text)
+
+
+def _holds_login(parts: SplitResult) -> bool:
+    """A password, or a name that may be one: before a service the key often stands in place of the name. Before a
+    database it is a user's, and says only whose it is.
+    """
+    if parts.scheme in ("postgresql", "postgres"):
+        return parts.password is not None
+    return parts.username is not None or parts.password is not None
 
 
 def sound_url(text: str) -> None:
     """Raises ContractFieldError for an address that holds a password, and for none."""
     try:
         parts = urlsplit(text)
-        held = parts.username is not None or parts.password is not None
+        held = _holds_login(parts)
     except ValueError as error:  # whose words may hold the password
         raise ContractFieldError("It is no address, such as https://host.") from error
     if held or "password=" in text.lower() or _asks_with_one(text) or _DATABASE_LOGIN.match(text):

@@ -181,6 +181,12 @@ SOURCES: Final = (
             *_DATABASE,
             Key("query", Shape.STATEMENT, "A select; what stands in braces is bound.", required=True),
             *_MARKS,
+            Key(
+                "booleans",
+                Shape.WORDS,
+                "Columns that hold truth values as 0 and 1, as SQLite's do; they are shown as false and true.",
+                uses=("read", "find"),
+            ),
             *_WORDS_OF_KEYS,
         ),
         ("read", "find", "lookup"),

@@ -15,6 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
+from readback.domain.reading import UNREADABLE
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.state import State
@@ -29,7 +30,7 @@ from readback.lifecycle.schedule import Timing, timing
 
 S = State
 BY_THE_WORLD: Final = frozenset(
-    {"source.unavailable", "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
+    {"source.unavailable", UNREADABLE, "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
 )
 """Refusals that follow from the reading before and the request. Others came from outside: freezes, people, settings."""
 
