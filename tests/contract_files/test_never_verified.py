@@ -48,7 +48,8 @@ def test_what_can_verify_is_taken(old: str, new: str) -> None:
 def test_a_number_of_versions_verifies_where_there_is_a_reading_to_compare_it_with() -> None:
     numbered = TERMS.replace('id}"}\n    ensure', 'id}", version: /version}\n    ensure')
     assert faults(contract(numbered)) == []
-    find = '    find:\n      http: {url: "http://h", path: /all, items: /items, stamp: /stamp}\n      consistency: strong\n'
+    search = '{url: "http://h", path: /all, items: /items, stamp: /stamp}'
+    find = f"    find:\n      http: {search}\n      consistency: strong\n"
     (told,) = faults(contract(numbered.replace("kind: set", "kind: append") + find))
     assert "with that of a reading before the action, and this contract takes none" in told
 
