@@ -23,7 +23,7 @@ def answer(source: str, roots: dict[str, Json] | None = None) -> tuple[str, Any]
     try:
         return "value", predicate._run(ENGINE.bind(roots or {}).frame)
     except Fault as fault:
-        return fault.kind, f"{fault.reason}; {fault.also}" if fault.also else fault.reason
+        return fault.kind, f"{fault.reason}{fault.also}"
 
 
 def is_number(value: object) -> bool:

@@ -18,6 +18,7 @@ LONG: Final = 4_096
 """Characters from which comparing two texts is counted."""
 _ORDERED: Final = frozenset({"a text", "bytes", "a boolean"})
 _TIMES: Final = frozenset({"a timestamp", "a duration"})
+_KEYS: Final = frozenset({"a text", NUMBER, "a boolean"})
 _SHAPES_MAX: Final = 64
 _PLAIN: Final = frozenset({str, int, bool})
 
@@ -80,7 +81,7 @@ def differ(frame: Frame, one: Any, other: Any) -> bool:
 def within(frame: Frame, part: Any, whole: Any) -> bool:
     """`in`. It finds no text among numbers: where it is not found and could not be compared, nobody knows."""
     is_map = isinstance(whole, dict)
-    if not (is_map or isinstance(whole, list)) or (is_map and part is None):
+    if not (is_map or isinstance(whole, list)) or (is_map and kind_of(part) not in _KEYS):
         raise wrong(f"{kind_of(part)} is looked for in {kind_of(whole)}")
     if is_map:
         if type(part) is str and part in whole:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from readback.adapters.predicates_cel.alike import before, differ, same, within
 from readback.adapters.predicates_cel.exact import is_number, minus, modulo, negated, over, plus, times
-from readback.adapters.predicates_cel.faults import FAULT, METER, VISIT, Fault, Frame, spend, wrong
+from readback.adapters.predicates_cel.faults import FAULT, MESSAGE_MAX_CHARS, METER, VISIT, Fault, Frame, spend, wrong
 from readback.adapters.predicates_cel.functions import FUNCTIONS
 from readback.adapters.predicates_cel.kinds import NUMBER, kind_of
 from readback.adapters.predicates_cel.moments import Duration, Timestamp, moment, span
@@ -231,7 +231,8 @@ def _past(frame: Frame, found: Fault, first: Fault | None) -> Fault:
     spend(frame, FAULT)
     if first is None:
         return found
-    first.also = found.reason
+    if found.reason not in first.also and len(first.also) < MESSAGE_MAX_CHARS:
+        first.also += f"; {found.reason}"
     return first
 
 

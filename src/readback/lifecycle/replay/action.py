@@ -125,6 +125,9 @@ def replay(bundle: Bundle, plan: Plan, table: RecoveryTable | None = None) -> Re
             f"Judged by version {plan.contract.version} of the contract, whose text is another than the recorded one."
         )
         work.notes[said] = None
+    if action.engine != plan.predicates.name:
+        then = action.engine or "the one before engines were named"
+        work.notes[f"Judged by the expression engine {plan.predicates.name}; the last verdict is of {then}."] = None
     if table is not None:
         work.notes[f"Decided by the recovery table {table.version}."] = None
     return Replayed(
