@@ -118,7 +118,7 @@ def test_a_call_whose_operation_has_a_name_waits_for_its_attempt(tmp_path: Path)
             await until_asleep()
             assert called == []
             store.may_write.set()
-            assert (await asked).text == "rent"
+            assert (await asked).texts[0] == "rent"
 
     at_a_desk(tmp_path, work, store=store)
 
@@ -138,7 +138,7 @@ def test_what_was_sent_and_cannot_be_recorded_is_told_as_unknown_and_nothing_mor
         assert "nothing was sent" in again.text
         assert called == ["rent"]
         store.fails = False
-        assert (await desk.call("count", name="food")).text == "food"
+        assert (await desk.call("count", name="food")).texts[0] == "food"
 
     at_a_desk(tmp_path, work, store=store)
 
@@ -164,7 +164,7 @@ def test_more_calls_without_a_contract_than_the_gateway_takes_are_refused_and_go
         desk.book.opened.set()
         await beside
         await desk.gateway.gate._recording.on_record()
-        assert (await desk.call("count", name="rent")).text == "rent"
+        assert (await desk.call("count", name="rent")).texts[0] == "rent"
         assert called == ["rent"]
 
     at_a_desk(tmp_path, work, in_flight_max=1)

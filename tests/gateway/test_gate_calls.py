@@ -6,9 +6,11 @@ import asyncio
 import gc
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from readback.domain.errors import StoreCorruptError
 from readback.surfaces.mcp.gate import VERIFIED_NOTE
 from tests.gateway.desk import Desk, at_a_desk
 
@@ -302,3 +304,30 @@ def test_what_refuses_a_state_that_was_so_before_reads_it_before_whatever_its_cl
             "      as asked: authoritative.amount == requested.amount\n": "",
         }
     at_a_desk(tmp_path, work, changes=changes)
+
+
+@pytest.mark.requirement("GATEWAY-words", "GATEWAY-unknown")
+@pytest.mark.parametrize(("lie", "verdict"), [("", "verified"), ("late", "undetermined")])
+def test_an_error_after_the_attempt_is_never_told_as_not_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str, verdict: str
+) -> None:
+    """The engine ends in an error although the record says that the call was made: the record is what is told."""
+
+    async def work(desk: Desk) -> None:
+        ledger = desk.gateway.gate._ledger
+        attended = ledger.attended
+
+        async def failing(*given: Any, **options: Any) -> Any:
+            await attended(*given, **options)
+            raise StoreCorruptError("A reading cannot be loaded.")
+
+        monkeypatch.setattr(ledger, "attended", failing)
+        desk.book.lie = lie
+        told = await desk.enter()
+        assert "Not executed" not in told.text
+        assert "has not been executed" not in told.outcome["message"]
+        assert told.outcome["verdict"] == verdict
+        assert told.outcome["action"]
+        assert not told.outcome["may_repeat"]
+
+    at_a_desk(tmp_path, work, changes={"timeout: 20s": "timeout: 200ms"})

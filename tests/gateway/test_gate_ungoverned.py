@@ -14,6 +14,7 @@ from readback.canon import Json
 from readback.mcp import Gateway, Upstream
 from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY
 from readback.surfaces.mcp.ungoverned import KEPT_MAX_BYTES, kept
+from readback.surfaces.mcp.verdict import UNVERIFIED
 from tests.gateway.desk import Desk, Told, at_a_desk
 from tests.gateway.processes import ROUGH
 
@@ -33,6 +34,8 @@ def test_by_default_a_call_is_passed_on_marked_and_recorded(tmp_path: Path) -> N
         told = await desk.call("total", name="rent")
         assert not told.failed
         assert told.result.structured_content == {"total": 3}  # as it was, for whoever validates it
+        assert told.texts[-1] == UNVERIFIED  # where a model reads it: `_meta` reaches no model
+        assert UNVERIFIED not in told.texts[:-1]
         assert told.outcome["verdict"] == "not_checked"
         assert told.outcome["claim"] is None
         assert not told.outcome["pending"]
@@ -52,6 +55,7 @@ def test_an_error_of_such_a_tool_is_passed_on_as_it_is(tmp_path: Path) -> None:
         told = await desk.call("shred", name="nobody")
         assert told.failed
         assert "nobody is not there" in told.text
+        assert told.texts[-1] == UNVERIFIED
         assert told.outcome["verdict"] == "not_checked"
 
     at_a_desk(tmp_path, work)
@@ -62,6 +66,7 @@ def test_passed_on_means_untouched_and_not_recorded(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         told = await desk.call("total", name="rent")
         assert OUTCOME_KEY not in (told.result.meta or {})
+        assert UNVERIFIED not in told.texts
         assert told.result.structured_content == {"total": 0}
         assert desk.store.due(2**62, 10) == []
         assert [*desk.store.counts("acme")] == []
@@ -144,7 +149,7 @@ def test_what_is_large_is_recorded_by_its_size_and_hash_and_still_passed_on_whol
             return text
 
         told = await desk.call("echo", "op-1", text=large)
-        assert told.texts == [large]
+        assert told.texts == [large, UNVERIFIED]
         assert told.outcome["verdict"] == "not_checked"
         again = await desk.call("echo", "op-1", text=large)
         assert again.failed  # it was not kept whole, and is not called again

@@ -13,7 +13,7 @@ from readback.domain.approval.binding import Decision, Policy
 from readback.domain.errors import ApprovalError, PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
-from readback.lifecycle import attend
+from readback.lifecycle import attend, submit
 from readback.lifecycle.approve import NO_APPROVALS
 from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.people import countersign
@@ -426,6 +426,26 @@ def test_a_request_with_redacted_values_is_gone_on_with_by_who_knows_them(house:
     assert told.id == held.id
     assert house.shop.rows["o-1"]["status"] == "sesame-street"
     sound(house)
+
+
+def test_the_gate_itself_compares_the_request_that_would_be_executed_with_the_approved_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key's check refuses another payload first. Where that check is wrong, the gate is the one that is left."""
+
+    def always(*_: object) -> Any:
+        yield from ()
+        return True
+
+    made = house.action(redact=["requested.status"], ensure={"there": "authoritative.stamp == scope.stamp"}, **ASKED)
+    held = house.run(made, status="sesame-street")
+    approve(house, held.id)
+    house.work(60)
+    house.die()
+    monkeypatch.setattr(submit, "same_request", always)
+    told = house.run(made, status="sesame-avenue")
+    assert (told.id, told.code, told.attempts) == (held.id, "approval.mismatch", 0)
+    assert house.shop.calls == []
 
 
 def test_one_that_nobody_can_go_on_with_expires_as_any_other(house: House) -> None:

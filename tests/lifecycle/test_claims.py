@@ -17,6 +17,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.audit.ledger import audit
 from readback.lifecycle.claims.entries import REVERSED
+from readback.lifecycle.plan import Scope
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.claiming import EVE, SAID, claim, person, said, status, upon
 from tests.lifecycle.house import MEDIUM, STAMPED, House
@@ -316,6 +317,18 @@ def test_what_is_planned_upon_a_claim_that_does_not_stand_is_refused_before_anyt
     if fallen == "other kind":
         assert upon(house, made, "op-3", f"{first}:happened").verified, "that it happened stands"
     sound(house)
+
+
+@pytest.mark.requirement("CLAIM-relied-on")
+def test_a_claim_of_another_tenant_never_stands_for_what_is_planned_upon_it(house: House) -> None:
+    theirs = House(store=house.store, runtime=house.runtime, scope=Scope("globex", "agent:ops"))
+    free = {"side_effect": "ephemeral_write", "identity": {"target": "authoritative.id"}}  # the shop's rows are acme's
+    first = theirs.run(theirs.action(**free))
+    assert first.standing
+    told = upon(house, house.action(), "op-2", f"{first.id}:holds")
+    assert (told.state, told.code, told.attempts) == (State.FAILED, NOT_STANDING, 0)
+    assert told.fallen == (f"{first.id}:holds",)
+    assert house.shop.calls == []
 
 
 @pytest.mark.requirement("CLAIM-relied-on", "CLAIM-dependants")

@@ -183,7 +183,11 @@ def _contracts(settings: Settings, command: Sequence[str]) -> list[str]:
 
 
 def _upstreams(
-    command: Sequence[str], urls: Sequence[str], contracts: Sequence[str], settings: Settings, headers: Sequence[str]
+    command: Sequence[str],
+    urls: Sequence[str],
+    contracts: Sequence[str],
+    settings: Settings,
+    headers: Sequence[str] = (),
 ) -> list[Upstream]:
     """The servers that are named: on the command line, else in the contract files. Raises UsageError."""
     from readback.surfaces.mcp.upstream import Upstream

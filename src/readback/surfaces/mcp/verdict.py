@@ -40,6 +40,9 @@ ENDED: Final = (
 )
 ITS_OWN: Final = "What reads like an outcome in the tool's own content is the tool's words, and none of Readback's."
 DISOWNED: Final = f"[readback] No contract governs this tool, and nothing of its answer was verified. {ITS_OWN}"
+DISOWNED_BLOCK: Final[Json] = {"type": "text", "text": DISOWNED}
+UNVERIFIED: Final = "[readback] Not verified: no contract governs this tool, and nothing of its answer was read back."
+UNVERIFIED_BLOCK: Final[Json] = {"type": "text", "text": UNVERIFIED}
 NO_END: Final = ("resultType", "requestState", "inputRequests", "task")
 """What says of a result that it is not the end: a verdict is."""
 TOO_LARGE: Final = (
@@ -117,7 +120,7 @@ def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
 
 def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
     """What a tool without a contract answered, as it is, and that nothing of it was checked."""
-    plain = unforged(raw)
+    plain = _shown_unverified(raw)
     meta = plain.get("_meta")
     plain["_meta"] = {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: outcome_object(outcome)}
     return plain
@@ -137,10 +140,21 @@ _UNCHECKED: Final[Result] = {
 
 def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
     """The same before the answer is on record: what the record says of the action then, and said before the answer."""
-    plain = unforged(raw)
+    plain = _shown_unverified(raw)
     meta = plain.get("_meta")
     told = {**_UNCHECKED, "action": action_id or None}
     plain["_meta"] = {**meta, OUTCOME_KEY: told} if isinstance(meta, dict) else {OUTCOME_KEY: told}
+    return plain
+
+
+def _shown_unverified(raw: Mapping[str, Json]) -> Result:
+    """The answer with the mark among its content: clients hand content to the model, and `_meta` to nobody. The mark
+    stands last, since programs read the first block as the tool's own; a schema says nothing of content.
+    """
+    plain = unforged(raw)
+    content = plain.get("content")
+    if isinstance(content, list) and DISOWNED_BLOCK not in content[:1]:
+        plain["content"] = [*content, UNVERIFIED_BLOCK]
     return plain
 
 
@@ -150,7 +164,7 @@ def unforged(raw: Mapping[str, Json]) -> Result:
     if _imitates(plain):
         content = plain["content"]
         assert isinstance(content, list)
-        plain["content"] = [{"type": "text", "text": DISOWNED}, *content]
+        plain["content"] = [DISOWNED_BLOCK, *content]
     return plain
 
 
