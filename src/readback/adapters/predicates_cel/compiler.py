@@ -335,11 +335,11 @@ def _minus(frame: Frame, one: Any, other: Any) -> Any:
 _CALCULATING: Final = {"*": times, "/": over, "%": modulo}
 
 
-def _numbers(frame: Frame, sign: str, does: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+def _numbers(frame: Frame, sign: str, does: Callable[[Frame, Any, Any], Any], one: Any, other: Any) -> Any:
     spend(frame, 2 * VISIT if type(one) is int is type(other) else 16 * VISIT)
     if kind_of(one) != NUMBER or kind_of(other) != NUMBER:
         raise wrong(f"No matching overload: {sign} is asked of {kind_of(one)} and {kind_of(other)}")
-    return does(one, other)
+    return does(frame, one, other)
 
 
 def _map(parts: tuple[Run, ...]) -> Run:

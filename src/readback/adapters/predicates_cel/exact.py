@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.faults import Fault, wrong
+from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
 from readback.adapters.predicates_cel.kinds import NUMBER, kind_of
 from readback.canon.limits import EXPRESSION_EXPONENT_MAX, EXPRESSION_NUMBER_MAX_DIGITS
 
@@ -23,6 +23,8 @@ _CONTEXT: Final = Context(
     Emin=MIN_EMIN,
     traps=[Inexact, InvalidOperation, Overflow, DivisionByZero],
 )
+_DIGIT: Final = 16
+"""Steps of one digit of a decimal that is calculated with."""
 _TEXT_MAX: Final = EXPRESSION_NUMBER_MAX_DIGITS + 16
 _COMPARED_BITS_MAX: Final = 65_536
 TEXT_MAX_CHARS: Final = 400
@@ -74,11 +76,13 @@ def _exactly(value: Any) -> Any:
     return value if type(value) is int else exact(value)
 
 
-def _calculable(value: Any) -> Number:
+def _calculable(frame: Frame, value: Any) -> Number:
     """Within the bounds of arithmetic."""
     number = exact(value)
     if isinstance(number, Decimal):
-        if abs(number.adjusted()) > EXPRESSION_EXPONENT_MAX or len(str(number)) > _TEXT_MAX:
+        length = len(str(number))
+        spend(frame, _DIGIT * length)
+        if abs(number.adjusted()) > EXPRESSION_EXPONENT_MAX or length > _TEXT_MAX:
             raise _too_long()
     elif number.bit_length() > _BITS_MAX:
         raise _too_long()
@@ -91,9 +95,9 @@ def _too_long() -> Fault:
 
 def _arithmetic(
     whole: Callable[[int, int], int], decimal: Callable[[Context, Decimal, Decimal], Decimal]
-) -> Callable[[Any, Any], Number]:
-    def calculate(one: Any, other: Any) -> Number:
-        left, right = _calculable(one), _calculable(other)
+) -> Callable[[Frame, Any, Any], Number]:
+    def calculate(frame: Frame, one: Any, other: Any) -> Number:
+        left, right = _calculable(frame, one), _calculable(frame, other)
         if isinstance(left, int) and isinstance(right, int):
             result: Number = whole(left, right)
             if isinstance(result, int) and result.bit_length() > _BITS_MAX:
@@ -167,21 +171,21 @@ def decimal_of(value: object) -> Number:
     return exact(value)
 
 
-def whole_of(value: object) -> int:
+def whole_of(frame: Frame, value: object) -> int:
     """Of `int`: a number without its fraction, or a text of digits."""
     if isinstance(value, str):
         if len(value) > TEXT_MAX_CHARS or _WHOLE.fullmatch(value) is None:
             raise wrong("a text is not a whole number")
         return int(value)
-    number = _calculable(value)
+    number = _calculable(frame, value)
     if isinstance(number, Decimal) and number.adjusted() > EXPRESSION_NUMBER_MAX_DIGITS:
         raise _too_long()
     return int(number)
 
 
-def digits_of(value: object) -> str:
+def digits_of(frame: Frame, value: object) -> str:
     """Of `string`: plain digits, without an exponent and without zeros at the end of a fraction."""
-    number = _calculable(value)
+    number = _calculable(frame, value)
     if isinstance(number, int):
         return str(number)
     if abs(number.adjusted()) > EXPRESSION_NUMBER_MAX_DIGITS:

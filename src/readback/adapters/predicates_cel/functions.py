@@ -60,7 +60,7 @@ def to_int(frame: Frame, value: Any) -> int:
     spend(frame, 16 * VISIT)
     if type(value) is Timestamp:
         return value.ns // NS
-    return whole_of(value)
+    return whole_of(frame, value)
 
 
 def to_uint(frame: Frame, value: Any) -> int:
@@ -83,7 +83,7 @@ def to_string(frame: Frame, value: Any) -> str:
     if kind == BOOLEAN:
         return "true" if value else "false"
     if kind == NUMBER:
-        return digits_of(value)
+        return digits_of(frame, value)
     if isinstance(value, bytes):
         spend(frame, len(value))
         try:

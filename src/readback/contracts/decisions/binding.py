@@ -89,8 +89,12 @@ def _lacking(plan: Plan, envelope: Envelope, verifiers: tuple[Verifier, ...]) ->
 def _reads_back(plan: Plan) -> bool:
     """Some postcondition is about the target's own record."""
     return bool(plan.contract.readers) and any(
-        "authoritative" in mentioned(each) and INVARIANTS_KEY not in each.postcondition.source for each in plan.ensure
+        "authoritative" in mentioned(each) and not _of_probes(each) for each in plan.ensure
     )
+
+
+def _of_probes(check: Check) -> bool:
+    return check.predicate is not None and any(INVARIANTS_KEY in path.steps for path in check.predicate.paths)
 
 
 def _is_invariant(check: Check) -> bool:
