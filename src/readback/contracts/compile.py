@@ -305,6 +305,7 @@ def _contract(
         unverifiable=options.unverifiable,
         proves=options.proves or ("submitted" if kind is Kind.SEND else ""),
         has_find=parts.find is not None,
+        find_complete=parts.find_complete,
         has_lookup=parts.lookup is not None,
         has_compensation=parts.compensation is not None,
         has_rollback=parts.rollback is not None,

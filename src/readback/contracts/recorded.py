@@ -158,6 +158,7 @@ def _contract(
         approval=_approval(body.get("approval")),
         watch=_watch(body.get("watch")),
         find_terms=_reader(_object(body["find_by"])) if "find_by" in body else None,
+        find_complete=body.get("find_complete") is True,
         lookup_terms=_reader(_object(body["lookup_by"])) if "lookup_by" in body else None,
         names_before=any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
         hash=digest,

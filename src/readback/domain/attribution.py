@@ -117,20 +117,32 @@ def effect_known(case: Case) -> bool:
     return found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
 
 
+def effects_known(found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
+    """The search or the key's record shows an effect of ours, wherever it is."""
+    return bool(found and any(map(is_effect, found))) or (lookup is not None and lookup.status == "landed")
+
+
 def looked_elsewhere(
-    observation: Observation, found: tuple[Judged, ...] | None, lookup: Lookup | None, *, searchable: bool = False
+    observation: Observation,
+    found: tuple[Judged, ...] | None,
+    lookup: Lookup | None,
+    *,
+    searchable: bool = False,
+    proven: bool = False,
 ) -> bool:
     """The places where the effect could be instead were looked at in vain; or the tool says that there is none.
 
-    `searchable`: the contract can search. Where that gave no answer nobody has looked, whatever the tool says.
+    `searchable`: the contract can search. A search without an answer looked at nothing, whatever the tool says.
+    `proven`: the search is complete and has found an earlier effect by the same mark. An empty answer of any other
+    search shows nothing by itself: the tool may not leave the mark, or another page may hold it.
     """
     if found and any(map(is_effect, found)):
         return False
     if lookup is not None and lookup.status in ("landed", "failed"):
         return lookup.status == "failed"
-    if observation.status is _NOT_DISPATCHED or found is not None:
+    if observation.status is _NOT_DISPATCHED or (found is not None and proven):
         return True
-    return observation.status is _ERROR and not searchable
+    return observation.status is _ERROR and (found is not None or not searchable)
 
 
 def has_changed(before: Judged, after: Judged) -> bool:

@@ -95,6 +95,8 @@ class Case:
     before: Judged | None = None
     found: tuple[Judged, ...] | None = None
     """Effects bearing our stamp, wherever they landed; None where nobody looked."""
+    search_proven: bool = False
+    """What the search does not show is not there: it is complete, and has found an earlier effect by this mark."""
     lookup: Lookup | None = None
     window_closed: bool = False
     stable: bool = True

@@ -110,6 +110,8 @@ class Contract:
     """When it is looked at again after success; None where it is not."""
     find_terms: ReaderTerms | None = None
     """What is declared of the search; None where nothing is, and it counts as the first reader does."""
+    find_complete: bool = False
+    """The search shows every effect, in every place that the tool can write; see domain.key_release."""
     lookup_terms: ReaderTerms | None = None
     """What is declared of the look-up by key; None where nothing is."""
     forms: tuple[tuple[str, NormalForm], ...] = ()
@@ -203,6 +205,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["watch"] = contract.watch.as_json()
     if contract.forms:  # as above
         described["identity_as"] = {key: form.value for key, form in contract.forms}
+    if contract.find_complete:  # as above
+        described["find_complete"] = True
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):
         if by is not None:  # as above
             described[use] = _terms(by)

@@ -15,6 +15,7 @@ from readback.domain.approval.binding import NEVER_AGAIN
 from readback.domain.approval.record import Asked
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.judgement import Judgement
+from readback.domain.key_release import KeyRelease
 from readback.domain.state import State
 
 _FAILED, _ROLLED_BACK, _UNKNOWN = State.FAILED, State.ROLLED_BACK, State.UNKNOWN
@@ -57,6 +58,10 @@ class Facts:
     before: dict[str, Json] | None = None
     before_ref: str = ""
     attempts: int = 0
+    left_before: bool = False
+    """An attempt before the last one may have reached the tool."""
+    release: KeyRelease | None = None
+    """Why its key is free, as its end records it; None for an end that was recorded before ends said so."""
     attempt_open: bool = False
     timeout_us: int = 0
     ended_us: int = 0
@@ -140,7 +145,8 @@ class Facts:
     def may_repeat(self) -> bool:
         """Whether the operation may be proposed again: it had no effect, and none can follow; or a person says so.
 
-        Never after another actor's change (the plan is stale then), and never while anything is open.
+        Never after another actor's change (the plan is stale then), and never while anything is open. The end of an
+        attempted action says why its key is free; see domain.key_release.
         """
         if self.resolution and (attested := self.attested) is not _NOTHING_ATTESTED:
             return attested is Resolution.ATTESTED_NOT_DONE
@@ -150,6 +156,8 @@ class Facts:
             return False
         if self.attempts == 0:
             return True
+        if self.release is not None:
+            return self.release is not KeyRelease.NONE
         return self.judgement.dead and self.judgement.discrepancy != "stale_state"
 
     @property

@@ -21,6 +21,7 @@ from readback.domain.facts import Facts
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.incident import incident_id
 from readback.domain.judgement import Judgement
+from readback.domain.key_release import KeyRelease
 from readback.domain.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
@@ -83,6 +84,9 @@ def _attempted(a: Facts, e: Event) -> None:
     if a.approval is not None:
         a.approval.used = bool(e.data.get("approval"))
     a.break_glass = a.break_glass or str(e.data.get("break_glass", ""))
+    last = a.observation
+    a.left_before = a.left_before or (a.attempts > 0 and (last is None or last.get("dispatched") is not False))
+    a.release = None
     a.attempts = _int(e.data["attempt"])
     a.timeout_us = _int(e.data["timeout"])
     a.attempt_open = True
@@ -112,6 +116,7 @@ def _looked_up(a: Facts, e: Event) -> None:
 
 def _judged(a: Facts, e: Event) -> None:
     _take_judgement(a, e)
+    _take_release(a, e)
     d, due = e.data, e.data["due"]
     a.polls, a.late_polls = _int(d["polls"]), _int(d["late_polls"])
     a.held_since_us = _int(d["held_since"])
@@ -168,6 +173,12 @@ def _take_judgement(a: Facts, e: Event) -> None:
     j.ref = e.refs.get("judgement", "")
 
 
+def _take_release(a: Facts, e: Event) -> None:
+    """Why the key is free, where the entry ends the action."""
+    if "release" in e.data:
+        a.release = KeyRelease(str(e.data["release"]))
+
+
 def _resumed(a: Facts, e: Event) -> None:
     if a.attempt_open:
         a.attempt_open = False
@@ -201,6 +212,7 @@ def _compensation(a: Facts, e: Event) -> None:
     a.due_us = due if isinstance(due, int) else None
     a.review = str(e.data.get("review", "")) or a.review
     _beside(a, e)
+    _take_release(a, e)
     if a.state is not State.COMPENSATING:
         a.reconciled_us, a.decision = e.at_us, ""
 

@@ -37,7 +37,7 @@ class KeyStatus(StrEnum):
     COMPLETED = "COMPLETED"
     """Reconciled as success: a verdict, never a mere return."""
     FAILED_RETRYABLE = "FAILED_RETRYABLE"
-    """No effect, and none can follow: the same operation may be run again."""
+    """The key is released (see domain.key_release): the same operation may be run again."""
     FAILED_FINAL = "FAILED_FINAL"
     COMPENSATED = "COMPENSATED"
     EXPIRED = "EXPIRED"
@@ -141,7 +141,7 @@ _NOT_DONE: Final = Resolution.ATTESTED_NOT_DONE
 def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE) -> KeyStatus:
     """The record's status for a state.
 
-    `may_repeat`: nothing of the attempt exists or can still land; it counts only for FAILED and
+    `may_repeat`: the key is released (see domain.key_release); it counts only for FAILED and
     ROLLED_BACK. An attestation that it was not done frees the key of an open state; one that it was
     done keeps it, without calling it completed.
     """

@@ -360,7 +360,9 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         return replace(partial, parts_done=done, parts_open=undone)
     finding, discrepancy = _refuted_as(case, judged, whose)
     searchable = case.contract.has_find
-    looked = looked_elsewhere(case.observation, case.found, case.lookup, searchable=searchable)
+    looked = looked_elsewhere(
+        case.observation, case.found, case.lookup, searchable=searchable, proven=case.search_proven
+    )
     gone = case.dead and not shown and not case.seen and looked
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD

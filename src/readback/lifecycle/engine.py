@@ -213,7 +213,7 @@ class Engine:
         if run.staged is not None:
             settled = yield from reverse.settle_staged(run)
             if settled is not None:
-                decided = replace(self._decide(run, self._timing(run), settled, run.action.ended_us), dead=True)
+                decided = recover.dropped(run, self._decide(run, self._timing(run), settled, run.action.ended_us))
                 path = walk(run.action.state, S.ROLLED_BACK)
                 recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
                 yield from claim.after_judgement(run, settled, path, news=False, now_us=run.action.ended_us)
@@ -289,7 +289,7 @@ class Engine:
         """One round of readings and what follows from it, made durable. None: there may be more to do."""
         as_of_us = run.now_us  # the round counts from here, however long its readings take
         when = self._timing(run)
-        if run.observation is not None and not run.observation.dispatched:
+        if run.observation is not None and not run.observation.dispatched and not run.action.left_before:
             return (yield from self._never_dispatched(run, when, as_of_us))
         held = run.action.held_since_us
         result = yield from self._round(run, when, as_of_us)
@@ -319,7 +319,7 @@ class Engine:
     def _search_now(self, run: Run, when: Timing, as_of_us: int) -> bool:
         if run.contract.depth.find_at_close and as_of_us < when.close_us:
             return False
-        run.found = None
+        run.found, run.search_proven = None, False
         return True
 
     def _judge(self, run: Run, when: Timing, as_of_us: int, held_us: int) -> Reconciliation:

@@ -219,6 +219,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
     """
     action, contract = run.action, run.contract
     run.observation, run.checks, run.found, run.lookup, run.staged = None, (), None, None, None
+    run.search_proven = False
     number = action.attempts + 1
     data: dict[str, Json] = {
         "attempt": number,

@@ -13,6 +13,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.attribution import (
     bears_other_mark,
+    effects_known,
     is_effect,
     is_unchanged,
     looked_elsewhere,
@@ -25,6 +26,7 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import Resolution
+from readback.domain.key_release import KeyRelease
 from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reconciliation import Reconciliation
@@ -36,6 +38,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.watch import begun_data
 from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
+from readback.lifecycle.key_evidence import release
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.schedule import Timing, late_open
 from readback.lifecycle.verify import is_dead, judge
@@ -56,6 +59,7 @@ _JUDGED: Final = EventKind.JUDGED
 
 MISMATCH = "mismatch"
 UNKNOWN_KEY = "unknown_key"
+_ENDS_ATTEMPT: Final = frozenset({State.FAILED, State.ROLLED_BACK, State.VALIDATED})
 VERIFIER_FAULT = "verifier_error"
 NOT_STRUCK = (0, 0)
 BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
@@ -75,6 +79,8 @@ class Decision:
     dead: bool
     late: bool
     as_of_us: int
+    release: KeyRelease = KeyRelease.NONE
+    """Why the key is free, should this end the action."""
     struck: tuple[int, int] = NOT_STRUCK
     """How often in a row the contract was refuted before, and its sources failed by now."""
 
@@ -104,7 +110,14 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     row = table.decide(finding, situation)
     if row.action is _RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
-    return Decision(result, row, review_trigger(finding, situation), dead, late, as_of_us, struck)
+    trigger = review_trigger(finding, situation)
+    return Decision(result, row, trigger, dead, late, as_of_us, release(run, result, dead=dead and not late), struck)
+
+
+def dropped(run: Run, decision: Decision) -> Decision:
+    """The decision of what stayed in a transaction that was dropped: that attempt never left."""
+    never = KeyRelease.NONE if run.action.left_before else KeyRelease.NEVER_LEFT
+    return replace(decision, dead=True, release=never)
 
 
 def equals_one(run: Run, result: Reconciliation) -> bool:
@@ -297,9 +310,11 @@ def searched(run: Run) -> bool:
     """
     searchable = run.contract.has_find
     said = run.observation
-    if said is not None and looked_elsewhere(said, run.found, run.lookup, searchable=searchable):
+    if said is not None and looked_elsewhere(
+        said, run.found, run.lookup, searchable=searchable, proven=run.search_proven
+    ):
         return True
-    if (run.found and any(map(is_effect, run.found))) or (run.lookup is not None and run.lookup.status == "landed"):
+    if effects_known(run.found, run.lookup):
         return False
     refused = any(each.refused and is_unchanged(run.before, each) for each in run.checks)
     return refused or unchanged_throughout(run.contract, run.before, run.checks)
@@ -349,6 +364,8 @@ def record_judgement(
         **_stood_on(run, decision),
         **(_beside(run, decision, path) if news else {}),
     }
+    if path and path[-1] in _ENDS_ATTEMPT:
+        data["release"] = decision.release.value
     watch = run.contract.watch
     if watch is not None and due_us is not None and path and path[-1] is _RECONCILED_SUCCESS:
         data["watch"] = begun_data(watch, now_us)
@@ -369,6 +386,8 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
         said["checks"] = len(run.checks)
     if run.found is not None:
         said["found"] = len(run.found)
+        if run.search_proven:
+            said["proven"] = True
     if run.doubt is not None:
         said["doubt"] = run.doubt.value
         said |= {"doubt_said": run.doubt_said} if run.doubt_said else {}

@@ -17,6 +17,7 @@ from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash
+from readback.domain.key_release import KeyRelease
 from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Presence, Role
@@ -206,6 +207,8 @@ def _put_back(run: Run) -> Generator[Step, Answer, None]:
 
 def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, incident: str) -> None:
     data: dict[str, Json] = {"action": "", "how": "rollback", "due": None, "review": review, "incident": incident}
+    if path[-1] is State.ROLLED_BACK:
+        data["release"] = KeyRelease.NONE.value  # the attempt left, and what it did was undone
     run.record(EventKind.COMPENSATION, now_us, path, data)
 
 

@@ -59,6 +59,8 @@ class Run:
     blamed: set[str] = field(default_factory=set)
     """Sources whose fault in this action was counted already."""
     found: tuple[Judged, ...] | None = None
+    search_proven: bool = False
+    """The search behind `found` is complete, and has found an earlier effect of this contract by the same mark."""
     lookup: Lookup | None = None
     staged: object = None
     judged: tuple[Evaluation, ...] | None = None

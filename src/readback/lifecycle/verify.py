@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.canon.limits import INTEGER_SAFE_MAX
-from readback.domain.attribution import has_changed
+from readback.domain.attribution import has_changed, is_effect, stamp_matches
 from readback.domain.case import Case, Judged
 from readback.domain.contract import Contract, ReaderTerms
 from readback.domain.errors import SandboxEscapeError, SettingsError, UsageError
@@ -195,7 +195,7 @@ def describe_error(error: BaseException | None) -> str:
 
 def search(run: Run) -> Steps:
     """Every effect with our stamp. A search that fails leaves `found` as None: nobody looked."""
-    run.found = None
+    run.found, run.search_proven = None, False
     find = run.plan.hands.find
     if find is None:
         return
@@ -223,6 +223,12 @@ def search(run: Run) -> Steps:
     if any(_anothers(run, each) for each in judged):
         return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
     run.found = tuple(judged)
+    complete = run.contract.find_complete and all(each.taken.reading.complete for each in judged)
+    sighted = any(is_effect(each) and stamp_matches(run.action.stamp, each) for each in judged)
+    subject, name = sighting(run.contract)
+    run.search_proven = complete and run.counts.get((subject, name), 0) > 0
+    if sighted and not run.counts.get((subject, name)):
+        run.count(subject, name, 1)  # from here on an empty answer of this search says something
     presence = _PRESENT if judged else Presence.ABSENT
     seen = TakenReading(
         Role.FIND,
@@ -230,14 +236,24 @@ def search(run: Run) -> Steps:
         terms.source if terms else find.name,
         _STRONG,
         terms.independence if terms else run.contract.depth.minimum_independence,
-        Reading(presence, stamp=run.action.stamp, forms=readings[0].forms if readings else ()),
+        Reading(presence, stamp=run.action.stamp, complete=complete, forms=readings[0].forms if readings else ()),
         called.started_us,
         called.finished_us,
     )
     ref = run.keep("authoritative", [as_json(j.taken.reading.value) for j in judged])
     each: list[Json] = [[j.presence._value_, j.taken.reading.stamp == run.action.stamp] for j in judged]
     data = {**_provenance(seen, withheld=False), "count": len(judged), "each": each}
+    if sighted:
+        data["sighted"] = True
     run.record(_READ, called.finished_us, (), data, {"reading": ref})
+
+
+def sighting(contract: Contract) -> tuple[str, str]:
+    """The counter of effects that the search of this very contract has found by the stamp: once is enough.
+
+    By the contract's hash, since another version may have another tool, another search or another mark.
+    """
+    return f"contract:{contract.name}", f"sighted:{contract.hash[:16]}"
 
 
 def _anothers(run: Run, judged: Judged) -> bool:
@@ -300,6 +316,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             run.checks,
             _compared(run),
             run.found,
+            run.search_proven,
             run.lookup,
             window_closed=now_us >= timing.close_us,
             stable=stable,
@@ -344,7 +361,7 @@ def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
     """
     if run.action.restored:
         return run.lookup is not None and run.lookup.status == "failed"
-    if run.observation is not None and not run.observation.dispatched:
+    if run.observation is not None and not run.observation.dispatched and not run.action.left_before:
         return True
     if run.lookup is not None and run.lookup.status == "failed":
         return True

@@ -165,6 +165,7 @@ class ActionDefinition(Generic[P]):
         self.options.setdefault("name", getattr(function, "__name__", ""))
         self._readers: list[Reader] = []
         self._find: Callable[..., object] | None = None
+        self._find_complete = False
         self._lookup: Callable[..., object] | None = None
         self._rollback: Callable[..., object] | None = None
         self._compensation: ActionDefinition[P] | None = None
@@ -282,14 +283,30 @@ class ActionDefinition(Generic[P]):
 
         return add
 
+    @overload
     def find(
-        self, function: Callable[Concatenate[Context, P], FindResult]
-    ) -> Callable[Concatenate[Context, P], FindResult]:
-        """Decorator: every effect that bears the context's stamp, wherever it landed, as a list of readings."""
-        with self._collecting():
-            self._once("find", self._find, function)
-            self._find = function
-        return function
+        self, function: Callable[Concatenate[Context, P], FindResult], /
+    ) -> Callable[Concatenate[Context, P], FindResult]: ...
+
+    @overload
+    def find(
+        self, *, complete: bool = False
+    ) -> Callable[[Callable[Concatenate[Context, P], FindResult]], Callable[Concatenate[Context, P], FindResult]]: ...
+
+    def find(self, *function: Any, complete: bool = False) -> Any:
+        """Decorator: every effect that bears the context's stamp, wherever it landed, as a list of readings.
+
+        `complete`: the search covers every place that the tool can write, and returns every page. Only then, and once
+        it has found an effect of this contract by the stamp, does an empty list mean that nothing happened.
+        """
+
+        def add(found: Callable[Concatenate[Context, P], FindResult]) -> Callable[Concatenate[Context, P], FindResult]:
+            with self._collecting():
+                self._once("find", self._find, found)
+                self._find, self._find_complete = found, complete
+            return found
+
+        return add(*function) if function else add
 
     def lookup(
         self, function: Callable[Concatenate[Context, P], LookupResult]
@@ -422,6 +439,7 @@ class ActionDefinition(Generic[P]):
             readers=readers,
             find=_hand("find", self._find, schema, problems),
             lookup=_hand("lookup", self._lookup, schema, problems),
+            find_complete=self._find_complete,
             rollback=_hand("rollback", self._rollback, schema, problems),
             compensation=reversing,
             verifiers="" if self._verifiers is None else self._verifiers(),

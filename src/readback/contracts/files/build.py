@@ -105,6 +105,7 @@ class Builder:
             rollback=self._rollback,
             compensation=None if compensation is None else compensation.plan,
             find_as=None if self._find is None else self._find.declared,
+            find_complete=self._find is not None and self._find.complete,
             lookup_as=None if self._lookup is None else self._lookup.declared,
         )
         plan = None

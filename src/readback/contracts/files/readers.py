@@ -17,7 +17,7 @@ from readback.contracts.files.contract import Entry, FittedReader, glancing, loo
 from readback.contracts.files.document import Written
 from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
 from readback.contracts.files.tool_hands import ToolSource, tool_look
-from readback.contracts.files.words import READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
+from readback.contracts.files.words import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
 from readback.contracts.hands import Look, Reader
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
@@ -42,6 +42,8 @@ class Search:
     hand: Hand
     declared: Reader | None
     fitting: SourceFitting | None
+    complete: bool = False
+    """It shows every effect, in every place that the tool can write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class ReaderMaker:
     def search(self, use: str, node: Written) -> Search | None:
         """Under `find` or `lookup`; None, with a fault, where it is not sound."""
         path = joined(self.entry.path, use)
-        kind, inner = self.specs.one(node, path, SOURCE, SEARCH_KEYS)
+        keys = (*SEARCH_KEYS, COMPLETE) if use == "find" else SEARCH_KEYS
+        kind, inner = self.specs.one(node, path, SOURCE, keys)
         if inner is None:
             return None
         spec = self.specs.source(kind, inner, joined(path, kind), use)
@@ -91,7 +94,8 @@ class ReaderMaker:
                 return None
             look = looking(spec, fitting, self.engine, use)
         declared = self._declared(name, look, asks, system, spec, terms) if terms or asks else None
-        return Search(spec, Hand(name, look, asks), declared, fitting)
+        complete = COMPLETE in spec.fixed or (COMPLETE in said and said[COMPLETE].value is True)
+        return Search(spec, Hand(name, look, asks), declared, fitting, complete)
 
     def _declared(
         self, name: str, look: Look, asks: bool, system: str, spec: Spec, terms: Mapping[str, object]
@@ -155,8 +159,8 @@ class ReaderMaker:
             if name in said and not (isinstance(said[name].value, str) and str(said[name].value).strip()):
                 self.findings.add(said[name], joined(path, name), "It is a text.")
                 return False
-        for name in ("attributes", "whole_region"):
-            if name in said and not isinstance(said[name].value, bool):
+        for name in [name for name in ("attributes", "whole_region", COMPLETE) if name in said]:
+            if not isinstance(said[name].value, bool):
                 self.findings.add(said[name], joined(path, name), "It is true or false.")
                 return False
         return True

@@ -18,6 +18,7 @@ from readback.contracts.files.spec import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
 from readback.contracts.files.spec import TEXT_MAX_CHARS
 from readback.contracts.files.words import (
     API_VERSION,
+    COMPLETE,
     EXECUTORS,
     KIND,
     NEEDS,
@@ -356,9 +357,11 @@ def _asked(use: str) -> dict[str, Any]:
     rows: Iterable[SourceKind] = (row for row in SOURCES if use in row.uses)
     kinds = {row.name: _spec(row, use) for row in rows}
     one = [{"required": [name]} for name in kinds]
+    said = "It shows every effect, in every place that the tool can write."
+    whole = {COMPLETE: {**_FLAG, "description": said}} if use == "find" else {}
     return {
         "type": "object",
-        "properties": {**kinds, **{name: _TERMS[name] for name in SEARCH_KEYS}},
+        "properties": {**kinds, **{name: _TERMS[name] for name in SEARCH_KEYS}, **whole},
         "oneOf": one,
         "additionalProperties": False,
     }

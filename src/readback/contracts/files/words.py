@@ -442,6 +442,8 @@ READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout"
 """Beside the source's own word, in an entry of `readers`."""
 SEARCH_KEYS: Final = ("source", "consistency", "independence", "timeout")
 """Beside the source's own word, under `find` and `lookup`."""
+COMPLETE: Final = "complete"
+"""Beside them, under `find` alone: the search covers every place that the tool can write."""
 ABSENCE_KEYS: Final = ("error_matches", "at", "is")
 DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "servers", "overrides", "contracts")
 SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")

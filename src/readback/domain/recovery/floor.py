@@ -199,8 +199,8 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
             (*_LOOKS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
         ),
         _F.TARGET_MISSING: Floor(
-            "It fails only where no effect is shown and none can follow.",
-            (*_LOOKS, _may(_A.KEEP_UNKNOWN), _may(FAILS, _FINALLY_GONE), _REVIEWED),
+            "It fails only where no effect is shown, the places where it could be were searched and none can follow.",
+            (*_LOOKS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
         ),
         _F.REFUTED_DEAD: Floor(
             "It is tried again only where a strong reading refuted it, nothing can follow, the tool honours the key "

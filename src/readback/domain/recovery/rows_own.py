@@ -64,8 +64,23 @@ OWN_ROWS: Final = (
         _F.TARGET_MISSING,
         *look_again("missing"),
         ("missing-late", _A.KEEP_UNKNOWN, "The target is missing, but an effect may still land.", *NOT_DEAD),
-        ("missing", _A.FAIL, "There is no such target: it fails, and says so.", {"effect_shown": NO}),
-        ("missing-shown", _A.HOLD_AND_ESCALATE, "The target is missing and a reading shows an effect: both cannot be."),
+        (
+            "missing-shown",
+            _A.HOLD_AND_ESCALATE,
+            "The target is missing and a reading shows an effect: both cannot be.",
+            {"effect_shown": YES},
+        ),
+        (
+            "missing",
+            _A.FAIL,
+            "There is no such target here, there is nothing elsewhere, and nothing can follow.",
+            {"searched": YES},
+        ),
+        (
+            "missing-elsewhere",
+            _A.HOLD_AND_ESCALATE,
+            "The target is missing here, and nothing shows that the effect is not somewhere else.",
+        ),
     ),
     *own_rows(
         _F.REFUTED_DEAD,

@@ -67,7 +67,7 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
         return Decided()
     as_of_us = _whole(standing.event.data["as_of"])
     when = timing(run.contract, run.action, verify.ended_by_itself(run))
-    if run.observation is not None and not run.observation.dispatched:
+    if run.observation is not None and not run.observation.dispatched and not run.action.left_before:
         decision = recover.decide(run, table, when, execute.never_dispatched(run), as_of_us)
         return Decided(_said(decision), walk(run.action.state, S.FAILED))
     dropped = _dropped(standing, run)

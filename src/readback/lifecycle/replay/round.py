@@ -133,6 +133,7 @@ class Standing:
             self._compared(run, judged)
         if isinstance(data.get("found"), int) and self.round.found is not None:
             run.found = tuple(self._found(run, self.round.found))
+            run.search_proven = data.get("proven") is True
         return run
 
     def bare_run(self) -> Run:
