@@ -307,7 +307,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "level": "The trust level.",
         "message": "The only words a user may be told.",
         "for_model()": "The only text that goes into the model's next context. It says whether repeating is allowed.",
-        "may_repeat": "Whether the operation may be proposed again: it had no effect, and none can follow.",
+        "may_repeat": "Whether the operation may be proposed again: its key was released, for a recorded reason.",
         "replayed": "This is the recorded outcome of an earlier run of the same operation.",
         "standing": "The success that was told stands: verified, contradicted by nothing later, and not taken back.",
         "settled": "Nothing more is going to happen soon: it has ended, or stays unknown.",

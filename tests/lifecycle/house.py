@@ -26,6 +26,7 @@ from readback.sdk.proposal import Proposal
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.sightings import prove
 
 S: Final = 1_000_000
 TENANT: Final = "acme"
@@ -158,13 +159,16 @@ class House:
         *,
         readers: tuple[tuple[str, str, str], ...] = (("strong", "other_client", "orders"),),
         find: bool = False,
+        proven: bool = True,
         lookup: bool = False,
         compensate: Mapping[str, Any] | None = None,
         rollback: bool = False,
         attributes: bool = True,
         **options: Any,
     ) -> ActionDefinition[Any]:
-        """An action on the shop. `readers`: (consistency, independence, source). Other keys are the contract's."""
+        """An action on the shop. `readers`: (consistency, independence, source). `proven`: `find` is complete, and
+        has found an earlier effect of this contract. Other keys are the contract's.
+        """
         shop = self.shop
         chosen = {key: value for key, value in {**SHIP, **options}.items() if value is not None}
 
@@ -182,7 +186,7 @@ class House:
                 name=f"reader-{number}",
             )(lambda ctx, item, status: shop.look(ctx, {"item": item, "status": status}))
         if find:
-            made.find(lambda ctx, item, status: shop.find(ctx, {"item": item, "status": status}))
+            made.find(complete=proven)(lambda ctx, item, status: shop.find(ctx, {"item": item, "status": status}))
         if lookup:
             made.lookup(lambda ctx, item, status: shop.lookup(ctx, {"item": item, "status": status}))
         if rollback:
@@ -198,6 +202,8 @@ class House:
             }
             made.compensate(**undo)(lambda ctx, item, status: shop.take_back(ctx, {"item": item, "status": status}))
         self.know(made)
+        if find and proven:
+            prove(self.store, TENANT, made.plan)
         return made
 
     def know(self, made: ActionDefinition[Any]) -> None:

@@ -528,7 +528,9 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-no-op-late": Walk(_done_nothing(_refused), A.KEEP_UNKNOWN, S.UNKNOWN),
     "RB-no-op-elsewhere": Walk(_done_nothing(_hangs, late_window="5s"), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
     "RB-missing-late": Walk(_not_there(), A.KEEP_UNKNOWN, S.UNKNOWN),
-    "RB-missing": Walk(_not_there({"status": "ok"}, late_window="5s"), A.FAIL, S.FAILED),
+    "RB-missing-elsewhere": Walk(
+        _not_there({"status": "ok"}, late_window="5s"), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED
+    ),
     "RB-refuted-retry": Walk(_tried_again, A.RETRY_SAME_KEY, S.RECONCILED_SUCCESS, calls=2),
     "RB-refuted": Walk(_done_nothing(_nothing, find=True, late_window="5s"), A.FAIL, S.FAILED),
     "RB-value-reverse": Walk(_lost_and_wrong(), A.COMPENSATE_OR_ROLL_BACK, S.COMPENSATED),
@@ -560,6 +562,7 @@ GUARDS: Final[dict[str, str]] = {
     "RB-pending-in-window": "an execution is called timed out at the deadline, when the window is over",
     "RB-no-op-in-window": _REFUTED,
     "RB-no-op-stale": _REFUTED,
+    "RB-missing": "what was searched for in vain is refuted and dead",
     "RB-missing-in-window": _REFUTED,
     "RB-missing-stale": _REFUTED,
     "RB-value-in-window": _REFUTED,

@@ -624,7 +624,7 @@ def test_a_second_attempt_is_not_made_after_the_approval_has_expired(house: Hous
     told = house.wait(held.id)
     assert len(house.shop.calls) == 1
     assert (told.state, told.code) == (State.FAILED, "approval.expired")
-    assert told.may_repeat
+    assert not told.may_repeat, "the first attempt left, and nothing shows the whole region"
     assert house.get(held.id).verdict.value == "refuted"
     sound(house)
 

@@ -176,7 +176,7 @@ def test_a_look_up_that_says_landed_makes_it_ours_and_one_that_says_failed_makes
     assert (told.verified, told.attribution) == (True, Attribution.OURS)
     house.shop.tool, house.shop.record = lambda ctx, args: _hang(), lambda ctx, args: Lookup.failed("declined")
     dead = house.run(house.action(kind="create", lookup=True), "op-2", item="o-2")
-    assert (dead.state, dead.may_repeat) == (State.FAILED, True)
+    assert (dead.state, dead.may_repeat) == (State.FAILED, False)
     house.shop.record = lambda ctx, args: Lookup.pending()
     house.shop.eyes = lambda ctx, args: Reading.unavailable("503")
     waiting = house.run(house.action(kind="create", lookup=True), "op-3", item="o-3")

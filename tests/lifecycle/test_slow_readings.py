@@ -15,6 +15,7 @@ from readback.sdk.action import ActionDefinition, action
 from readback.sdk.client import Readback
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.sightings import prove
 
 SLOW_S = 0.3
 WITHIN_US = 1_000_000
@@ -61,7 +62,7 @@ def _switch(lamp: Lamp, near: str) -> ActionDefinition[Any]:
     def lamp_itself(ctx: Context) -> Reading:
         return lamp.look()
 
-    @switch.find
+    @switch.find(complete=True)
     def anywhere(ctx: Context) -> list[Reading]:
         return []
 
@@ -71,7 +72,9 @@ def _switch(lamp: Lamp, near: str) -> ActionDefinition[Any]:
 def _run(on_after_us: int | None, near: str) -> tuple[Lamp, Any, int]:
     runtime = VirtualRuntime()
     lamp = Lamp(runtime)
-    with Readback.open(store=MemoryStore(), runtime=runtime, tenant="acme", principal="agent:x") as rb:
+    store = MemoryStore()
+    prove(store, "acme", _switch(lamp, near).plan)
+    with Readback.open(store=store, runtime=runtime, tenant="acme", principal="agent:x") as rb:
         began_us = runtime.now_us()
         lamp.on_at_us = None if on_after_us is None else began_us + on_after_us
         return lamp, rb.run(_switch(lamp, near)()), began_us

@@ -32,6 +32,7 @@ from readback.sdk.step import SagaStep, from_step
 from readback.testing.driver_virtual import Hangs, Parked, Vanishes, VirtualDriver
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.sightings import prove
 
 S: Final = 1_000_000
 TENANT: Final = "acme"
@@ -159,7 +160,7 @@ def contract(world: World, name: str, *, undo: dict[str, Any] | None = None, **t
 
     made: ActionDefinition[Any] = action(**{**TERMS, "name": name, **terms})(act)
     made.read(source=name, consistency="strong", independence="other_client", timeout="1s", attributes=True)(read)
-    made.find(lambda ctx, trip, price, ref="": world.find(name, trip, ctx))
+    made.find(complete=True)(lambda ctx, trip, price, ref="": world.find(name, trip, ctx))
     if undo != {}:
         back = made.compensate(
             **{
@@ -173,7 +174,7 @@ def contract(world: World, name: str, *, undo: dict[str, Any] | None = None, **t
                 **(undo or {}),
             }
         )(take_back)
-        back.find(lambda ctx, trip, price, ref="": [])
+        back.find(complete=True)(lambda ctx, trip, price, ref="": [])
     return made
 
 
@@ -272,6 +273,9 @@ class Trip:
             undo = undo if undo == {} else {**AFTER, **(undo or {})}
         self.contracts[name] = made = compiled(self.world, name, undo, terms)
         self.session.know(made.plan)
+        prove(self.store, TENANT, made.plan)
+        if made.compensation is not None:
+            prove(self.store, TENANT, made.compensation.plan)
         return made
 
     def steps(self, trip: str = "t-1") -> list[SagaStep]:

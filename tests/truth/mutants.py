@@ -25,7 +25,7 @@ from readback.domain.reconcile import reconcile
 from readback.domain.reconciliation import Reconciliation
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle import evaluate, recover, verify
+from readback.lifecycle import evaluate, key_evidence, recover, verify
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
@@ -117,7 +117,7 @@ def _first_reading_is_final(case: Case) -> Reconciliation | None:
 
 
 def _nowhere_else(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recover, "looked_elsewhere", lambda *_, **__: True)
+    patch.setattr(key_evidence, "looked_elsewhere", lambda *_, **__: True)
     patch.setattr(reconciling, "looked_elsewhere", lambda *_, **__: True)
 
 

@@ -72,6 +72,7 @@ def _still_there(scene: Scene) -> bool:
             return isinstance(lines, list) and any(line["stamp"] == stamp for line in lines)  # type: ignore[index,call-overload]
 
 
+NO_EFFECT: Final = (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING)
 _TRUE_LANDINGS: Final = frozenset({Landing.ONCE, Landing.LATE})
 _IDEMPOTENT: Final = frozenset({Landing.TWICE, Landing.DUPLICATED_AT_CLOSE})
 
@@ -133,8 +134,11 @@ def faults(played: Played, outcome: Outcome) -> Iterator[str]:
     yield from _false_words(outcome)
     if cell.answer is Answer.REFUSED and (outcome.state is not State.FAILED or not outcome.may_repeat):
         yield f"it was provably never sent, and ended as {outcome.state.value}"
-    if not cell.offers.find and cell.answer is Answer.OK and not cell.offers.final and outcome.may_repeat:
-        yield "the tool claims an effect, nobody could look elsewhere, and repeating is allowed"
+    if not cell.offers.find and cell.answer is Answer.OK and not cell.offers.final:
+        if outcome.may_repeat:
+            yield "the tool claims an effect, nobody could look elsewhere, and repeating is allowed"
+        if outcome.state is State.FAILED and outcome.discrepancy in NO_EFFECT:
+            yield "the tool claims an effect, nobody could look elsewhere, and it is told as failed"
     if outcome.state is State.COMPENSATED and any(_there(scene)):
         yield "it is told as compensated, and its effect is still there"
     recorded = played.again()

@@ -27,6 +27,7 @@ from readback.testing.world import Place, World
 from readback.testing.world_answers import Answer, give
 from readback.testing.world_effects import Landing, Moments, Operation, land, prepare
 from readback.testing.world_views import Eyes, View
+from tests.lifecycle.sightings import prove
 
 S: Final = 1_000_000
 TENANT, PRINCIPAL, ITEM = "acme", "agent:ops", "o-17"
@@ -80,6 +81,8 @@ class Offers:
 
     stamps: bool = True
     find: bool = False
+    proven: bool = True
+    """The search has found an earlier effect of this contract."""
     lookup: bool = False
     final: bool = False
     honours_key: bool = False
@@ -257,7 +260,7 @@ def definition(shape: Shape) -> ActionDefinition[Any]:
             name=f"reader-{index}",
         )(_reader(index))
     if offers.find:
-        made.find(_find)
+        made.find(complete=True)(_find)
     if offers.lookup:
         made.lookup(_lookup)
     if offers.compensate:
@@ -344,6 +347,8 @@ def play(cell: Cell) -> Played:
     plans = {made.name: made.plan}
     if made.compensation is not None:
         plans[made.compensation.name] = made.compensation.plan
+    if cell.offers.find and cell.offers.proven:
+        prove(store, TENANT, made.plan)
     driver = VirtualDriver(store, runtime)
     proposal = made(**ARGUMENTS)
     proposal.mark_run()

@@ -19,6 +19,7 @@ from readback.testing.world import World
 from readback.testing.world_answers import Answer
 from readback.testing.world_effects import Operation, prepare
 from readback.testing.world_views import View
+from tests.lifecycle.sightings import prove
 from tests.truth.cells import GROUPS, cells
 from tests.truth.stage import (
     ARGUMENTS,
@@ -56,7 +57,10 @@ def _scene(cell: Cell) -> Iterator[tuple[Proposal, dict[str, Any]]]:
     ON.append(Scene(cell, world, runtime))
     given = {"tenant": TENANT, "principal": PRINCIPAL, "break_glass": "a drill"}
     try:
-        yield definition(cell.shape)(**ARGUMENTS), {**given, "store": MemoryStore(), "runtime": runtime}
+        made, store = definition(cell.shape), MemoryStore()
+        if cell.offers.find and cell.offers.proven:
+            prove(store, TENANT, made.plan)
+        yield made(**ARGUMENTS), {**given, "store": store, "runtime": runtime}
     finally:
         ON.pop()
 

@@ -52,6 +52,7 @@ NEW: dict[str, Any] = {
     ),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
+    **fields(left_before=False, release=None),
     **fields(sighted=False, seen=False),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
     **fields(
@@ -253,7 +254,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.ATTEMPTED, 100, (S.EXECUTING,), {"attempt": 2, "timeout": 50}),
         {
             **fields(state=S.EXECUTING, attempts=2, timeout_us=50, executed_us=100, ended_us=0, polls=0),
-            **fields(late_polls=0, held_since_us=0, looked_us=0, lookup="", observation=None),
+            **fields(late_polls=0, held_since_us=0, looked_us=0, lookup="", observation=None, left_before=True),
             **fields(observation_ref="", due_us=100, resolution="", decision=""),
         },
     ),

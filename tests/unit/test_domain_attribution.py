@@ -112,7 +112,16 @@ def test_an_effect_is_known_by_a_search_in_scope_or_by_the_keys_record() -> None
 def test_elsewhere_was_looked_where_a_search_a_record_or_the_tool_says_that_there_is_none(
     status: ObservationStatus, found: tuple[Judged, ...] | None, lookup: Lookup | None, looked: bool
 ) -> None:
-    assert looked_elsewhere(observed(status), found, lookup) is looked
+    assert looked_elsewhere(observed(status), found, lookup, proven=True) is looked
+
+
+@pytest.mark.requirement("KEY-absence-frees-nothing")
+@pytest.mark.parametrize("found", [(), (gone(),)])
+def test_an_empty_answer_of_an_unproven_search_looked_nowhere(found: tuple[Judged, ...]) -> None:
+    for status in S:
+        silent = status in (S.ERROR, S.NOT_DISPATCHED)
+        assert looked_elsewhere(observed(status), found, None, searchable=True) is silent
+        assert looked_elsewhere(observed(status), found, None, searchable=True, proven=True)
 
 
 def test_what_is_known_of_our_effect_claims_a_violated_state_only_where_nobody_else_signed_it_and_it_moved() -> None:

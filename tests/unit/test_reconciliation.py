@@ -284,12 +284,13 @@ def test_what_the_tool_said_never_verifies_and_never_refutes(status: Observation
     ("known", "gone_for_good"),
     [
         ({"dead": True, "observation": observed(ObservationStatus.ERROR)}, True),
-        ({"dead": True, "found": ()}, True),
+        ({"dead": True, "found": (), "search_proven": True}, True),
+        ({"dead": True, "found": ()}, False),  # the tool may not leave the mark
         ({"dead": True, "lookup": DEAD}, True),
         ({"dead": True}, False),  # the tool claims an effect, and nobody looked elsewhere
         ({"dead": True, "lookup": LANDED}, False),
         ({"dead": True, "found": (), "lookup": LANDED}, False),
-        ({"dead": True, "found": (), "lookup": PENDING}, True),
+        ({"dead": True, "found": (), "search_proven": True, "lookup": PENDING}, True),
         ({"dead": True, "found": (judged(HOLDS, scope=UNTOLD),)}, False),
         ({"dead": True, "observation": observed(ObservationStatus.TIMEOUT)}, False),
         ({"dead": False, "found": ()}, False),

@@ -347,7 +347,8 @@ def test_a_version_counts_as_change_only_where_both_readings_have_one() -> None:
 def test_only_a_tool_that_says_so_spares_the_search_elsewhere(status: ObservationStatus) -> None:
     silent = status in (ObservationStatus.ERROR, ObservationStatus.NOT_DISPATCHED)
     assert looked_elsewhere(observed(status), None, None) is silent
-    assert looked_elsewhere(observed(status), (), None)
+    assert looked_elsewhere(observed(status), (), None, proven=True)
+    assert looked_elsewhere(observed(status), (), None) is silent
     assert not looked_elsewhere(observed(status), (EFFECT,), DEAD)
     assert looked_elsewhere(observed(status), None, DEAD)
     assert not looked_elsewhere(observed(status), (), LANDED)
@@ -386,6 +387,7 @@ def test_what_was_redacted_before_cannot_be_shown_to_be_unchanged() -> None:
 
 FAULTY_BEFORE = judged(VIOLATED, role=Role.BEFORE, value=OLD, version=1, fault=Fault.TIMEOUT)
 DEAD_CHANGED: dict[str, object] = {"before": BEFORE, "dead": True, "found": ()}
+SEARCHED: dict[str, object] = {"dead": True, "found": (), "search_proven": True}
 BOTH, ONE_GROUP = contract(ensure=grouped("a", "b")), contract(ensure=grouped("a"))
 
 
@@ -393,7 +395,7 @@ BOTH, ONE_GROUP = contract(ensure=grouped("a", "b")), contract(ensure=grouped("a
     ("reading", "kind", "known", "finding", "discrepancy"),
     [
         (gone(), Kind.SET, {}, "target_missing", "target_missing"),
-        (gone(), Kind.SET, {"dead": True, "found": ()}, "refuted_dead", "target_missing"),
+        (gone(), Kind.SET, SEARCHED, "refuted_dead", "target_missing"),
         (gone(), Kind.CREATE, {"found": (EFFECT,)}, "stale_state", "stale_state"),
         (gone(), Kind.CREATE, {"lookup": LANDED}, "no_op_failure", "no_op_failure"),
         (judged(VIOLATED, version=2), Kind.SET, DEAD_CHANGED, "value_mismatch", "value_mismatch"),

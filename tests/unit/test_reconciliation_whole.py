@@ -251,7 +251,7 @@ WHOLE: Final = (
     ),
     Expected(
         "absent and dead",
-        lambda: result(gone(), of=C, dead=True, found=()),
+        lambda: result(gone(), of=C, dead=True, found=(), search_proven=True),
         "refuted - refuted_dead no_op_failure unknown - 2 - 0",
     ),
     Expected(

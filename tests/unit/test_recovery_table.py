@@ -302,7 +302,9 @@ def test_a_wrong_value_has_a_row_by_reversibility_and_class() -> None:
 
 @pytest.mark.requirement("REC-own-target-missing")
 def test_a_missing_target_fails_and_is_never_executed_again() -> None:
-    assert decide(F.TARGET_MISSING, when(**GONE)).action is A.FAIL
+    assert decide(F.TARGET_MISSING, when(searched=True, **GONE)).action is A.FAIL
+    assert decide(F.TARGET_MISSING, when(**GONE)).action is A.HOLD_AND_ESCALATE
+    assert decide(F.TARGET_MISSING, when(searched=True, effect_shown=True, **GONE)).action is A.HOLD_AND_ESCALATE
     assert decide(F.TARGET_MISSING, when()).action is A.KEEP_UNKNOWN
     rows = [row for row in DEFAULT_TABLE.rows if row.finding is F.TARGET_MISSING]
     assert A.RETRY_SAME_KEY not in {row.action for row in rows}

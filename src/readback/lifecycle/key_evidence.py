@@ -1,11 +1,11 @@
-"""What a run knows of the key: the evidence for `domain.key_release`, which decides.
+"""What a run knows of places where its effect could be: the evidence for the table, and for `domain.key_release`.
 
 Called by recovery with each decision. It reads nothing and decides nothing.
 """
 
 from __future__ import annotations
 
-from readback.domain.attribution import effects_known, unchanged_throughout
+from readback.domain.attribution import effects_known, is_unchanged, looked_elsewhere, unchanged_throughout
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.key_release import KeyEvidence, KeyRelease, release_of
 from readback.domain.reconciliation import Reconciliation
@@ -35,3 +35,21 @@ def named_refusal(run: Run) -> bool:
     """The contract names it a refusal: a terminal failure holds, or the key's record says that it failed for good."""
     by_key = run.lookup is not None and run.lookup.status == "failed"
     return by_key or any(each.terminal_failure or each.refused for each in run.checks)
+
+
+def searched(run: Run) -> bool:
+    """The places where the effect could be instead were looked at, or the tool did not claim any effect.
+
+    Or strong readings before and after are equal: of the whole region that the call may change, or of the target where
+    the contract names the refusal.
+    """
+    searchable = run.contract.has_find
+    said = run.observation
+    if said is not None and looked_elsewhere(
+        said, run.found, run.lookup, searchable=searchable, proven=run.search_proven
+    ):
+        return True
+    if effects_known(run.found, run.lookup):
+        return False
+    refused = any(each.refused and is_unchanged(run.before, each) for each in run.checks)
+    return refused or unchanged_throughout(run.contract, run.before, run.checks)

@@ -11,15 +11,7 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import Action
-from readback.domain.attribution import (
-    bears_other_mark,
-    effects_known,
-    is_effect,
-    is_unchanged,
-    looked_elsewhere,
-    stamp_matches,
-    unchanged_throughout,
-)
+from readback.domain.attribution import bears_other_mark, is_effect, stamp_matches
 from readback.domain.case import Judged
 from readback.domain.contract import ATTEMPTS_MAX, Noop
 from readback.domain.discrepancy import Discrepancy
@@ -38,7 +30,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.watch import begun_data
 from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
-from readback.lifecycle.key_evidence import release
+from readback.lifecycle.key_evidence import release, searched
 from readback.lifecycle.run import REDACTED, Run
 from readback.lifecycle.schedule import Timing, late_open
 from readback.lifecycle.verify import is_dead, judge
@@ -300,24 +292,6 @@ def stronger_left(run: Run) -> bool:
     used = run.checks[0].taken
     rest = [terms for terms in run.contract.readers if terms.name != used.reader]
     return len(run.checks) == 1 and any(terms.consistency.rank > used.consistency.rank for terms in rest)
-
-
-def searched(run: Run) -> bool:
-    """The places where the effect could be instead were looked at, or the tool did not claim any effect.
-
-    Or strong readings before and after are equal: of the whole region that the call may change, or of the target where
-    the contract names the refusal.
-    """
-    searchable = run.contract.has_find
-    said = run.observation
-    if said is not None and looked_elsewhere(
-        said, run.found, run.lookup, searchable=searchable, proven=run.search_proven
-    ):
-        return True
-    if effects_known(run.found, run.lookup):
-        return False
-    refused = any(each.refused and is_unchanged(run.before, each) for each in run.checks)
-    return refused or unchanged_throughout(run.contract, run.before, run.checks)
 
 
 def record_judgement(

@@ -159,7 +159,7 @@ def verified_row(
     if replica is not None:
         action.read(source=replica.name, consistency="session", independence="other_client", name="near")(near)
     action.read(source=primary.name, consistency="strong", independence="other_client", name="primary")(there)
-    action.find(everywhere)
+    action.find(complete=True)(everywhere)  # the recipe's own insert writes into this table alone
     if recorded:
         action.lookup(transaction)
     return action
