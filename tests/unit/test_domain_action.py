@@ -52,7 +52,7 @@ NEW: dict[str, Any] = {
     ),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
-    **fields(left_before=False, release=None),
+    **fields(left_before=False, release=None, engine=""),
     **fields(sighted=False, seen=False),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
     **fields(
