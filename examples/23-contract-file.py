@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -33,7 +34,8 @@ print("done")
 folder = tempfile.TemporaryDirectory()
 work = Path(folder.name)
 shutil.copy(Path(__file__).with_suffix(".yaml"), work / "shop.yaml")
-(work / "set_price.py").write_text(PROGRAM, encoding="utf-8")
+(work / "set_price").write_text(f"#!{sys.executable}\n{PROGRAM}", encoding="utf-8")
+(work / "set_price").chmod(0o755)
 (work / "labels").mkdir()
 with closing(sqlite3.connect(work / "shop.db")) as shop:
     shop.execute("create table articles (sku text primary key, cents integer, version integer)")

@@ -23,7 +23,7 @@ SOUND = """
     identity: {target: authoritative.id, tenant: not_offered}
     arguments: {order_id: string, carrier: string}
     execute:
-      command: {argv: [ship, --, "{requested.order_id}"]}
+      command: {argv: [/bin/ship, --, {value: "{requested.order_id}", argument: data}]}
     readers:
       - sql: {database: x.db, query: "select * from orders where id = {requested.order_id}"}
     ensure:
@@ -327,6 +327,6 @@ def test_a_fault_of_an_expression_is_told_in_the_column_where_its_name_or_sign_b
 @pytest.mark.requirement("FILE-every-fault", "FILE-template")
 @pytest.mark.parametrize("written", ['"--{requested.orderid}"', "'--{requested.orderid}'"])
 def test_a_fault_of_a_quoted_template_is_told_in_its_column(written: str) -> None:
-    text = _with('"{requested.order_id}"]}', f"{written}]}}")
+    text = _with('{value: "{requested.order_id}", argument: data}', written)
     line, _, column = faults(text)[0].partition(" ")[0].partition(":")
     assert text.splitlines()[int(line) - 1][int(column) - 1 :].startswith("requested.orderid")

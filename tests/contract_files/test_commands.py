@@ -54,7 +54,7 @@ def test_a_reader_that_is_not_reached_is_named(office: Office, monkeypatch: pyte
 @pytest.mark.requirement("FILE-check")
 def test_a_reader_that_reads_something_else_is_named(office: Office) -> None:
     (office.folder / "notes" / "one.txt").write_text("x", encoding="utf-8")
-    reader = """- command: {argv: [sh, -c, 'echo 1', "{requested.name}"]}
+    reader = """- command: {argv: [/bin/sh, -c, 'echo 1', sh, {value: "{requested.name}", argument: data}]}
         consistency: strong"""
     whatever = NOTES.replace('- file: {root: notes, path: "{requested.name}"}', reader)
     path = office.write("c.yaml", contract(whatever))

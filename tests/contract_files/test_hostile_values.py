@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -93,11 +94,15 @@ def test_any_text_is_a_template_or_a_typed_error_and_a_value_is_never_evaluated(
 @pytest.mark.requirement("FILE-template")
 def test_a_number_of_a_file_is_the_text_that_was_written_where_a_text_stands() -> None:
     fakes = Fakes()
-    argv = "argv: [release, 1.10, 1.0, 0.50, 7, -0, 1e3, 0x10, 007, no, '{requested.id}']"
-    made = loaded(contract(WRITTEN.replace("argv: [release]", argv)), fakes=fakes).sound().contracts["one"]
+    argv = "argv: [release, 1.10, 1.0, 0.50, 7, -0, 1e3, 0x10, 007, no, {value: '{requested.id}', argument: data}]"
+    made = (
+        loaded(contract(WRITTEN.replace("argv: [release]", argv.replace("[release", "[/bin/release"))), fakes=fakes)
+        .sound()
+        .contracts["one"]
+    )
     made.plan.hands.execute.call(context(), {"id": "a"})
     [seen] = [seen for each in fakes.made for seen in each.seen]
-    assert seen["argv"] == ["release", "1.10", "1.0", "0.50", "7", "-0", "1e3", "0x10", "007", "no", "a"]
+    assert seen["argv"] == ["/bin/release", "1.10", "1.0", "0.50", "7", "-0", "1e3", "0x10", "007", "no", "a"]
 
 
 WRITTEN = """
@@ -204,12 +209,12 @@ COMMAND = """
     target: "x"
     arguments: {value: string}
     execute:
-      command: {argv: [python3, -c, "import sys,json;open('seen.json','w').write(json.dumps(sys.argv[1:]))", --, "{requested.value}", "v={requested.value}"]}
+      command: {argv: [PYTHON, -c, "import sys,json;open('seen.json','w').write(json.dumps(sys.argv[1:]))", --, {value: "{requested.value}", argument: data}]}
     readers:
       - command:
           argv: [python3, -c, "print(open('seen.json').read().join(['{{\\"argv\\":','}}']))"]
         consistency: strong
-    ensure: {whole: "size(authoritative.argv) == 3 && authoritative.argv[1] == requested.value"}
+    ensure: {whole: "size(authoritative.argv) == 2 && authoritative.argv[1] == requested.value"}
     within: 1s
 """  # noqa: E501 - programs on one line
 
@@ -217,7 +222,7 @@ COMMAND = """
 @pytest.mark.requirement("FILE-values-apart")
 @pytest.mark.parametrize("value", ["$(touch pwned)", "a;touch pwned", "--force", "a b", "'", ""])
 def test_a_value_is_one_element_of_a_command_line(value: str, tmp_path: Path) -> None:
-    actions = contract_files(written(tmp_path / "c.yaml", contract(COMMAND)))
+    actions = contract_files(written(tmp_path / "c.yaml", contract(COMMAND.replace("PYTHON", sys.executable))))
     outcome = _run(actions, "one", value=value)
     assert outcome.verified, outcome
     assert not (tmp_path / "pwned").exists()
@@ -226,7 +231,7 @@ def test_a_value_is_one_element_of_a_command_line(value: str, tmp_path: Path) ->
 @pytest.mark.requirement("FILE-values-apart")
 @pytest.mark.parametrize("value", ["-rf", "--force", "a\0b"])
 def test_a_value_does_not_become_an_option_and_holds_no_nul(value: str) -> None:
-    text = COMMAND.replace("--, ", "")
+    text = COMMAND.replace("--, ", "").replace("PYTHON", "/bin/tool")
     fakes = Fakes()
     outcome = _run(ContractFiles(loaded(contract(text), fakes=fakes).sound()), "one", value=value)
     assert not outcome.verified

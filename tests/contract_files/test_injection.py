@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -66,78 +67,127 @@ def test_no_path_is_written_moved_deleted_or_read_outside_of_its_root(path: str,
 # --- commands ------------------------------------------------------------------------------------------------------
 
 
+PROGRAM = """
+    kind: set
+    side_effect: ephemeral_write
+    target: x
+    arguments: {v: string}
+    execute: {command: {argv: ARGV}}
+    readers: [{file: {path: x}}]
+    ensure: {there: authoritative != null}
+    """
+DATA = '{value: "{requested.v}", argument: data}'
+
+
+def faults_of(argv: str) -> list[str]:
+    """The faults of a contract whose executor, and then whose reader, runs this."""
+    acts = PROGRAM.replace("ARGV", argv)
+    reads = acts.replace("{file: {path: x}}", f"{{command: {{argv: {argv}}}, consistency: strong}}").replace(
+        argv, '["true"]', 1
+    )
+    found, others = faults(contract(acts)), faults(contract(reads))
+    assert len(found) == len(others), (found, others)
+    return found
+
+
 @pytest.mark.requirement("FILE-values-apart")
 @pytest.mark.parametrize(
     "argv",
     [
-        '[sh, -c, "echo {requested.v}"]', '[/bin/bash, -ec, "{requested.v}"]', '[env, python3, -c, "{requested.v}"]',
-        '[node, --eval, "{requested.v}"]', '[perl, -ne, "{requested.v}"]', '[node, "--eval={requested.v}"]',
-        '[python3.11, -W, ignore, -c, "{requested.v}"]', '["{requested.v}", x]',
-        '[node, "--eval=go({requested.v})"]', '[python3, "-cgo({requested.v})"]', '[pwsh, -Command, "{requested.v}"]',
-        '[psql, -Atc, "select {requested.v}"]', '[mysql, "--execute=use {requested.v}"]', '[env, -S, "{requested.v}"]',
-        '[su, me, -c, "{requested.v}"]',
+        '[sh, -c, "{v}"]', '[/bin/bash, -c, --, "{v}"]', '[/bin/sh, -c, "echo {v}"]', '[/usr/bin/awk, "{v}"]',
+        '[/bin/sed, -n, "/{v}/p", f.txt]', '[/usr/bin/script, -qc, "{v}", /dev/null]', '[/usr/bin/flock, l, -c, "{v}"]',
+        '[/usr/bin/python3, -m, timeit, -n1, "{v}"]', '[/usr/bin/git, -c, "alias.x=!{v}", x]',
+        '[/usr/bin/perl, "-M{v}", -e, "1"]', '[/usr/bin/node, "--eval={v}"]', '[/usr/bin/ssh, host, "rm {v}"]',
+        '[/usr/bin/psql, -Atc, "select {v}"]', '[/usr/bin/find, ., -exec, "{v}", ";"]', '[/usr/bin/xargs, "{v}"]',
+        '[/bin/tar, -cf, x, "--checkpoint-action=exec={v}", f]', '[/usr/bin/make, "X={v}"]', '[/usr/bin/vim, "+{v}"]',
+        '[/usr/bin/ship, "{v}"]', '[/usr/bin/ship, --, "{v}"]', '[/usr/bin/ship, "--order={v}"]',
     ],
 )  # fmt: skip
-def test_a_value_is_no_program(argv: str) -> None:
-    text = f"""
-    kind: set
-    side_effect: ephemeral_write
-    target: x
-    arguments: {{v: string}}
-    execute: {{command: {{argv: {argv}}}}}
-    readers: [{{file: {{path: x}}}}]
-    ensure: {{there: authoritative != null}}
-    """
-    assert any("argv" in each for each in faults(contract(text))), argv
-    apart = argv.replace("{requested.v}", "print").replace("]", ', --, "{requested.v}"]')
-    assert faults(contract(text.replace(argv, apart))) == []
+def test_a_value_that_is_not_declared_reaches_no_program(argv: str) -> None:
+    """A program is not known by its name: what runs an argument as code, and what does not, look the same."""
+    found = faults_of(argv.replace("{v}", "{requested.v}"))
+    assert any("argv" in each and "argument: data" in each for each in found), found
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (f"[ship, --, {DATA}]", "by its path"),
+        (f"[{DATA}, x]", "begins with the name of a program"),
+        ('["{requested.v}", x]', "begins with the name of a program"),
+        ('[/bin/ship, {value: "order {requested.v}", argument: data}]', "one value in braces"),
+        ('[/bin/ship, {value: "{requested.v}{requested.v}", argument: data}]', "one value in braces"),
+        ('[/bin/ship, {value: "a", argument: data}]', "one value in braces"),
+        ('[/bin/ship, {value: "{requested.v}", argument: code}]', "argument: data"),
+        ('[/bin/ship, {value: "{requested.v}"}]', "argument: data"),
+        ('[/bin/ship, {value: "{requested.v}", argument: data, more: 1}]', "argument: data"),
+    ],
+)
+def test_a_declaration_is_about_one_whole_argument_of_one_program(argv: str, said: str) -> None:
+    found = faults_of(argv)
+    assert any(said in each for each in found), found
+
+
+@pytest.mark.requirement("FILE-values-apart")
+@pytest.mark.parametrize("argv", [f"[/bin/ship, --, {DATA}]", f"[./ship, -n, 3, {DATA}, x, {DATA}]", '[ship, "{{v}}"]'])
+def test_a_declared_argument_of_a_program_by_its_path_is_taken(argv: str) -> None:
+    assert faults_of(argv) == []
 
 
 @pytest.mark.requirement("FILE-values-apart")
 @pytest.mark.parametrize(
     ("argv", "sound"),
     [
-        ('[ssh, host, "rm {requested.v}"]', False), ('[ssh, host, rm, "{requested.v}"]', False),
-        ('[sqlite3, a.db, "delete {requested.v}"]', False), ('[ssh, "{requested.v}", uptime]', True),
-        ('[python3, tool.py, "--evaluate={requested.v}", "-env={requested.v}"]', True),
-        ('[psql, -f, a.sql, -v, "id={requested.v}"]', True), ('[sqlite3, "{requested.v}", .tables]', True),
+        ("[/bin/bash, -ec, VALUE]", False), ("[/x/env, sh, -c, VALUE]", False), ("[/bin/sh, -c, --, VALUE]", False),
+        ("[/bin/bash, -c, -e, --, VALUE]", False), ("[/usr/bin/python3.11, -W, ignore, -c, VALUE]", False),
+        ("[/usr/bin/node, --eval, VALUE]", False), ("[/usr/bin/perl, -ne, VALUE]", False),
+        ("[/bin/pwsh, -Command, VALUE]", False), ("[/bin/su, me, -c, VALUE]", False), ("[/bin/env, -S, VALUE]", False),
+        ("[/usr/bin/ssh, host, rm, VALUE]", False), ("[/usr/bin/sqlite3, a.db, VALUE]", False),
+        ("[/bin/sh, -c, 'echo \"$1\"', sh, VALUE]", True), ("[/usr/bin/python3, tool.py, VALUE]", True),
+        ("[/usr/bin/ssh, VALUE, uptime]", True),
     ],
 )  # fmt: skip
-def test_a_value_is_no_text_that_another_machine_or_database_runs(argv: str, sound: bool) -> None:
-    text = f"""
-    kind: set
-    side_effect: ephemeral_write
-    target: x
-    arguments: {{v: string}}
-    execute: {{command: {{argv: {argv}}}}}
-    readers: [{{file: {{path: x}}}}]
-    ensure: {{there: authoritative != null}}
-    """
-    assert (faults(contract(text)) == []) is sound
+def test_a_declaration_that_is_wrong_for_certain_is_refused(argv: str, sound: bool) -> None:
+    assert (faults_of(argv.replace("VALUE", DATA)) == []) is sound
 
 
 @pytest.mark.requirement("FILE-values-apart")
 @pytest.mark.parametrize(
     ("argv", "sound"),
     [
-        ("[sh]", False), ("[/bin/bash, -eu]", False), ("[sh, -s, a]", False), ("[env, python3, -]", False),
-        ("[psql, shop]", False), ("[sqlite3, a.db]", False), ("[ssh, host]", False),
-        ("[python3, tool.py]", True), ("[sh, -c, cat]", True), ("[psql, -f, load.sql]", True),
-        ("[ssh, host, cat]", True), ("[ship]", True), ("[sqlite3, a.db, .tables]", True),
+        ("[/bin/sh]", False), ("[/bin/bash, -eu]", False), ("[/bin/sh, -s, a]", False), ("[/bin/env, sh, -]", False),
+        ("[/usr/bin/psql, shop]", False), ("[/usr/bin/sqlite3, a.db]", False), ("[/usr/bin/ssh, host]", False),
+        ("[ship]", False), ("[/usr/bin/python3, tool.py]", True), ("[/bin/sh, -c, cat]", True),
+        ("[/usr/bin/psql, -f, load.sql]", True), ("[/usr/bin/ssh, host, cat]", True), ("[/bin/ship]", True),
     ],
 )  # fmt: skip
-def test_a_value_is_no_program_on_standard_input(argv: str, sound: bool) -> None:
-    text = f"""
-    kind: set
-    side_effect: ephemeral_write
-    target: x
-    arguments: {{v: string}}
-    execute: {{command: {{argv: {argv}, stdin: "do {{requested.v}}"}}}}
-    readers: [{{file: {{path: x}}}}]
-    ensure: {{there: authoritative != null}}
-    """
+def test_a_value_on_standard_input_is_declared_and_no_program(argv: str, sound: bool) -> None:
+    text = PROGRAM.replace("argv: ARGV", f"argv: {argv}, stdin: {DATA}")
     assert (faults(contract(text)) == []) is sound, faults(contract(text))
-    assert faults(contract(text.replace("{requested.v}", "it"))) == []
+    assert faults(contract(text.replace(DATA, "it"))) == []
+    undeclared = faults(contract(text.replace(DATA, '"do {requested.v}"')))
+    assert any("stdin" in each and "argument: data" in each for each in undeclared)
+
+
+@pytest.mark.requirement("FILE-values-apart")
+def test_a_program_by_a_path_is_that_of_the_contract_files_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the working folder nor `cwd` nor PATH stands in for it."""
+    for name in ("ops", "agent"):
+        (tmp_path / name).mkdir()
+        program = tmp_path / name / "ship"
+        program.write_text(f"#!/bin/sh\nprintf '%s' \"$1\" > {tmp_path}/{name}.ran\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "agent")
+    monkeypatch.setenv("PATH", str(tmp_path / "agent"), prepend=os.pathsep)
+    fixed = {"argv": ["./ship"], "cwd": str(tmp_path / "agent")}
+    BuiltInFittings().executor("command", "c", fixed, str(tmp_path / "ops"), 5_000_000).execute(
+        context(), {"argv": ["./ship", "$(touch pwned) ; a"]}
+    )
+    assert (tmp_path / "ops.ran").read_text() == "$(touch pwned) ; a"
+    assert not (tmp_path / "agent.ran").exists()
 
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------

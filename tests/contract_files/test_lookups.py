@@ -111,7 +111,7 @@ SEARCHED = """
     target: note/{requested.id}
     identity: {target: authoritative.id, tenant: not_offered, stamp: authoritative.stamp}
     arguments: {id: string}
-    execute: {command: {argv: [echo, "{requested.id}"]}}
+    execute: {command: {argv: [/bin/echo, {value: "{requested.id}", argument: data}]}}
     readers:
       - sql: {database: a.db, query: "select id, stamp from notes where id = {requested.id}", stamp: stamp}
     find:

@@ -19,7 +19,7 @@ contracts:
     target: object/{requested.key}
     arguments: {key: string, text: string}
     execute:
-      command: {argv: ["echo", "uploaded", "{requested.key}"]}
+      command: {argv: [/bin/echo, uploaded, {value: "{requested.key}", argument: data}]}
     readers:
       - s3:
           bucket: shelf

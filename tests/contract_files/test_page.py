@@ -31,7 +31,8 @@ SHAPES = {
     Shape.VALUE: "any value with templates",
     Shape.STATEMENT: "SQL with templates",
     Shape.ADDRESS: "path with templates",
-    Shape.ARGV: "list of templates",
+    Shape.ARGV: "list of texts, or `{value: TEMPLATE, argument: data}`",
+    Shape.INPUT: "text, or `{value: TEMPLATE, argument: data}`",
     Shape.ARGUMENTS: "names with values with templates",
     Shape.ABSENCE: "`error_matches`, or `at` and `is`",
 }

@@ -122,9 +122,10 @@ contracts:
     target: key/{requested.key}
     arguments: {key: string, value: string}
     execute:
-      command: {argv: ["./put", --, "{requested.key}", "{requested.value}"]}
+      command:
+        argv: ["./put", --, {value: "{requested.key}", argument: data}, {value: "{requested.value}", argument: data}]
     readers:
-      - command: {argv: ["./get", --, "{requested.key}"], absent: [3]}
+      - command: {argv: ["./get", --, {value: "{requested.key}", argument: data}], absent: [3]}
         consistency: strong
     ensure: {stored: authoritative.value == requested.value}
     within: 1s

@@ -93,7 +93,7 @@ REVERSAL = """
     side_effect: low_risk_internal
     target: stock/{requested.sku}
     identity: {target: authoritative.sku, tenant: not_offered}
-    execute: {command: {argv: [back, --, "{requested.sku}"]}}
+    execute: {command: {argv: [/bin/back, --, {value: "{requested.sku}", argument: data}]}}
     readers: [{file: {path: "{requested.sku}"}}]
     ensure: {back: authoritative != null}
     arguments:
@@ -203,7 +203,7 @@ STORED = """
     side_effect: ephemeral_write
     target: thing/{requested.name}
     arguments: {name: string, value: string}
-    execute: {command: {argv: [put, --, "{requested.name}"]}}
+    execute: {command: {argv: [/bin/put, --, {value: "{requested.name}", argument: data}]}}
     readers:
       - file: {path: "{requested.name}"}
     ensure:
@@ -312,7 +312,7 @@ def test_a_compensation_that_stands_inside_takes_what_its_action_says() -> None:
     inside = """
     compensate:
       kind: delete
-      execute: {command: {argv: [rm, --, "{requested.name}"]}}
+      execute: {command: {argv: [/bin/rm, --, {value: "{requested.name}", argument: data}]}}
       ensure: {gone: authoritative == null}
 """
     text = contract(STORED + inside)
@@ -327,7 +327,7 @@ def test_a_compensation_that_stands_inside_takes_what_its_action_says() -> None:
 @pytest.mark.requirement("FILE-strength")
 def test_a_file_may_say_less_of_a_source_and_never_more() -> None:
     writes = "file: {do: write, path: '{requested.name}', content: x}"
-    both = STORED.replace('command: {argv: [put, --, "{requested.name}"]}', writes)
+    both = STORED.replace('command: {argv: [/bin/put, --, {value: "{requested.name}", argument: data}]}', writes)
     claim = "- file: {path: '{requested.name}'}\n        independence: "
     more = both.replace('- file: {path: "{requested.name}"}', claim + "other_system")
     told = loaded(contract(more)).faults[0][1].said
@@ -341,5 +341,5 @@ def test_what_a_fitting_is_given_is_rendered_from_the_call() -> None:
     files = ContractFiles(loaded(contract(STORED), fakes=fakes).sound())
     _run(files["one"](name="n", value="v"))
     acts = [each for each in fakes.made if each.kind == "command"]
-    assert acts[0].seen == [{"argv": ["put", "--", "n"]}]
+    assert acts[0].seen == [{"argv": ["/bin/put", "--", "n"]}]
     assert isinstance(acts[0], Fake)

@@ -114,9 +114,7 @@ def _command(settled: Settled, ctx: Context, given: Given) -> object:
         timeout_s=settled.timeout_s,
         **settled.some("codes"),
     )
-    argv = given["argv"]
-    assert isinstance(argv, list)
-    return executor.run(ctx, argv, stdin=str(given.get("stdin", "")))
+    return executor.run(ctx, settled.command(given["argv"]), stdin=str(given.get("stdin", "")))
 
 
 def _agent(settled: Settled, ctx: Context, given: Given) -> object:

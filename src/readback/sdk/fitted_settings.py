@@ -73,6 +73,12 @@ class Settled:
         locate = located.__wrapped__ if self._refers else located  # what a reference stands for is kept nowhere
         return locate(self.folder, str(self._fixed.get(key, default)))
 
+    def command(self, argv: object) -> list[str]:
+        """The command; a program that is named by a path counts from the contract file's folder on."""
+        assert isinstance(argv, list)
+        program = str(argv[0])
+        return [located(self.folder, program) if "/" in program else program, *map(str, argv[1:])]
+
     def number(self, key: str) -> int:
         """Raises SettingsError where a reference stands for no number."""
         try:

@@ -376,18 +376,18 @@ def _command(settled: Settled) -> Any:
 
 
 def _read_command(settled: Settled, ctx: Context, given: Given) -> Reading:
-    found = _command(settled).read(ctx, given["argv"], **settled.some(*_MARKS))
+    found = _command(settled).read(ctx, settled.command(given["argv"]), **settled.some(*_MARKS))
     assert isinstance(found, Reading)
     return found
 
 
 def _find_command(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
-    return list(_command(settled).find(ctx, given["argv"], **settled.some(*_MARKS)))
+    return list(_command(settled).find(ctx, settled.command(given["argv"]), **settled.some(*_MARKS)))
 
 
 def _lookup_command(settled: Settled, ctx: Context, given: Given) -> Lookup:
     words = {name: settled.get(name, []) for name in ("landed", "failed")}
-    found = _command(settled).lookup(ctx, given["argv"], status=settled.get("status"), **words)
+    found = _command(settled).lookup(ctx, settled.command(given["argv"]), status=settled.get("status"), **words)
     assert isinstance(found, Lookup)
     return found
 
@@ -407,6 +407,9 @@ SOURCES: Final[Mapping[str, Row]] = {
     "s3": Row(_read_s3, _ping_s3, _find_s3),
     "git": Row(_read_git, lambda settled: _git(settled).ping()),
     "command": Row(
-        _read_command, lambda settled: _command(settled).ping(settled.get("argv")), _find_command, _lookup_command
+        _read_command,
+        lambda settled: _command(settled).ping(settled.command(settled.get("argv"))),
+        _find_command,
+        _lookup_command,
     ),
 }

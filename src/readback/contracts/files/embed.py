@@ -7,11 +7,10 @@ own code; here a fault is told with its place in the file, and a bad value is st
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from readback.contracts.files.fill import Fill, Hole, Values
+from readback.contracts.files.fill import Fill, Values
 from readback.domain.errors import ContractFieldError, TemplateError
 from readback.ports.fittings import Pieces
 
@@ -29,21 +28,6 @@ _LOGIN: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:[^\s/?#@]+@
 _DATABASE_LOGIN: Final = re.compile(r"postgres(?:ql)?://[^:@/?]*:(?!\d*[,/?])[^?]*@")
 """With a slash in the password, which people write there."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_INTERPRETER: Final = re.compile(
-    r"(?:ba|da|z|k|c|tc|fi|a)?sh|busybox|python[\d.]*|perl|ruby|node|deno|bun|php|lua|Rscript"
-)
-_RUNS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceErp]|--(?:eval|print|command|run)(?:=|$)")
-_ATTACHED: Final = re.compile(r"-[A-Za-z]?[ce]")
-"""An option with its text behind it, as in `-cprint(1)`."""
-_CLIENT: Final = re.compile(
-    r"psql|mysql|mariadb|sqlite3|duckdb|clickhouse(?:-client)?|mongosh?|su|runuser|env|pwsh|powershell"
-)
-_ASKS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceqS]|-Command|--(?:command|execute|eval|query|split-string)(?:=|$)")
-"""The same of programs that take queries, or another program's whole line, as one text."""
-_ELSEWHERE: Final = frozenset({"ssh", "rsh", "sqlite3"})
-"""They join what follows into a line that a shell runs elsewhere, or run a text without an option before it."""
-_READS_TEXT: Final = _ELSEWHERE | {"psql", "mysql", "mariadb", "duckdb", "clickhouse-client", "mongosh"}
-"""They run what they are given on standard input, where they are given nothing else."""
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
 _SQL_QUOTED: Final = re.compile(
     r"""\b[eE]'(?:[^'\\]|\\.)*'|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$([A-Za-z_]\w*)?\$.*?\$\1\$""",
@@ -124,83 +108,6 @@ def safe_address(fill: Fill, values: Values) -> Pieces:
     )
     if any(step in (".", "..") for step in whole.split("/")):
         raise TemplateError("The values would lead to another path of the service.")
-    return found
-
-
-def sound_argv(fills: list[Fill]) -> None:
-    """The program is the file's own word. Raises ContractFieldError."""
-    if not fills or not fills[0].fixed:
-        raise ContractFieldError("It begins with the name of a program, in which no value stands.")
-    for fill in fills:
-        if any("\0" in text for text in fill.texts):
-            raise ContractFieldError("An argument holds no NUL.")
-        sound_text(fill.fixed or "")
-    _no_program_text(fills)
-
-
-def _no_program_text(fills: list[Fill]) -> None:
-    """A value is no program: not in the text that an interpreter is given to run. Raises ContractFieldError."""
-    runs, takes, elsewhere, leading = "", _RUNS_TEXT, "", False
-    for fill, before in zip(fills[1:], fills, strict=False):
-        option = before.fixed or ""
-        name = PurePath(option).name
-        if _INTERPRETER.fullmatch(name) or _CLIENT.fullmatch(name):
-            runs, takes, leading = name, _RUNS_TEXT if _INTERPRETER.fullmatch(name) else _ASKS_TEXT, True
-        elif not option.startswith("-"):
-            leading = False  # from here on it may be its script's options
-        elsewhere = name if name in _ELSEWHERE else elsewhere
-        if not fill.holes:
-            continue
-        within = fill.texts[0]
-        attached = takes.match(within) if within.startswith("--") else leading and _ATTACHED.match(within)
-        if runs and takes.fullmatch(option):
-            raise ContractFieldError(
-                f"{fill.source!r:.80} is a program that {runs} runs: give the value as an argument after it."
-            )
-        if runs and (attached or takes.fullmatch(within)):
-            raise ContractFieldError(f"{fill.source!r:.80} makes a value a program that {runs} runs.")
-        if elsewhere and name != elsewhere:
-            raise ContractFieldError(
-                f"{fill.source!r:.80} is run as a text by what {elsewhere} reaches: hand the value on by a file, a "
-                "service or a source of its own."
-            )
-
-
-def sound_stdin(argv: list[Fill], stdin: Fill) -> None:
-    """A value is no program on standard input either: not of what runs what it is given there.
-
-    Raises ContractFieldError.
-    """
-    words = [fill.fixed or fill.source for fill in argv]
-    names = [PurePath(word).name for word in words]
-    at = next((n for n, name in enumerate(names) if _INTERPRETER.fullmatch(name) or name in _READS_TEXT), None)
-    if at is None or not stdin.holes:
-        return
-    given = [word for word in words[at + 1 :] if not word.startswith("-")]
-    options = [word for word in words[at + 1 :] if word.startswith("-")]
-    if _INTERPRETER.fullmatch(names[at]):
-        runs = not given or "-s" in options
-    elif names[at] in _ELSEWHERE:
-        runs = len(given) < 2
-    else:
-        runs = not any(_ASKS_TEXT.match(word) or word.startswith(("-f", "--file")) for word in options)
-    if runs:
-        raise ContractFieldError(f"{stdin.source!r:.80} is a program that {names[at]} runs: give the value otherwise.")
-
-
-def safe_argv(fills: list[Fill], values: Values) -> list[str]:
-    """Each is one element. A value does not become an option of the program. Raises TemplateError."""
-    found: list[str] = []
-    ended = False
-    for fill in fills:
-        text = fill.text(values)
-        if "\0" in text:
-            raise TemplateError("A value of the command holds a NUL.")
-        leads = bool(fill.parts) and isinstance(fill.parts[0], Hole)
-        if leads and text.startswith("-") and not ended:
-            raise TemplateError(f"{fill.source!r:.80} would become an option of the program; put '--' before it.")
-        ended = ended or fill.fixed == "--"
-        found.append(text)
     return found
 
 

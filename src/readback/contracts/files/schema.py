@@ -441,6 +441,12 @@ def _shape(key: Key, kind: str) -> dict[str, Any]:
     return dict(_SHAPES[key.shape])
 
 
+_DATA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"value": {"type": "string"}, "argument": {"const": "data"}},
+    "required": ["value", "argument"],
+    "additionalProperties": False,
+}
 _MANY: Final[Mapping[str, Any]] = {"maxItems": ENTRIES_OF_SPEC_MAX}
 _NAMED: Final[Mapping[str, Any]] = {"type": "object", "maxProperties": ENTRIES_OF_SPEC_MAX}
 _SHAPES: Final[Mapping[Shape, Mapping[str, Any]]] = {
@@ -474,9 +480,10 @@ _SHAPES: Final[Mapping[Shape, Mapping[str, Any]]] = {
     Shape.ARGV: {
         "type": "array",
         "prefixItems": [{**_TEMPLATE, "minLength": 1}],
-        "items": _TEMPLATE,
+        "items": {"oneOf": [_TEMPLATE, _DATA]},
         "minItems": 1,
         **_MANY,
     },
+    Shape.INPUT: {"oneOf": [_TEMPLATE, _DATA]},
 }
 """Of every shape that the checker knows, but for a choice, whose words stand in the key."""

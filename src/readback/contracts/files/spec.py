@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, assert_never
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.clauses import fields_of
-from readback.contracts.files import embed
+from readback.contracts.files import embed, programs
 from readback.contracts.files.absence import Absence, error_text, sound_error
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.fill import ROOTS, Fill, Values, compile_fill
@@ -145,7 +145,7 @@ class SpecReader:
             self.findings.add(node, path, said)
         if len(self.findings.faults) == before and {"argv", "stdin"} <= found.keys():
             try:
-                embed.sound_stdin(self._fills(found["argv"], path), self._fill(found["stdin"]))
+                programs.sound_input(self._arguments(found["argv"], path), self._argument(found["stdin"]))
             except ContractError as error:
                 self.findings.add(found["stdin"], joined(path, "stdin"), error)
         if len(self.findings.faults) > before:
@@ -210,10 +210,15 @@ class SpecReader:
                 embed.sound_address(address)
                 asked[key.name] = lambda values: embed.safe_address(address, values)
             case Shape.ARGV:
-                elements = self._fills(node, path)
-                embed.sound_argv(elements)
-                fixed[key.name] = [elements[0].fixed]
-                asked[key.name] = lambda values: embed.safe_argv(elements, values)
+                elements = self._arguments(node, path)
+                programs.sound_arguments(elements)
+                for each in elements:
+                    embed.sound_text(each.fill.fixed or "")
+                fixed[key.name] = [elements[0].fill.fixed]
+                asked[key.name] = lambda values: programs.safe_arguments(elements, values)
+            case Shape.INPUT:
+                given = self._argument(node)
+                asked[key.name] = lambda values: given.fill.text(values)
             case _:
                 assert_never(key.shape)
 
@@ -238,6 +243,22 @@ class SpecReader:
 
     def _fills(self, node: Written, path: str) -> list[Fill]:
         return [self._fill_at(each, f"{path}[{number}]") for number, each in enumerate(_entries(node))]
+
+    def _argument(self, node: Written) -> programs.Argument:
+        """Raises ContractError."""
+        written, data = programs.written_value(node)
+        return programs.Argument(self._fill(written), data)
+
+    def _arguments(self, node: Written, path: str) -> list[programs.Argument]:
+        """With the fault of each where it stands; then an empty one goes on."""
+        found = []
+        for number, each in enumerate(_entries(node)):
+            try:
+                found.append(self._argument(each))
+            except ContractError as error:
+                self.findings.add(each, f"{path}[{number}]", error)
+                found.append(programs.Argument(Fill("", ())))
+        return found
 
     def _value(self, node: Written, path: str) -> Render:
         """A value of any form, with templates in its texts."""

@@ -51,7 +51,9 @@ class Shape(StrEnum):
     ADDRESS = "address"
     """A path below the address; what stands in braces is one encoded segment, or a part of one."""
     ARGV = "argv"
-    """A program and its arguments; each is one element, whatever it holds."""
+    """A program and its arguments; each is one element. A value is a whole one, and declared as data."""
+    INPUT = "input"
+    """A text without values, or one value that is declared as data."""
     ARGUMENTS = "arguments"
     """Names with values of any form, with templates in their texts."""
     ABSENCE = "absence"
@@ -121,7 +123,7 @@ _MAILBOX: Final = (
     Key("password", Shape.SECRET, "Where the password is."),
 )  # fmt: skip
 _PROGRAM: Final = (
-    Key("argv", Shape.ARGV, "The program and its arguments. There is no shell.", required=True),
+    Key("argv", Shape.ARGV, "The program (by its path where it gets values) and its arguments.", required=True),
     Key("cwd", Shape.FIXED, "Its working folder; the contract file's where it is left away."),
     Key("env", Shape.ENVIRONMENT, "Its environment beside PATH, HOME, LANG and TZ; credentials by reference."),
 )
@@ -418,7 +420,7 @@ EXECUTORS: Final = (
         "Runs a program once; what it prints is evidence.",
         (
             *_PROGRAM,
-            Key("stdin", Shape.TEXT, "What it is given on standard input."),
+            Key("stdin", Shape.INPUT, "What it is given on standard input."),
             Key("codes", Shape.CODES, "Exit codes that claim success; 0 where it is left away."),
         ),
         ("argv",),
