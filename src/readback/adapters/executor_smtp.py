@@ -25,6 +25,8 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
+from readback.domain.line_ends import HEADER as ENDS_HEADER
+from readback.domain.line_ends import ends_of
 from readback.domain.observation import one_line
 
 if TYPE_CHECKING:
@@ -98,12 +100,14 @@ class SmtpExecutor:
         """Submits one plain text message. Answers with what the server said, whatever that was.
 
         `status` is accepted, partial (some recipients were refused) or refused; with `accepted`, `refused` (code and
-        reply for each address), `code`, `reply` and `message_id`, which is made from the stamp. Raises
+        reply for each address), `code`, `reply` and `message_id`, which is made from the stamp. How the
+        lines of the text end stands in a header, where mail would lose it. Raises
         HeaderInjectionError or ArgumentError before anything is sent; ToolTimeoutError or ToolError where no reply
         came, since the message may have been taken over.
         """
         recipients = _addresses(sender, to)
-        message = _message(ctx, sender, recipients, subject, text, {**(headers or {}), stamp_header: ctx.stamp})
+        own = {stamp_header: ctx.stamp} if not (ends := ends_of(text)) else {stamp_header: ctx.stamp, ENDS_HEADER: ends}
+        message = _message(ctx, sender, recipients, subject, text, {**(headers or {}), **own})
         content = message.as_bytes()
         answer: dict[str, Json] = {"message_id": str(message["Message-ID"]), "stamp": ctx.stamp}
         with self._session() as smtp:

@@ -20,6 +20,8 @@ from readback.canon import CanonError, Json
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.line_ends import HEADER as ENDS_HEADER
+from readback.domain.line_ends import as_mail, with_ends
 from readback.domain.reading import Reading
 
 if TYPE_CHECKING:
@@ -128,7 +130,8 @@ class ImapSource:
         """The message that bears the context's stamp in this header, exactly.
 
         Its value: `folder`, `mailbox` (whose it is), `from`, `to`, `subject`, `stamp`, `message_id`, `size`,
-        `body_sha256` (of the decoded text with line feeds, without those at its end), `parts` (how many: an attachment
+        `body_sha256` (of the decoded text, its lines ended as `SmtpExecutor` was given them;
+        of another sender's with line feeds, without those at its end), `parts` (how many: an attachment
         is one, and so is the text once more as HTML), `copies` found, `proves`.
         Absent only where every folder could be examined whole, and without `copies` where not: there may be others.
         """
@@ -395,7 +398,9 @@ def _addresses_in(message: EmailMessage, header: str) -> Iterator[str]:
 
 
 def _body_hash(message: EmailMessage) -> str | None:
-    """Of the text as a reader sees it: decoded, with line feeds, without those at its end."""
+    """Of the text as it was sent: decoded, its lines ended as the sender's header says; else with line feeds, without
+    those at its end.
+    """
     body = message.get_body(("plain", "html"))
     if body is None:
         return None
@@ -403,7 +408,8 @@ def _body_hash(message: EmailMessage) -> str | None:
         text = body.get_content()
     except (LookupError, ValueError):
         return None  # An encoding that nobody knows: there is no text to speak of.
-    plain = str(text).replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+    said = [str(value).strip() for value in message.get_all(ENDS_HEADER, [])]
+    plain = with_ends(as_mail(str(text)), said[0] if len(said) == 1 else "")
     return sha256(plain.encode("utf-8", "replace")).hexdigest()
 
 

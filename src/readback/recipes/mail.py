@@ -16,6 +16,7 @@ from readback.canon import Json
 from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
+from readback.domain.line_ends import as_mail
 from readback.domain.reading import Reading
 from readback.recipes.choices import Choices, quoted
 from readback.sdk.action import ActionDefinition
@@ -122,15 +123,15 @@ def subject_as_asked(requested: dict[str, Json], authoritative: dict[str, Json])
     return shown.split() == str(requested["subject"]).split() if isinstance(shown, str) else None
 
 
-@postcondition(version="2", name="text as asked for")
+@postcondition(version="3", name="text as asked for")
 def text_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
     """The digest of the text is that one. Lines end on their way as mail ends them, and so does the last of them. Where
     something came along that was not asked for, such as the text once more as HTML, nobody can tell what is read of it.
     """
     shown = authoritative.get("body_sha256")
-    lines = str(requested["text"]).replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+    text = str(requested["text"])
     if not isinstance(shown, str):
         return None
-    if shown != sha256(lines.encode()).hexdigest():
+    if shown not in [sha256(each.encode()).hexdigest() for each in (text, as_mail(text))]:
         return False
     return True if authoritative.get("parts") == 1 else None
