@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import imaplib
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from readback import Attribution, Context, Discrepancy, Message, Outcome, Readback, Subscriber, Verdict
+from readback import (
+    Attribution,
+    Context,
+    Discrepancy,
+    Message,
+    Outcome,
+    Readback,
+    Reading,
+    Subscriber,
+    Verdict,
+    action,
+    reader,
+)
 from readback.commands.demo.systems.launch import Systems
+from readback.contracts.hands import Reader
 from readback.domain.claim import ClaimStatus
 from readback.domain.errors import ContractFieldError, ToolTimeoutError, UsageError
 from readback.domain.events import Event, EventKind, open_envelope
@@ -133,6 +147,56 @@ def test_what_mail_does_to_blanks_and_line_ends_is_no_other_mail(
     with post.desk.open() as rb:
         told = rb.run(post.action()(to=ANA, subject=subject, text=text), operation=fresh("mail"))
     assert told.verified, (told.discrepancy, told.authoritative)
+
+
+@pytest.mark.requirement("RECIPE-mail", "IDENT-normal-form")
+def test_an_address_is_the_same_whatever_the_case_of_its_domain_and_its_local_part_is_not(
+    post: Post, fresh: Fresh
+) -> None:
+    capitals, other = "ana@ACME.example", "Ana@acme.example"
+    with post.desk.open() as rb:
+        told = rb.run(post.action()(to=capitals, subject=fresh("domain"), text="Hi."), operation=fresh("mail"))
+        assert told.verified, told.detail
+        refused = rb.run(post.action()(to=other, subject=fresh("local"), text="Hi."), operation=fresh("mail"))
+    assert (refused.attempts, refused.code) == (0, "precondition")
+
+
+@pytest.mark.requirement("MAIL-line-ends")
+@pytest.mark.parametrize("text", ["Hi.", "Hi.\n", "Hi.\r\nBye.", "one\rtwo\n\r\n\n", "Grüße\n"])
+def test_the_digest_is_that_of_the_text_as_it_was_sent(post: Post, fresh: Fresh, text: str) -> None:
+    with post.desk.open() as rb:
+        told = rb.run(post.action()(to=ANA, subject=fresh("ends"), text=text), operation=fresh("mail"))
+    assert told.verified
+    assert shown(told, "body_sha256") == sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.requirement("MAIL-several")
+def test_a_recipient_that_was_refused_is_told_as_the_part_that_is_missing(post: Post, fresh: Fresh) -> None:
+    def of(user: str) -> Reader:
+        box = post.box(user)
+
+        @reader(source=user, consistency="strong", independence="other_system", name=user)
+        def look(ctx: Context) -> Reading:
+            return box.by_stamp(ctx, header=HEADER)
+
+        return look
+
+    @action(
+        kind="send", side_effect="medium_risk_write", target="mail/{requested.subject}", quorum=2, within="1s",
+        identity={"target": "authoritative.mailbox in requested.to", "tenant": "not_offered", "actor": "not_offered",
+                  "stamp": "authoritative.stamp"},
+        ensure={"subject": "authoritative.subject == requested.subject"}, proves="delivered",
+        readers=[of(ANA), of(BEN)],
+    )  # fmt: skip
+    def write_to(ctx: Context, to: list[str], subject: str) -> object:
+        return post.smtp.send(ctx, sender=SHOP, to=to, subject=subject, text="Hi.", stamp_header=HEADER)
+
+    with post.desk.open() as rb:
+        both = rb.run(write_to(to=[ANA, BEN], subject=fresh("both")), operation=fresh("mail"))
+        told = rb.run(write_to(to=[ANA, "nobody@acme.example"], subject=fresh("one")), operation=fresh("mail"))
+    assert both.verified
+    assert (told.verdict, told.discrepancy) == (Verdict.REFUTED, Discrepancy.PARTIAL_APPLICATION)
+    assert (told.parts_done, told.parts_open) == ((ANA,), (BEN,))
 
 
 @pytest.mark.requirement("RECIPE-mail")

@@ -1,7 +1,7 @@
-"""How the lines of a text ended before it became a mail, which has one end for all of them and ends the last one itself.
+"""How the lines of a text ended before it became a mail, which has one end for all and ends the last one itself.
 
 Written by what sends, into a header of the message, and read by what looks: the ends are put back onto the text that
-was read, and nothing else is. A message that was altered on its way therefore gives another text than the one that was sent.
+was read, and nothing else is. A message that was altered on its way gives another text than the one that was sent.
 """
 
 from __future__ import annotations

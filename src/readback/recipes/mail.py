@@ -17,6 +17,7 @@ from readback.contracts.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.line_ends import as_mail
+from readback.domain.normal_form import NormalForm, normal
 from readback.domain.reading import Reading
 from readback.recipes.choices import Choices, quoted
 from readback.sdk.action import ActionDefinition
@@ -60,15 +61,15 @@ def verified_mail(
     is contested at the close of the former, and retracted at the end of the latter. `choices` change what the contract
     says.
     """
-    boxes = mailbox if isinstance(mailbox, Mapping) else None
+    boxes = {_one_way(to): box for to, box in mailbox.items()} if isinstance(mailbox, Mapping) else None
     one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
     delivered = one.proves == "delivered"
     if boxes is not None and {each.proves for each in boxes.values()} != {one.proves}:
         raise ContractFieldError("The mailboxes of one action prove the same.")
-    known = list(boxes) if boxes is not None else [one.user] if delivered else []
+    known = list(mailbox) if isinstance(mailbox, Mapping) else [one.user] if delivered else []
 
     def box(to: str) -> ImapSource:
-        return one if boxes is None else boxes[to]
+        return one if boxes is None else boxes[_one_way(to)]
 
     def mail(ctx: Context, to: str, subject: str, text: str) -> object:
         return post.send(ctx, sender=sender, to=[to], subject=subject, text=text, stamp_header=header)
@@ -87,9 +88,24 @@ def verified_mail(
     return action
 
 
+def _one_way(address: str) -> str:
+    """As mail compares addresses: the domain without regard to case, the rest as it is written."""
+    return normal((NormalForm.EMAIL,), address)
+
+
+def _addressed(known: str) -> str:
+    """An expression that holds of this address alone, by the same rule."""
+    local = known.rpartition("@")[0]
+    lowered = f"requested.to.lowerAscii() == {quoted(known.lower())}"
+    return (
+        f"(requested.to.startsWith({quoted(local + '@')}) && {lowered})"
+        if local
+        else f"requested.to == {quoted(known)}"
+    )
+
+
 def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
     whose = "authoritative.mailbox" if proves == "delivered" else "requested.to in authoritative.to"
-    names = ", ".join(map(quoted, known))
     return {
         "name": "verified_mail",
         "kind": "send",
@@ -102,7 +118,7 @@ def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
             "actor": "not_offered",
             "stamp": "authoritative.stamp",
         },
-        "require": {"known recipient": f"requested.to in [{names}]"} if known else {},
+        "require": {"known recipient": " || ".join(map(_addressed, known))} if known else {},
         "ensure": {
             "sender": f"authoritative.from == {quoted(sender)}",
             "recipient": "requested.to in authoritative.to",
