@@ -1,4 +1,4 @@
-"""Several readers: what each says is told apart, and a part that the tool named is a part where the readings show it."""
+"""Several readers: what each says is told apart, and a part that the tool named is one where the readings show it."""
 
 from __future__ import annotations
 

@@ -96,12 +96,10 @@ def _one_way(address: str) -> str:
 def _addressed(known: str) -> str:
     """An expression that holds of this address alone, by the same rule."""
     local = known.rpartition("@")[0]
+    if not local:
+        return f"requested.to == {quoted(known)}"
     lowered = f"requested.to.lowerAscii() == {quoted(known.lower())}"
-    return (
-        f"(requested.to.startsWith({quoted(local + '@')}) && {lowered})"
-        if local
-        else f"requested.to == {quoted(known)}"
-    )
+    return f"(requested.to.startsWith({quoted(local + '@')}) && {lowered})"
 
 
 def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
