@@ -135,3 +135,15 @@ def test_a_large_memory_is_verified_too(desk: Desk) -> None:
     contents = [f"new observation {m}" for m in range(50)]
     wanted = [{"entityName": f"many {n}", "contents": contents} for n in range(20)]
     assert desk.call("add_observations", {"observations": wanted}).verified
+
+
+def test_of_creates_at_the_same_time_those_are_told_as_created_that_stay(desk: Desk) -> None:
+    """The server loses what calls at the same time write: the last one writes the file that it had read."""
+    for n in range(5):
+        names = [f"same time {n} {each}" for each in "abcdefgh"]
+        told = desk.call_all("create_entities", [{"entities": [bare(entity(name))]} for name in names])
+        kept = {line.get("name") for line in lines(desk.folder)}
+        for name, each in zip(names, told, strict=True):
+            assert not each.verified or name in kept, (name, each.text)
+            assert each.outcome["pending"] is False
+        assert any(each.verified for each in told)

@@ -99,7 +99,11 @@ PACKS: Final[Mapping[str, Pack]] = {
             "memory",
             "A knowledge graph, read from its file.",
             "@modelcontextprotocol/server-memory 2026.8.31 (npm)",
-            (Parameter("file", "The memory file, as a whole path.", path=True, env="MEMORY_FILE_PATH"), *_TIMES),
+            (
+                Parameter("file", "The memory file, as a whole path.", path=True, env="MEMORY_FILE_PATH"),
+                *_TIMES,
+                Parameter("settles", "How long its effect has to stay: calls at the same time undo each other.", "300ms"),
+            ),
             "server-memory",
             _nothing,
         ),
