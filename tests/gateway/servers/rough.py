@@ -76,7 +76,7 @@ def call(request_id: object, name: str, arguments: dict) -> None:  # type: ignor
     elif name == "who":
         say(text(request_id, str(os.getpid())))
     elif name == "asks badly":
-        say('{"jsonrpc": "2.0", "id": "q", "method": "roots/list", "params": {"half": "\\ud83d"}}')
+        say('{"jsonrpc": "2.0", "id": "q", "method": "roots/list", "params": ["\\ud83d"]}')
         say(text(request_id, str(json.loads(sys.stdin.readline())["error"]["code"])))
     elif name == "asks":
         meta = {"progressToken": 7, "example/x": 1}

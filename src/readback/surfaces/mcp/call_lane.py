@@ -96,7 +96,7 @@ class LaneCall:
         except Exception as error:  # told to the client as the SDK tells it, and logged there
             if self.told:
                 raise
-            message["error"] = modern_error_data(error).model_dump(mode="json", exclude_none=True)
+            message["error"] = modern_error_data(error).model_dump(exclude_none=True)
         await self._lane.write(message)
         return None
 

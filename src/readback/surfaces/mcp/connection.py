@@ -39,6 +39,7 @@ from readback.surfaces.mcp.greeting import Greeting, Hello, enveloped, greet
 from readback.surfaces.mcp.line_dispatch import AS_TEXT, LineDispatcher
 from readback.surfaces.mcp.lines import NO_JSON, is_json
 from readback.surfaces.mcp.posts import NotOursError, Posts
+from readback.surfaces.mcp.text_marks import HttpStreams, unmarked, written_out
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,8 @@ class Connection:
         self.ended = asyncio.Event()
         self._dispatcher: Dispatching | None = None
         self._by_lines = False
+        self._marks = False
+        """Whether the SDK writes and reads its messages, so that their texts have to be marked."""
         self.posts: Posts | None = None
         """Takes the calls of tools to a stateless server over HTTP, where it can."""
         self._tokens = itertools.count(1)
@@ -209,7 +212,7 @@ class Connection:
             if self._by_lines:
                 return await dispatcher.send_raw_request(method, params, options)
             assert not isinstance(dispatcher, LineDispatcher)
-            return await _exactly(dispatcher, method, params, options)
+            return await _exactly(dispatcher, method, params, options, marks=self._marks)
         finally:
             self.in_flight -= 1
             if not self.in_flight:
@@ -248,6 +251,7 @@ class Connection:
 
     def _over(self, wire: Any) -> Dispatching:
         self._by_lines = isinstance(wire, LineDispatcher)
+        self._marks = isinstance(wire, HttpStreams)
         if isinstance(wire, LineDispatcher):
             wire.on_end = self.ended.set
             return wire
@@ -276,7 +280,10 @@ class Connection:
         async def report(found: Mapping[str, Any]) -> None:
             await context.notify(PROGRESS, {**found, "progressToken": token})
 
-        return await self.peer.asked(method, params, None if token is None else report)
+        if not self._marks:
+            return await self.peer.asked(method, params, None if token is None else report)
+        known = None if params is None else unmarked(params)
+        return written_out(await self.peer.asked(method, known, None if token is None else report))
 
     async def _on_notify(
         self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
@@ -360,12 +367,18 @@ class _Watched:
 
 
 async def _exactly(
-    dispatcher: JSONRPCDispatcher[TransportContext], method: str, params: Mapping[str, Any], options: CallOptions
+    dispatcher: JSONRPCDispatcher[TransportContext],
+    method: str,
+    params: Mapping[str, Any],
+    options: CallOptions,
+    *,
+    marks: bool,
 ) -> dict[str, Any]:
     """By the SDK, which reads a number that is none of JSON, and writes null for it: neither may pass for the value."""
     if not is_json(params):
         raise NotDispatchedError(f"Nothing was sent: the request {NO_JSON}.", remedy=AS_TEXT)
-    result = await dispatcher.send_raw_request(method, params, options)
+    result = await dispatcher.send_raw_request(method, written_out(params) if marks else params, options)
+    result = unmarked(result) if marks else result
     if not is_json(result):
         raise MCPError(code=CONNECTION_CLOSED, message=f"The answer {NO_JSON}.")
     return result

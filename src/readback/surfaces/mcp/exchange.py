@@ -24,6 +24,7 @@ from mcp_types import (
 from pydantic import Field, RootModel
 
 from readback.surfaces.mcp.connection import PROGRESS
+from readback.surfaces.mcp.text_marks import over_http, unmarked, written_out
 
 CAPABILITY: Final = {
     "sampling/createMessage": "sampling",
@@ -211,11 +212,12 @@ def _numbers(report: Mapping[str, Any]) -> tuple[float, float | None, str | None
 
 async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> dict[str, Any]:
     """Asks a client of the handshake era. `within`: on the stream of the context's own request."""
-    request = RawRequest(asked=method, params=None if params is None else dict(params))
+    given = None if params is None else written_out(params) if over_http(context) else dict(params)
+    request = RawRequest(asked=method, params=given)
     scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
     send: Any = context.session.send_request  # is typed for the requests of the protocol alone
     found: RawResult = await send(request, RawResult, metadata=scope)
-    return found.root
+    return unmarked(found.root)
 
 
 async def tell(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> None:

@@ -37,6 +37,7 @@ from readback.surfaces.mcp.recording import Recording
 from readback.surfaces.mcp.reload import Reloading
 from readback.surfaces.mcp.servers import IN_HAND, Flight, Servers
 from readback.surfaces.mcp.ungoverned import Policy
+from readback.surfaces.mcp.verbatim import check_exact
 
 HOLD_S: Final = 45.0
 """How long a client is kept waiting before it is told that its call is pending."""
@@ -160,6 +161,7 @@ class Gate:
                 agreed = self._catalogue.agreed(key)
                 self._catalogue.check(key, agreed)
                 self._check_room(len(self._flying))
+                check_exact(call.arguments)
                 proposal = propose(action, call.arguments)
                 leave = self._operations.enter(key, proposal, operation)
         except ReadbackError as error:

@@ -232,7 +232,7 @@ async def _message(request_id: int | str, answer: Awaitable[dict[str, Any]]) -> 
         message["result"] = await answer
     except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
         told = modern_error_data(error)
-        message["error"] = told.model_dump(mode="json", exclude_none=True)
+        message["error"] = told.model_dump(exclude_none=True)
         return message, ERROR_CODE_HTTP_STATUS.get(told.code, 200)
     return message, 200
 

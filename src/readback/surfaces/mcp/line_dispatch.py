@@ -212,7 +212,7 @@ class LineDispatcher:
         try:
             message["result"] = await self._on_request(self, method, params)
         except MCPError as error:
-            message["error"] = error.error.model_dump(mode="json", exclude_unset=True)
+            message["error"] = error.error.model_dump(exclude_unset=True)
         except Exception as error:  # tidy: boundary -- one request's fault is told to its asker, and ends nothing else
             log.exception("a server's %s could not be answered", method)
             message["error"] = {"code": FAILED, "message": str(error)}

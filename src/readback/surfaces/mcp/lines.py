@@ -23,6 +23,7 @@ from mcp_types import (
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from readback.canon.frozen import dataclass
+from readback.surfaces.mcp.verbatim import VERBATIM, fragment, message_of, slowly
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 """A longer message is not read: whoever waits for it is told so, and the connection goes on."""
@@ -30,9 +31,6 @@ HEAD_BYTES: Final = 4096
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 """What a transport gives: messages that come, and those that go."""
-
-NESTED_MAX: Final = 150
-"""What may be nested deeper is left to the slow reader, which bounds it: nobody could write it to the client."""
 
 ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
 """What tells an answer that cannot be read from whatever else has an id."""
@@ -42,9 +40,7 @@ NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bou
 _STRICT: Final = json.JSONEncoder(allow_nan=False)
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}(?![\d.eE])|"[^"\\]{1,256}")')
 _METHOD = re.compile(rb'"method"\s*:')
-_DIGITS: Final = bytes(ord("0") if chr(each).isdigit() else ord(" ") for each in range(128)) + b" " * 128
-_LONG_NUMBER: Final = b"0" * 19
-"""Only the slow reader keeps a larger integer exact. Looked for where every digit is a 0, and all else none."""
+_AS_IT_CAME: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 class NotJsonError(ValueError):
@@ -103,7 +99,11 @@ def _read(line: bytes) -> SessionMessage | Exception | None:
     if not line.strip():
         return None
     try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        plain = plain_json(line)
+        if plain is None:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        else:
+            message = jsonrpc_message_adapter.validate_python(plain, by_name=False)
     except ValueError as error:
         return error
     if isinstance(message, JSONRPCNotification) and b'"id"' in line and _wants_answer(_seen(line)):
@@ -132,6 +132,8 @@ def is_json(value: object) -> bool:
     rest = [value]
     while rest:
         each = rest.pop()
+        if isinstance(each, VERBATIM):
+            continue  # it is written as the JSON that it came as
         if isinstance(each, float):
             if not math.isfinite(each):
                 return False
@@ -228,15 +230,22 @@ def refusal(line: TooLong) -> SessionMessage | None:
 
 def written(message: SessionMessage) -> bytes:
     """A message as one line."""
-    return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    match message.message:
+        case JSONRPCResponse(id=answers, result=result):
+            return answer_line({"jsonrpc": "2.0", "id": answers, "result": result})
+        case JSONRPCRequest(id=asked, method=method, params=params) if params is not None:
+            return answer_line({"jsonrpc": "2.0", "id": asked, "method": method, "params": params})
+        case JSONRPCError(id=answers, error=error):
+            told = error.model_dump(exclude_unset=True)
+            return answer_line({"jsonrpc": "2.0", "id": answers, "error": told})
+        case _:
+            return message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 def plain_json(line: bytes) -> dict[str, Any] | None:
-    """A message as it stands in its line, unread. None where it is none, or where it takes a slower reader to say."""
-    if _LONG_NUMBER in line.translate(_DIGITS) or line.count(b"[") + line.count(b"{") > NESTED_MAX:
-        return None
+    """A message as it stands in its line, its parts with their own text. None where it is none."""
     try:
-        found = orjson.loads(line)
+        found = message_of(line)
     except ValueError:
         return None
     return found if isinstance(found, dict) and found.get("jsonrpc") == "2.0" else None
@@ -245,15 +254,22 @@ def plain_json(line: bytes) -> dict[str, Any] | None:
 def json_line(message: Mapping[str, Any]) -> bytes:
     """A raw message as one line. Raises NotJsonError."""
     try:
-        line = orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+        line = orjson.dumps(message, default=fragment, option=_AS_IT_CAME)
     except TypeError:  # a large integer, or half a character: only the slow one writes them
         if not is_json(message):
             raise NotJsonError(f"The message {NO_JSON}.") from None
-        return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+        return slowly(message) + b"\n"
     # Null is what the quick one makes of numbers that JSON has not: read again, the line says something else then.
-    if b"null" in line and orjson.loads(line) != message and not _has_json_numbers(message):
+    if b"null" in line and not _reads_as(line, message) and not _has_json_numbers(message):
         raise NotJsonError(f"The message {NO_JSON}.")
     return line
+
+
+def _reads_as(line: bytes, message: Mapping[str, Any]) -> bool:
+    try:
+        return bool(orjson.loads(line) == message)
+    except ValueError:  # half a character, in a part that is written as it came
+        return False
 
 
 def _has_json_numbers(message: Mapping[str, Any]) -> bool:

@@ -28,6 +28,7 @@ from readback.surfaces.mcp.greeting import Greeting, Hello
 from readback.surfaces.mcp.lines import is_json
 from readback.surfaces.mcp.listening import ACKNOWLEDGED, Listening
 from readback.surfaces.mcp.names import Names
+from readback.surfaces.mcp.text_marks import unmarked
 from readback.surfaces.mcp.waiting import Waiting
 
 log = logging.getLogger(__name__)
@@ -179,7 +180,7 @@ class Relay:
         route = self._routes.get(context.method, self._other)
         self._exchanges[id(exchange)] = exchange
         try:
-            result = await route(exchange, dict(context.params or {}))
+            result = await route(exchange, unmarked(context.params or {}))
         except ReadbackError as error:
             raise protocol_error(error) from error
         finally:

@@ -30,6 +30,8 @@ from readback.surfaces.mcp.http_sessions import SESSION_IDLE_S, SESSIONS_MAX, Ht
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.relay import Relay
 from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
+from readback.surfaces.mcp.text_marks import over_http, written_out
+from readback.surfaces.mcp.texts_from_clients import HttpTexts
 from readback.surfaces.mcp.upstream import Upstream
 
 GRACE_S: Final = 2.0
@@ -59,7 +61,8 @@ class Door:
             if ctx.method == CALL:
                 self._watch(self._lane)
         if ctx.request_id is not None:
-            return await relay.answer(ctx)
+            result = await relay.answer(ctx)
+            return written_out(result) if over_http(ctx) else result  # else the values go on as they are
         await relay.hear(ctx)
         if ctx.method == "notifications/initialized":
             return await call_next(ctx)
@@ -174,7 +177,7 @@ async def serve_http(
     """
     door = Door(gate, upstreams, one_client=False)
     sessions = HttpSessions(_served(name, door), path, sessions_max=sessions_max, idle_s=session_idle_s)
-    app = HttpEnd(HttpGuard(HttpLane(sessions, path, door.stateless), host))
+    app = HttpEnd(HttpGuard(HttpLane(HttpTexts(sessions), path, door.stateless), host))
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
@@ -122,7 +122,8 @@ class Flight:
             self.answered.set_result(None)
 
     def _params(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        params = {**self.call.params, "name": self.call.name, "arguments": dict(arguments)}
+        own: Any = arguments if arguments is self.call.arguments else dict(arguments)  # the former may have its text
+        params: dict[str, Json] = {**self.call.params, "name": self.call.name, "arguments": own}
         if OPERATION_KEY in self.call.meta:
             params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
         return params

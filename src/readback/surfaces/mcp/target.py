@@ -19,6 +19,8 @@ from readback.sdk.credentials import Credentials
 from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
 from readback.surfaces.mcp.posts import DENIED, Posts
 from readback.surfaces.mcp.process import process_lines
+from readback.surfaces.mcp.text_marks import HttpStreams
+from readback.surfaces.mcp.texts_from_servers import from_server, to_server
 
 CALL_TIMEOUT_S: Final = 600.0
 """How long a request waits for its answer where nobody says a shorter time."""
@@ -132,8 +134,10 @@ def _public(url: str) -> str:
 async def _http_streams(target: Endpoint, note: Callable[[httpx2.Response], Awaitable[None]]) -> AsyncIterator[Any]:
     """`note` sees each answer before the SDK does, which says nothing of a status."""
     async with create_mcp_http_client(headers=dict(target.headers or {}), timeout=HTTP_TIMEOUT) as client:
-        client.event_hooks["response"].append(note)
-        async with streamable_http_client(
-            target.url, http_client=client, max_sse_event_size=MESSAGE_MAX_BYTES
-        ) as streams:
-            yield streams
+        client.event_hooks["request"].append(to_server)
+        client.event_hooks["response"] += [note, from_server]
+        async with streamable_http_client(target.url, http_client=client, max_sse_event_size=MESSAGE_MAX_BYTES) as (
+            read,
+            write,
+        ):
+            yield HttpStreams(read, write)

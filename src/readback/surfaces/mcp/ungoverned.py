@@ -20,6 +20,7 @@ from readback.sdk.group_commit import MAY_WAIT_S
 from readback.sdk.proposal import Proposal
 from readback.surfaces.mcp.call import Call
 from readback.surfaces.mcp.servers import IN_HAND, Servers, cleared
+from readback.surfaces.mcp.verbatim import is_faithful, slowly
 from readback.surfaces.mcp.verdict import UNGOVERNED
 
 KEPT_MAX_BYTES: Final = 65_536
@@ -87,7 +88,8 @@ def _turn(loop: asyncio.AbstractEventLoop, over: asyncio.Future[None], left: int
 def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
     """A call as an action of that contract."""
     server, name = call.server or "-", call.name or "-"
-    given = short_copy({"server": server, "tool": name, "arguments": call.arguments})  # they came over a wire
+    whole: dict[str, Json] = {"server": server, "tool": name, "arguments": dict(call.arguments)}
+    given = short_copy(whole) if is_faithful(call.arguments) else None  # they came over a wire
     if given is not None and len(name) <= NAME_PLAIN_MAX and name.isascii() and server.isascii():
         return Proposal(contract, given, given)  # nothing is left to be refused: these are two texts and an object
     return contract(server, name, kept(call.arguments))
@@ -95,7 +97,8 @@ def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposa
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
     """A value as the ledger keeps it: whole, or its size and hash."""
-    small = short_copied(value)  # it came over a wire
+    faithful = is_faithful(value)
+    small = short_copied(value) if faithful else None  # it came over a wire
     if small is not None:
         return small
     try:
@@ -103,9 +106,9 @@ def kept(value: Mapping[str, Json]) -> dict[str, Json]:
         size = len(stored_bytes(plain))
     except CanonError:
         plain, size = None, KEPT_MAX_BYTES + 1
-    if isinstance(plain, dict) and size <= KEPT_MAX_BYTES:
+    if faithful and isinstance(plain, dict) and size <= KEPT_MAX_BYTES:
         return plain
-    whole = json_text({**value}, sort_keys=True, compact=True).encode("ascii")
+    whole = json_text({**value}, sort_keys=True, compact=True).encode("ascii") if faithful else slowly(value)
     short: dict[str, Json] = {"bytes": len(whole), "sha256": sha256_hex(whole)}
     if value.get("isError") is True:
         short["isError"] = True

@@ -24,6 +24,7 @@ from readback.domain.state import State
 from readback.domain.tool_words import quoted_line
 from readback.domain.verdict import Level, Verdict, Why
 from readback.surfaces.mcp.call import OUTCOME_KEY, RESULT_MAX_BYTES
+from readback.surfaces.mcp.verbatim import appended, has_fault, opened
 
 Result = dict[str, Json]
 _NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED
@@ -47,6 +48,10 @@ NO_END: Final = ("resultType", "requestState", "inputRequests", "task")
 """What says of a result that it is not the end: a verdict is."""
 TOO_LARGE: Final = (
     f"The tool's own answer is over {RESULT_MAX_BYTES} bytes and is not handed on; the verdict stands without it."
+)
+NOT_EXACT: Final = (
+    "The tool's own answer holds what cannot be taken as it is (a number over the bounds, half a character) and is not "
+    "handed on; the verdict stands without it."
 )
 
 
@@ -115,15 +120,22 @@ def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
         return _made(text + _said(raw), told, failed=False)
     if _is_large(raw):
         return _made(f"{text}\n{TOO_LARGE}", told, failed=False)
+    if has_fault(raw):
+        return _made(f"{text}\n{NOT_EXACT}", told, failed=False)
     return _with_content(text, told, raw)
 
 
 def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
     """What a tool without a contract answered, as it is, and that nothing of it was checked."""
     plain = _shown_unverified(raw)
-    meta = plain.get("_meta")
-    plain["_meta"] = {**(meta if isinstance(meta, dict) else {}), OUTCOME_KEY: outcome_object(outcome)}
+    plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: outcome_object(outcome)}
     return plain
+
+
+def _meta_of(raw: Mapping[str, Json]) -> dict[str, Json]:
+    """What can be written again of a result's `_meta`."""
+    meta = raw.get("_meta")
+    return meta if isinstance(meta, dict) and not has_fault({"_meta": meta}) else {}
 
 
 _UNVERIFIABLE: Final = ReportInput(
@@ -141,9 +153,8 @@ _UNCHECKED: Final[Result] = {
 def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
     """The same before the answer is on record: what the record says of the action then, and said before the answer."""
     plain = _shown_unverified(raw)
-    meta = plain.get("_meta")
-    told = {**_UNCHECKED, "action": action_id or None}
-    plain["_meta"] = {**meta, OUTCOME_KEY: told} if isinstance(meta, dict) else {OUTCOME_KEY: told}
+    told: Json = {**_UNCHECKED, "action": action_id or None}
+    plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: told}
     return plain
 
 
@@ -154,7 +165,7 @@ def _shown_unverified(raw: Mapping[str, Json]) -> Result:
     plain = unforged(raw)
     content = plain.get("content")
     if isinstance(content, list) and DISOWNED_BLOCK not in content[:1]:
-        plain["content"] = [*content, UNVERIFIED_BLOCK]
+        plain["content"] = appended(content, UNVERIFIED_BLOCK)
     return plain
 
 
@@ -279,6 +290,7 @@ def _readable(content: Json) -> list[Json]:
     ]
 
 
+_OURS: Final = re.compile(rf"{re.escape(OUTCOME_KEY)}|\[\s*action\s+outcome\s*\]", re.IGNORECASE)
 _OUTCOME_LINE: Final = re.compile(r"\[\s*action\s+outcome\s*\]", re.IGNORECASE)
 
 
@@ -287,10 +299,13 @@ def _without_outcome(raw: Mapping[str, Json]) -> Result:
     plain = {**raw}
     for place in ("_meta", "structuredContent"):
         if place in plain:
-            plain[place] = _less(plain[place])
+            plain[place] = _less(opened(plain[place], _OURS))
     content = plain.get("content")
     if isinstance(content, list):
-        plain["content"] = [_block(each) for each in content]
+        content = opened(content, _OURS)
+        blocks = [_block(each) for each in content]
+        same = all(one is other for one, other in zip(blocks, content, strict=True))
+        plain["content"] = content if same else blocks  # with its own text, where nothing of it changed
     return plain
 
 
