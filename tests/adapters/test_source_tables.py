@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sqlite3
 from contextlib import closing
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.source_tables import TablesSource
+from readback.adapters.source_tables import TablesSource, trial
 from readback.domain.reading import Presence
 
 MADE = (
@@ -185,24 +186,29 @@ def test_equal_versions_are_equal_facts(database: Path) -> None:
     assert source.state().version != first
 
 
-def test_no_copy_of_a_database_is_left_open(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since Python 3.13 each that is left is a warning in whoever's program reads."""
-    opened: list[sqlite3.Connection] = []
-    connect = sqlite3.connect
+@pytest.mark.requirement("SEC-sql-bounded")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into p select instr(hex(zeroblob(6000000)), hex(zeroblob(3000000))||'1'), '2001-01-01'",
+        "insert into p select hex(zeroblob(3000000)) like '%0%0%0%0%0%0%1%0', '2001-01-01'",
+        "insert into p select replace(hex(zeroblob(20000)), '0', hex(zeroblob(2000))), '2001-01-01'",
+    ],
+)
+def test_one_long_function_ends_with_the_time_of_the_reading(statement: str, database: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    found = TablesSource("shop", database, timeout_s=2.0).state(statement).value
+    assert isinstance(found, dict)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 0.5, "this process computes none of it"
+    assert "bounded" in found or found["error"] == ""
+    assert found["facts"] == value(database)["facts"]
 
-    def noted(*args: Any, **options: Any) -> sqlite3.Connection:
-        opened.append(connect(*args, **options))
-        return opened[-1]
 
-    monkeypatch.setattr(sqlite3, "connect", noted)
-    statement = "insert into o (n) values (strftime('%Y', 'now'))"
-    assert TablesSource("shop", database).state(statement).presence is Presence.PRESENT
-    (tmp_path / "text.db").write_text("no database at all, " * 100)
-    assert TablesSource("shop", tmp_path / "text.db").state().presence is Presence.UNAVAILABLE
-    assert len(opened) > 5
-    for each in opened:
-        with pytest.raises(sqlite3.ProgrammingError):
-            each.execute("select 1")
+@pytest.mark.requirement("SEC-sql-bounded")
+def test_a_schema_that_computes_without_end_makes_the_reading_unavailable(database: Path) -> None:
+    long = "instr(hex(zeroblob(6000000)), hex(zeroblob(3000000))||'1')"
+    run(database, "create table slow (a)", "insert into slow values (1)", f"alter table slow add column b as ({long})")
+    assert TablesSource("shop", database, timeout_s=1.0).state().presence is Presence.UNAVAILABLE
 
 
 def test_a_file_that_is_not_there_is_absent_and_one_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
@@ -273,6 +279,10 @@ class Older(sqlite3.Connection):
 def test_a_library_that_does_not_list_its_insides_foresees_too(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def connected(*given: Any, **more: Any) -> sqlite3.Connection:
         return plain(*given, **{**more, "factory": Older})
+
+    def value(database: Path, statement: str) -> dict[str, Any]:
+        one, other = trial._state(str(database), statement, 5.0)
+        return one | other
 
     plain = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", connected)

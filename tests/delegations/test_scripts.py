@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -333,11 +335,78 @@ def test_databases_are_read_and_never_written(engine: MontyEngine, tmp_path: Pat
         with pytest.raises(ScriptError):
             ran(engine, f"return sql.query('main', {text!r})", allow)
     endless = "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
-    with pytest.raises(ScriptError, match="Interrupt"):
+    with pytest.raises(ScriptError, match="interrupted"):
         ran(engine, f"return sql.query('main', {endless!r})", allow)
     with pytest.raises(ScriptError, match="PermissionError"):
         ran(engine, "return sql.query('other', 'select 1')", allow)
     assert not (tmp_path / "b.db").exists()
+
+
+@pytest.mark.requirement("SEC-scripts-apart")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pragma hard_heap_limit=1",
+        "pragma soft_heap_limit=1",
+        "pragma temp_store_directory='/tmp'",
+        "pragma user_version = 7",
+        "pragma journal_mode = delete",
+        "pragma wal_checkpoint",
+        "pragma writable_schema = on",
+        "vacuum into '/tmp/never.db'",
+        "select load_extension('x')",
+    ],
+)
+def test_no_query_of_a_script_sets_or_writes_anything(text: str, engine: MontyEngine, tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("create table t (a)")
+    before = file.read_bytes()
+    with pytest.raises(ScriptError, match=r"not authorized|authorization denied|read-only|ttempt to write"):
+        ran(engine, f"return sql.query('main', {text!r})", {"sql": {"main": str(file)}})
+    assert file.read_bytes() == before
+    with closing(sqlite3.connect(":memory:")) as other:  # this process's library is as it was
+        assert other.execute("pragma hard_heap_limit").fetchone() == (0,)
+        assert len(other.execute("select hex(zeroblob(1000000))").fetchone()[0]) == 2_000_000
+
+
+@pytest.mark.requirement("SEC-sql-bounded")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select instr(hex(zeroblob(120000)), hex(zeroblob(60000))||'1')",
+        "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r",
+        "with recursive r(n) as (select 1 union all select n + 1 from r where n < 400)"
+        " select count(*) from r where instr(hex(zeroblob(120000 + n - n)), hex(zeroblob(60000))||'1') = 0",
+        "select printf('%.*c', 2000000000, 'x')",
+        "select replace(hex(zeroblob(120000)), '0', hex(zeroblob(120000)))",
+        "select hex(zeroblob(120000)) like '%0%0%0%0%0%0%0%0%0%0%0%1'",
+    ],
+)
+def test_a_query_ends_with_its_time_and_its_memory_whatever_it_computes(
+    text: str, engine: MontyEngine, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("create table t (a)")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    with suppress(ScriptError):  # a short one may have its answer
+        ran(engine, f"return sql.query('main', {text!r})", {"sql": {"main": str(file)}}, ScriptLimits(host_seconds=1.0))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 0.5, "the ledger's process does not compute it"
+    assert [each for each in threading.enumerate() if each.name.startswith("readback-look")] == []
+
+
+@pytest.mark.requirement("SEC-scripts-apart")
+def test_a_query_shows_the_schema_by_the_pragmas_that_only_look(engine: MontyEngine, tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("create table t (a, b)")
+    allow = {"sql": {"main": str(file)}}
+    assert ran(engine, "return [r['name'] for r in sql.query('main', 'pragma table_info(t)')]", allow).value == [
+        "a",
+        "b",
+    ]
+    assert ran(engine, "return sql.query('main', 'select 1.5 as x, null as y')", allow).value == [{"x": 1.5, "y": None}]
 
 
 def test_time_hashes_and_patterns_are_there(engine: MontyEngine) -> None:
@@ -440,3 +509,45 @@ def test_a_value_with_a_number_that_a_script_would_round_is_not_handed_to_it(eng
     )
     with pytest.raises(ScriptError, match="floats round"):
         script.run([{"n": [ExactNumber("1.000000000000000001")]}])
+
+
+FORKED = """\
+import os, sys
+from readback import Readback, Turn, delegation
+
+def writer():
+    @delegation(name="w", verify="def run(result):\\n    return True\\n", within="1s", late_window="2s")
+    def w(turn: Turn) -> str:
+        return "x"
+    return w
+
+ready = writer()
+with Readback.open("sqlite:///parent.db", tenant="acme", principal="p") as rb:
+    print("parent", ready.run(rb, "t", operation="a").passed, flush=True)
+child = os.fork()
+if child == 0:
+    for one in (lambda: ready, writer):
+        try:
+            with Readback.open("sqlite:///child.db", tenant="acme", principal="p") as rb:
+                print("child", one().run(rb, "t", operation=repr(one), wait=0).passed, flush=True)
+        except Exception as error:
+            print("child", error.code, flush=True)
+    sys.exit(0)
+print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+with Readback.open("sqlite:///parent.db", tenant="acme", principal="p") as rb:
+    print("parent", writer().run(rb, "t", operation="b").passed, flush=True)
+"""
+
+
+@pytest.mark.requirement("SEC-fork")
+def test_the_child_of_a_fork_is_refused_by_name_and_waits_for_no_thread(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "parent True",
+        "child delegation.scripts-forked",
+        "child delegation.scripts-forked",
+        "ended 0",
+        "parent True",
+    ], done.stderr

@@ -12,6 +12,7 @@ from readback.domain.errors.delegation import (
     ScriptCompileError,
     ScriptError,
     ScriptLimitError,
+    ScriptsForkedError,
     ScriptsMissingError,
     ScriptUnavailableError,
 )
@@ -32,6 +33,7 @@ CODES: list[tuple[type[ReadbackError], str, int, type[ReadbackError]]] = [
     (ScriptError, "delegation.script", 5, VerifierError),
     (ScriptLimitError, "delegation.script-limit", 5, ScriptError),
     (ScriptUnavailableError, "delegation.script-unavailable", 5, ScriptError),
+    (ScriptsForkedError, "delegation.scripts-forked", 5, ScriptUnavailableError),
     (ScriptCompileError, "delegation.script-compile", 5, ContractError),
     (DelegationHookError, "delegation.hook", 5, ContractError),
     (ScriptsMissingError, "delegation.scripts-missing", 5, SettingsError),

@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -185,26 +185,21 @@ class WorldHost:
         path = self._allow.sql.get(name)
         if path is None:
             raise PermissionError(f"{name!r:.40} is no database that `allow.sql` names")
-        import apsw
+        from readback.adapters.apart import query
 
         try:
-            opened = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        except apsw.CantOpenError as error:
+            rows = query(
+                path,
+                text,
+                [*(parameters or [])],
+                timeout_s=self._limits.host_seconds,
+                steps=SQL_STEPS,
+                rows=self._limits.names,
+                value_bytes=self._limits.body_bytes,
+            )
+        except FileNotFoundError as error:
             raise _UnavailableError(f"the database {path!r:.120} of `allow.sql` cannot be opened") from error
-        with closing(opened) as connection:
-            connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
-            connection.limit(apsw.SQLITE_LIMIT_LENGTH, self._limits.body_bytes)
-            connection.set_progress_handler(lambda: True, SQL_STEPS)
-            connection.set_busy_timeout(int(self._limits.host_seconds * 1_000))
-            rows: list[Json] = []
-            cursor = connection.cursor()
-            cursor.execute(text, tuple(parameters or ()))
-            for row in cursor:
-                if len(rows) >= self._limits.names:
-                    raise ValueError(f"the query gives more than {self._limits.names} rows")
-                names = [column[0] for column in cursor.get_description()]
-                rows.append({key: _cell(value) for key, value in zip(names, row, strict=True)})
-            return rows
+        return [{key: _cell(value) for key, value in row.items()} for row in rows]
 
 
 def _whole(number: int, most: int) -> bytes:

@@ -7,6 +7,7 @@ functions. A worker that dies takes one verification with it, and is replaced.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from readback.domain.errors.delegation import (
     ScriptCompileError,
     ScriptError,
     ScriptLimitError,
+    ScriptsForkedError,
     ScriptsMissingError,
     ScriptUnavailableError,
 )
@@ -92,6 +94,10 @@ _UNCOUNTED: Final = frozenset({"eval", "exec", "compile", "locals", "globals", "
 _OVER: Final = "more steps than allowed"
 _TAKES: Final = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but")
 _LIMITS: Final = ("TimeoutError", "MemoryError", "RecursionError")
+_BEGUN_IN: list[int] = []
+"""The process in which pydantic-monty runs. It keeps threads for the whole process, and a fork copies no threads."""
+_POOLS: dict[int, object] = {}
+"""The pools that are open in this process."""
 Hosts = Callable[[Allowance, ScriptLimits], ScriptHost]
 
 
@@ -115,16 +121,26 @@ class MontyEngine:
 
     def close(self) -> None:
         """Ends the workers."""
+        if _is_forked():
+            return  # the workers are the parent's
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.__exit__(None, None, None)
+            _POOLS.pop(id(pool), None)
 
     def session(self, limits: ScriptLimits, modules: Mapping[str, object]) -> Any:
-        """A sandbox of its own. Raises ScriptsMissingError."""
+        """A sandbox of its own. Raises ScriptsMissingError, and ScriptsForkedError in the child of a fork."""
         monty = _monty()
+        if _is_forked():  # before the lock, which another thread may have held at the fork
+            raise ScriptsForkedError(
+                "Scripts ran in this process's parent before the fork, and cannot run in the child."
+            )
         with self._lock:
             if self._pool is None:
+                if not _BEGUN_IN:
+                    os.register_at_fork(after_in_child=_keep_for_ever)
+                _BEGUN_IN[:] = [os.getpid()]
                 pool = monty.Monty(
                     min_processes=0,
                     max_processes=WORKERS_MAX,
@@ -133,6 +149,7 @@ class MontyEngine:
                     turn_duration_limit_grace=GRACE_S,
                 )
                 self._pool = pool.__enter__()
+                _POOLS[id(self._pool)] = self._pool
             return self._pool.checkout(
                 script_name=NAME,
                 limits={
@@ -326,6 +343,18 @@ def _counting(source: str, name: str, *, expression: bool) -> str:
 
 def _said(error: Exception) -> str:
     return str(error).strip().replace("\n", " ")[:500]
+
+
+def _keep_for_ever() -> None:
+    """In the child of a fork: no pool is destroyed. A child that did would take the parent's workers from its poll."""
+    import ctypes
+
+    for pool in _POOLS.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
+
+
+def _is_forked() -> bool:
+    return bool(_BEGUN_IN) and _BEGUN_IN[0] != os.getpid()
 
 
 def _monty() -> ModuleType:

@@ -21,6 +21,8 @@ from readback.ports.fittings import Given, Pieces
 from readback.sdk.fitted_databases import bound, connection
 from readback.sdk.fitted_settings import Settled
 
+TRIAL_PART: Final = 0.8
+"""Of a reading's time, after which a trial is ended: so that the reading can still say that it was."""
 NEAR_MAX_BYTES: Final = 65_536
 """A larger file is read, and hashed, where it holds up nobody."""
 SQLITE_BESIDE: Final = ("-journal", "-wal", "-shm")
@@ -195,7 +197,8 @@ def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 
 def _tables(settled: Settled) -> Any:
-    return bootstrap.TablesSource(settled.name, settled.path("database"), timeout_s=settled.timeout_s)
+    most_s = settled.timeout_s * TRIAL_PART
+    return bootstrap.TablesSource(settled.name, settled.path("database"), timeout_s=most_s)
 
 
 def _read_tables(settled: Settled, ctx: Context, given: Given) -> Reading:

@@ -70,6 +70,13 @@ class ScriptUnavailableError(ScriptError):
     remedy_default = "Make the folder or database available; the result is read again until the deadline."
 
 
+class ScriptsForkedError(ScriptUnavailableError):
+    """Scripts ran in this process's parent before the fork. What runs them keeps threads that a fork does not copy."""
+
+    code = "delegation.scripts-forked"
+    remedy_default = "Start child processes with `spawn` or `forkserver`, or fork before the first delegation."
+
+
 class ScriptCompileError(ContractError):
     """A verifier's script that cannot be used as it is written. Found before the delegate runs."""
 

@@ -1,25 +1,23 @@
-"""An SQLite database as a system of record, by its tables; and what a statement would make of them, tried on a copy.
+"""Reads an SQLite database by its tables and tries a statement on a copy, run by itself as a program.
 
-Constructed by `sdk.fitted_sources` for contract files, and by users. The database is opened for reading only, and a
-statement is run in memory, on a copy that nobody else sees: that is where the expectation comes from for a tool that
-takes any SQL. It is run as of now and of later, with other random values, so that what depends on those is left open.
+Started by the source of tables. It needs the standard library alone. The database is opened for reading only, and a
+statement is run in memory, on a copy that no other process sees: the expectation for a tool that takes any SQL comes
+from there. It is run as of now and of later, with other random values, so that what depends on those is left open.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
-
-from readback.canon import Json
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
-from readback.domain.reading import Reading
 
 DATABASE_MAX_BYTES: Final = 134_217_728
 """A larger database is not read: each reading goes through all of it."""
@@ -48,94 +46,71 @@ _OF_CONNECTION: Final = re.compile(r"\b(last_insert_rowid|changes|total_changes)
 """What a statement may ask of the connection that it comes over: which one that is, is chance to the trial."""
 
 
+class _RefusedError(Exception):
+    """The database is none that is read."""
+
+
 class _OverBoundError(Exception):
     """The statement was stopped by a bound of the trial."""
 
 
-class TablesSource:
-    """One SQLite database file. Safe from any thread."""
+def _state(database: str, statement: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """The facts first, and then what the statement would make of them."""
+    try:
+        with closing(_copy(database, seconds)) as copy:
+            facts = _facts(copy)
+            told = _told(facts)
+            yield {"facts": told, "version": sha256("\n".join(map(str, told)).encode()).hexdigest()}
+            if statement:
+                yield _foreseen(copy, facts, statement)
+    except FileNotFoundError:
+        yield {"absent": True}
+    except _RefusedError as error:
+        yield {"refused": str(error)}
+    except (sqlite3.DatabaseError, OSError) as error:
+        yield {"unavailable": str(error)}
 
-    def __init__(self, name: str, database: str | Path, *, timeout_s: float = 10.0) -> None:
-        if not name:
-            raise UsageError("A source needs a name.")
-        self.name = name
-        self._database = str(database)
-        self._timeout_s = timeout_s
 
-    def state(self, statement: str = "") -> Reading:
-        """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
-        digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, or would
-        if a row fitted, but for those that depend on time or chance; `left_open`: of these, as they are before, where
-        nothing else would tell the statement done from not done; `changes`, whether it changes anything at all, however
-        time and chance fall; and `error`, where it fails. Where it went over a
-        bound of the trial, or fails by chance, there is only `bounded`, which says so: what it does elsewhere is not
-        known. Equal versions are equal facts.
-        """
+def _copy(database: str, seconds: float) -> sqlite3.Connection:
+    """The database as it was at one moment. Raises FileNotFoundError, _RefusedError, sqlite3.Error."""
+    if Path(database).stat().st_size > DATABASE_MAX_BYTES:
+        raise _RefusedError(f"is over {DATABASE_MAX_BYTES} bytes")
+    where = f"file:{quote(database)}?mode=ro"
+    with closing(sqlite3.connect(where, uri=True, timeout=seconds)) as original:
+        copy = _in_memory()
         try:
-            with closing(self._copy()) as copy:
-                facts = _facts(copy)
-                value: dict[str, Json] = {"facts": _told(facts)}
-                if statement:
-                    value |= self._foreseen(copy, facts, statement)
-            return Reading.of(value, version=sha256("\n".join(map(str, _told(facts))).encode()).hexdigest())
-        except FileNotFoundError:
-            return Reading.absent()
-        except sqlite3.DatabaseError as error:
-            return Reading.unavailable(f"{self.name}: {error}")
+            original.backup(copy)
+        except BaseException:
+            copy.close()
+            raise
+    return copy
 
-    def ping(self) -> None:
-        """Raises ReaderFailedError where the database cannot be read."""
-        try:
-            self._copy().close()
-        except (OSError, sqlite3.Error) as error:
-            raise ReaderFailedError(f"The database of {self.name!r} cannot be read: {error}") from error
 
-    # --- the copy ----------------------------------------------------------------------------------------------
-
-    def _copy(self) -> sqlite3.Connection:
-        """The database as it was at one moment. Raises FileNotFoundError, ReaderTypeError, sqlite3.Error."""
-        if Path(self._database).stat().st_size > DATABASE_MAX_BYTES:
-            raise ReaderTypeError(f"The database of {self.name!r} is over {DATABASE_MAX_BYTES} bytes.")
-        where = f"file:{quote(self._database)}?mode=ro"
-        with closing(sqlite3.connect(where, uri=True, timeout=self._timeout_s)) as original:
-            copy = _in_memory()
+def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Any]:
+    made: list[_Facts] = []
+    errors: list[str] = []
+    written: set[str] = set()
+    moment = str(copy.execute("select datetime('now', ?)", (_LATER,)).fetchone()[0])
+    for later, otherwise in _RUNS:
+        with closing(_in_memory()) as clock, closing(_in_memory()) as tried:
+            copy.backup(tried)
             try:
-                original.backup(copy)
-            except BaseException:
-                copy.close()
-                raise
-        return copy
-
-    def _foreseen(self, copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[str, Json]:
-        made: list[_Facts] = []
-        errors: list[str] = []
-        written: set[str] = set()
-        moment = str(copy.execute("select datetime('now', ?)", (_LATER,)).fetchone()[0])
-        for later, otherwise in _RUNS:
-            with closing(_in_memory()) as clock, closing(_in_memory()) as tried:
-                copy.backup(tried)
-                try:
-                    errors.append(_tried(tried, statement, (clock, moment) if later else None, otherwise, written))
-                except _OverBoundError as over:
-                    return {"bounded": str(over)}
-                made.append(_facts(tried))
-            if len(made) == 2 and made[0] == made[1]:
-                break
-        if all(errors):
-            return {"foreseen": [], "left_open": [], "changes": False, "error": errors[0]}
-        if any(errors):
-            return {"bounded": f"it depends on time or chance whether it fails: {next(filter(None, errors))}"}
-        one, two = made[:2]
-        anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
-        anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
-        insides = _insides(copy)
-        certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - insides}
-        return {
-            "foreseen": _told(certain),
-            "left_open": _told(_left_open(facts, made, insides)),
-            "changes": any(each != facts for each in made),
-            "error": "",
-        }
+                errors.append(_tried(tried, statement, (clock, moment) if later else None, otherwise, written))
+            except _OverBoundError as over:
+                return {"bounded": str(over)}
+            made.append(_facts(tried))
+        if len(made) == 2 and made[0] == made[1]:
+            break
+    if all(errors):
+        return {"foreseen": [], "left_open": [], "error": errors[0]}
+    if any(errors):
+        return {"bounded": f"it depends on time or chance whether it fails: {next(filter(None, errors))}"}
+    one, two = made[:2]
+    anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
+    anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
+    insides = _insides(copy)
+    certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - insides}
+    return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made, insides)), "error": ""}
 
 
 def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
@@ -258,7 +233,7 @@ def _facts(database: sqlite3.Connection) -> _Facts:
     listed = database.execute("select type, name, tbl_name, sql from sqlite_master order by type, name").fetchall()
     tables = [str(name) for kind, name, _, _ in listed if kind == "table"]
     if len(tables) > TABLES_MAX:
-        raise ReaderTypeError(f"The database has over {TABLES_MAX} tables.")
+        raise _RefusedError(f"has over {TABLES_MAX} tables")
     facts: _Facts = {("", "tables"): ", ".join(sorted(tables))}
     for owner in {str(each[2]) for each in listed}:
         facts[(owner, "form")] = _digest(each for each in listed if each[2] == owner)
@@ -272,7 +247,7 @@ def _facts(database: sqlite3.Connection) -> _Facts:
     return facts
 
 
-def _told(facts: _Facts) -> list[Json]:
+def _told(facts: _Facts) -> list[str]:
     return [f"{table}: {what}: {fact}" for (table, what), fact in sorted(facts.items())]
 
 
@@ -285,3 +260,25 @@ def _digest(values: Iterable[object]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _limit_process(memory_bytes: int, seconds: float) -> None:
+    """This process gets no more memory, and no more time of the processor when its parent is gone."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 2, int(seconds) + 3))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    _limit_process(asked["memory_bytes"], asked["seconds"])
+    for answer in _state(asked["database"], asked["statement"], asked["seconds"]):
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Starts one program of ours in a process of its own, and hands back the answers that came before its time was over.
+
+Used by the adapters that look into SQLite databases. The program reads one JSON object from its standard input, and
+writes one JSON object a line. It must keep its own answers small; this side never waits for longer than it was told.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from readback.canon import Json, parse_json
+from readback.canon.frozen import dataclass
+
+ANSWER_MAX_BYTES: Final = 67_108_864
+"""The programs keep their answers below it themselves."""
+QUERY_MEMORY_BYTES: Final = 536_870_912
+_QUERY: Final = Path(__file__).with_name("sqlite_query.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the program ended. `late`: its time was over, and it was ended. `code`: what it ended with otherwise."""
+
+    answers: tuple[dict[str, Any], ...]
+    late: bool
+    code: int
+
+    @property
+    def why(self) -> str:
+        """Why there are not all answers; "" where it ended by itself."""
+        return "" if not self.late and self.code == 0 else "its time was over" if self.late else "its memory was over"
+
+
+def answers(program: Path, request: Mapping[str, Json], *, timeout_s: float, memory_bytes: int) -> Ended:
+    """Runs the program. Raises OSError where the system starts no process.
+
+    `-I -S`: no variable, no folder and no installed package decides what the program imports.
+    """
+    import json
+
+    asked = json.dumps({**request, "memory_bytes": memory_bytes, "seconds": timeout_s}).encode("ascii")
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT", "TZ") if name in os.environ}
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=kept,
+        start_new_session=True,  # a key that interrupts the terminal's program is not meant for it
+    )
+    late, out = False, b""
+    try:
+        out, _ = process.communicate(asked, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        late = True
+    finally:
+        if process.returncode is None:
+            process.kill()
+            out, _ = process.communicate()
+    whole = out[: out.rfind(b"\n") + 1].splitlines()
+    found = [
+        line for line in (parse_json(each, bytes_max=ANSWER_MAX_BYTES) for each in whole) if isinstance(line, dict)
+    ]
+    return Ended(tuple(found), late, process.returncode or 0)
+
+
+def query(
+    path: str, text: str, parameters: list[Json], *, timeout_s: float, steps: int, rows: int, value_bytes: int
+) -> list[dict[str, Any]]:
+    """The rows of one query of a database that is opened to read alone.
+
+    Raises FileNotFoundError where it cannot be opened, TimeoutError, ValueError for more rows, RuntimeError for what
+    SQLite says.
+    """
+    request: dict[str, Json] = {
+        "path": path,
+        "text": text,
+        "parameters": [*parameters],
+        "steps": steps,
+        "rows": rows,
+        "value_bytes": value_bytes,
+    }
+    ended = answers(_QUERY, request, timeout_s=timeout_s, memory_bytes=QUERY_MEMORY_BYTES)
+    if ended.late:
+        raise TimeoutError(f"the query took over {timeout_s:g} s")
+    if ended.why or not ended.answers:
+        raise RuntimeError("the query was ended: its memory was over")
+    said = ended.answers[0]
+    match said:
+        case {"unopened": str(why)}:
+            raise FileNotFoundError(why)
+        case {"refused": str(why)}:
+            raise ValueError(why)
+        case {"error": str(why)}:
+            raise RuntimeError(why)
+        case _:
+            return [*said["rows"]]
