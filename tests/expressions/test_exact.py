@@ -114,6 +114,15 @@ def test_digits_and_exponents_are_bounded_before_anything_is_computed(text: str)
 def test_what_is_no_number_is_compared_with_none(number: Any) -> None:
     assert judge("authoritative == requested", number, 1)[0] == "type"
     assert judge("authoritative < requested", number, 1)[0] == "type"
+    assert judge("[1, 2][authoritative] == 1", number, 1)[0] == "type"
+
+
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [(1.0, "value"), (ExactNumber("1e4000"), "missing"), (-1, "missing"), (0.5, "type"), (2**70, "missing")],
+)
+def test_a_place_in_a_list_is_a_whole_number(index: Any, kind: str) -> None:
+    assert judge("[1, 2][authoritative]", index, 1)[0] == kind
 
 
 def test_a_computed_number_is_given_exactly() -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from readback.adapters.predicates_cel.alike import before, differ, same, within
-from readback.adapters.predicates_cel.exact import is_number, minus, modulo, negated, over, plus, times
+from readback.adapters.predicates_cel.exact import exact, is_number, minus, modulo, negated, over, plus, times
 from readback.adapters.predicates_cel.faults import FAULT, MESSAGE_MAX_CHARS, METER, VISIT, Fault, Frame, spend, wrong
 from readback.adapters.predicates_cel.functions import FUNCTIONS
 from readback.adapters.predicates_cel.kinds import NUMBER, kind_of
@@ -151,7 +151,8 @@ def _index(inner: Run, key_of: Run, text: str) -> Run:
             if here is None:
                 raise Fault("missing", f"An index was looked for in null{f' ({text})' if text else ''}", text)
             raise wrong(f"{kind_of(here)} has no index")
-        if isinstance(key, (str, int, Decimal, float)) and type(key) is not bool:
+        if isinstance(key, str) or is_number(key):
+            key = key if isinstance(key, str) else exact(key)
             if key in here:
                 return here[key]
             raise _no_field(here, key if isinstance(key, str) and text else "that was computed", text)
@@ -162,9 +163,14 @@ def _index(inner: Run, key_of: Run, text: str) -> Run:
 
 def _of_list(here: list[Any], key: Any, text: str) -> Any:
     if type(key) is not int:
-        if not is_number(key) or key != key // 1:
-            raise wrong(f"{'a fraction' if is_number(key) else kind_of(key)} is no index of a list")
-        key = int(key) if -len(here) <= key < len(here) else -1
+        if not is_number(key):
+            raise wrong(f"{kind_of(key)} is no index of a list")
+        number = exact(key)
+        if isinstance(number, Decimal) and number.adjusted() < 18:
+            if number != number.to_integral_value():
+                raise wrong("a fraction is no index of a list")
+            number = int(number)
+        key = number if type(number) is int else -1
     if 0 <= key < len(here):
         return here[key]
     raise Fault("missing", f"An index is outside of the list{f' ({text})' if text else ''}", text)
@@ -349,8 +355,10 @@ def _map(parts: tuple[Run, ...]) -> Run:
         found: dict[Any, Any] = {}
         for key_of, value_of in pairs:
             key = key_of(frame)
-            if not isinstance(key, str) and not is_number(key):
-                raise wrong(f"{kind_of(key)} is no key of an object")
+            if not isinstance(key, str):
+                if not is_number(key):
+                    raise wrong(f"{kind_of(key)} is no key of an object")
+                key = exact(key)
             if key in found:
                 raise Fault("error", "an object has one key twice")
             found[key] = value_of(frame)

@@ -107,6 +107,8 @@ class CelPredicate:
             return Evaluated("value", _plain(value))
         except Fault as fault:
             return Evaluated(fault.kind, None, fault.reason[:MESSAGE_MAX_CHARS], fault.path)
+        except ArithmeticError as error:
+            return Evaluated("error", error=f"The numbers cannot be calculated with: {type(error).__name__}.")
         except (RecursionError, MemoryError):
             return Evaluated("limit", error="The values are nested too deeply for what the expression does with them.")
 
