@@ -102,7 +102,7 @@ def test_the_server_works_while_the_attempt_is_written_and_the_answer_waits_for_
             assert not asked.done()
             store.may_write.set()
             told = await asked
-            assert (told.text, told.outcome["verdict"]) == ("rent", "not_checked")
+            assert (told.texts[0], told.outcome["verdict"]) == ("rent", "not_checked")
 
     at_a_desk(tmp_path, work, store=store)
 

@@ -306,7 +306,7 @@ def test_what_refuses_a_state_that_was_so_before_reads_it_before_whatever_its_cl
     at_a_desk(tmp_path, work, changes=changes)
 
 
-@pytest.mark.requirement("GATEWAY-words", "GATEWAY-unknown")
+@pytest.mark.requirement("GATEWAY-unknown")
 @pytest.mark.parametrize(("lie", "verdict"), [("", "verified"), ("late", "undetermined")])
 def test_an_error_after_the_attempt_is_never_told_as_not_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str, verdict: str

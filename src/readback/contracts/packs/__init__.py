@@ -102,7 +102,9 @@ PACKS: Final[Mapping[str, Pack]] = {
             (
                 Parameter("file", "The memory file, as a whole path.", path=True, env="MEMORY_FILE_PATH"),
                 *_TIMES,
-                Parameter("settles", "How long its effect has to stay: calls at the same time undo each other.", "300ms"),
+                Parameter(
+                    "settles", "How long its effect has to stay: calls at the same time undo each other.", "300ms"
+                ),
             ),
             "server-memory",
             _nothing,

@@ -178,10 +178,22 @@ class Attachment:
             if server.modern is not None:
                 raise
             found = await Connection.open(streams, self.hello, self.peer, modern=False)
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED or server.modern is not None or self.hello.modern:
+                raise
+            # It ended when it was greeted as one of the handshake era: it may speak the other one alone.
+            found = await self._greeted_as_stateless(streams, error)
         found.posts = server.posts()
         if found.greeting.modern is not self.hello.modern:
             server.modern = found.greeting.modern
         return found
+
+    async def _greeted_as_stateless(self, streams: Any, closed: MCPError) -> Connection:
+        """Raises the first error where that is of no use either."""
+        try:
+            return await Connection.open(streams, self.hello, self.peer, modern=True)
+        except (MCPError, OSError, ValueError) as error:
+            raise closed from error
 
     def _lost(self, connection: Connection) -> None:
         lived_s = asyncio.get_running_loop().time() - self._opened_at

@@ -17,7 +17,6 @@ from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
     LOG_LEVEL_META_KEY,
-    METHOD_NOT_FOUND,
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -135,16 +134,19 @@ async def greet(send: Send, hello: Hello, *, modern: bool | None = None) -> Gree
     A server of both eras is spoken to in the client's. Anything that is no proof of the stateless era falls back to
     the handshake.
     """
-    if modern if modern is not None else hello.modern:
+    first = modern if modern is not None else hello.modern
+    if first:
         found = await _discover(send, hello, LATEST_MODERN_VERSION)
         if found is not None:
             return found
     try:
         result = await send("initialize", hello.initialize(), timeout_s=INITIALIZE_S, version=None)
     except MCPError as error:
-        if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND):
+        mutual = _mutual(error.data)
+        # A server of the stateless era alone says so in many ways: by its versions, by any error, or by silence.
+        if error.code == CONNECTION_CLOSED or ((first or modern is False) and mutual is None):
             raise
-        found = await _discover(send, hello, _mutual(error.data) or LATEST_MODERN_VERSION)
+        found = await _discover(send, hello, mutual or LATEST_MODERN_VERSION)
         if found is None:
             raise
         return found
