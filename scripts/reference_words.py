@@ -497,6 +497,7 @@ LIMITS: Final[dict[str, str]] = {
     "contracts.templates.RENDERED_MAX_CHARS": "What a template renders to.",
     "contracts.templates.RENDERED_MAX_BYTES": "The same in UTF-8.",
     "lifecycle.schedule.LATE_POLL_FIRST_US": "First pause before looking for a late effect; doubled each time.",
+    "lifecycle.schedule.LATE_JITTER_MAX_US": "The most by which a look for a late effect comes after its moment.",
     "lifecycle.schedule.LATE_POLL_MAX_US": "Longest pause between looks for a late effect.",
     "lifecycle.schedule.LEASE_MARGIN_US": "What a lease lasts longer than the tool and a round of readings may take.",
     "lifecycle.verify.FOUND_MAX": "Effects that `.find` may bring; with more, nobody has looked at everything.",

@@ -160,6 +160,25 @@ def test_slow_polling_goes_on_after_unknown_ever_more_slowly_until_the_late_wind
     assert house.store.next_due_us() is None
 
 
+@pytest.mark.requirement("TRUTH-late-polling")
+@pytest.mark.parametrize("slow_s", [0, 20])
+def test_looks_for_a_late_effect_come_on_time_however_long_each_of_them_takes(house: House, slow_s: int) -> None:
+    def look(ctx: Context, args: Any) -> Reading:
+        if house.shop.now() > 10:
+            house.driver._jump(house.runtime.now_us() + slow_s * S)
+        return house.shop.show(args)
+
+    house.shop.tool, house.shop.eyes = _never, look
+    told = house.run(house.action(late_window="6h", compensate={}))
+    assert told.state is State.UNKNOWN
+    house.work(7 * 3600)
+    late = [look for look in house.shop.looks if look > 10]
+    moments = [10 + each for each in (30, 90, 210, 450, 930, 1890, 3810, 7410, 11010, 14610, 18210)]
+    assert len(late) >= len(moments)
+    for moment, look in zip(moments, late, strict=False):
+        assert moment <= look <= moment + 2, (moment, late)
+
+
 def test_without_a_late_window_slow_polling_ends_with_a_person(house: House) -> None:
     house.shop.tool = _never
     told = house.run(house.action(compensate={}))
@@ -261,13 +280,36 @@ def test_run_answers_pending_once_its_wait_has_passed(house: House) -> None:
     assert house.wait(pending.id).verified
 
 
+@pytest.mark.requirement("TRUTH-verdict-2")
+def test_two_effects_that_a_search_shows_are_told_at_once_and_one_that_comes_later_at_the_close(house: House) -> None:
+    terms = {"kind": "create", "within": "5m", "deadline": "5m", "polls": ["0s", "2s"], **HIGH}
+    made = house.action(find=True, **terms)
+
+    def twice(ctx: Context, args: Any) -> object:
+        house.shop.ship(ctx, args)
+        house.shop.rows["another"] = dict(house.shop.rows[args["item"]])
+        return {"status": "ok"}
+
+    house.shop.rows.clear()
+    house.shop.tool = twice
+    told = house.run(made, "at once")
+    assert (told.discrepancy, house.shop.now(), house.shop.finds) == (Discrepancy.DUPLICATE_SIDE_EFFECT, 0, [0])
+    later = House()
+    later.shop.rows.clear()
+    later.driver.at(
+        later.runtime.now_us() + 200 * S, lambda: later.shop.rows.update(another=dict(later.shop.rows["o-1"]))
+    )
+    told = later.run(later.action(find=True, **terms))
+    assert (told.discrepancy, later.shop.finds) == (Discrepancy.DUPLICATE_SIDE_EFFECT, [0, 300])
+
+
 @pytest.mark.requirement("TRUTH-source-frugal", "TRUTH-verdict-6")
 def test_while_everything_holds_nothing_is_read_before_the_moment_that_settles_it(house: House) -> None:
     made = house.action(kind="create", find=True, within="5m", deadline="5m", polls=["0s", "2s", "4s", "8s"], **HIGH)
     house.shop.rows.clear()
     assert house.run(made).verified
     assert house.shop.looks == [0, 300]
-    assert house.shop.finds == [300]
+    assert house.shop.finds == [0, 300], "two that are there already are told at once"
 
 
 @pytest.mark.requirement("TRUTH-source-frugal")

@@ -317,8 +317,8 @@ class Engine:
         return result
 
     def _search_now(self, run: Run, when: Timing, as_of_us: int) -> bool:
-        if run.contract.depth.find_at_close and as_of_us < when.close_us:
-            return False
+        if run.contract.depth.find_at_close and as_of_us < when.close_us and run.action.looked_us:
+            return False  # two that are there already were told at once; what comes until the close, it will show
         run.found, run.search_proven = None, False
         return True
 

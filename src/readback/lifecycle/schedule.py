@@ -12,12 +12,16 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
 from readback.domain.side_effect import SideEffect
+from readback.domain.state import State
 from readback.domain.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, Watched
 
 LATE_POLL_FIRST_US = 30 * SECOND_US
 LATE_POLL_MAX_US = 3600 * SECOND_US
+LATE_JITTER_MAX_US = SECOND_US
 LEASE_MARGIN_US = 15 * SECOND_US
 JITTER_PERCENT = 10
+_LOOKED_AT_LATE: Final = frozenset({State.UNKNOWN, State.REVIEW_REQUIRED})
+"""Where the look that is made now is one for a late effect already."""
 _LOCAL_RANK: Final = SideEffect.EPHEMERAL_WRITE.rank
 
 
@@ -81,9 +85,18 @@ def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) 
 
 
 def late_due(action: Action, timing: Timing, now_us: int) -> int:
-    """When to look for a late effect next: ever more slowly, and at the end of the late window."""
-    delay = min(LATE_POLL_FIRST_US << min(action.late_polls, 20), LATE_POLL_MAX_US)
-    due = now_us + _jittered(delay, action.stamp, action.late_polls)
+    """When to look for a late effect next: ever more slowly, and at the end of the late window.
+
+    A look that came on time is followed by one that is counted from its own moment, so that slow readings put off none of
+    those that follow. Only the first is jittered: the others keep the distance.
+    """
+    looked = action.late_polls + (action.state in _LOOKED_AT_LATE)
+    delay = min(LATE_POLL_FIRST_US << min(looked, 20), LATE_POLL_MAX_US)
+    due, planned = now_us + delay, action.due_us
+    if planned is not None and 0 <= now_us - planned < delay:
+        due = planned + delay
+    if looked == 0:
+        due += min(_jittered(delay, action.stamp, 0) - delay, LATE_JITTER_MAX_US)
     if timing.late_until_us is not None and now_us < timing.late_until_us:
         return min(due, timing.late_until_us)
     return due
