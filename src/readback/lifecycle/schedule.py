@@ -87,8 +87,8 @@ def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) 
 def late_due(action: Action, timing: Timing, now_us: int) -> int:
     """When to look for a late effect next: ever more slowly, and at the end of the late window.
 
-    A look that came on time is followed by one that is counted from its own moment, so that slow readings put off none of
-    those that follow. Only the first is jittered: the others keep the distance.
+    A look that came on time is followed by one that is counted from its own moment, so that slow readings put off none
+    of those that follow. Only the first is jittered: the others keep the distance.
     """
     looked = action.late_polls + (action.state in _LOOKED_AT_LATE)
     delay = min(LATE_POLL_FIRST_US << min(looked, 20), LATE_POLL_MAX_US)
