@@ -17,6 +17,7 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 from pydantic import Field
 
+from readback.domain.errors.gateway import TooManyServersError
 from readback.mcp import InProcess, Upstream
 from readback.surfaces.mcp import http_reader, http_sessions
 from readback.surfaces.mcp.http_guard import HttpGuard
@@ -265,8 +266,12 @@ def test_processes_of_a_server_are_bounded_and_the_gateway_s_own_is_none_of_them
         upstream.server.processes_max = 1
         async with front(upstream) as client:
             session = of(await opened(client))
-            refused = said(await opened(client))
-            assert refused["error"]["data"]["code"] == "gateway.too-many-servers"
+            refused = await opened(client)
+            assert refused.status_code == 503
+            assert refused.json()["error"]["data"]["code"] == "gateway.too-many-servers"
+            late = upstream.attach()  # a session that was opened before the others' processes were started
+            with pytest.raises(TooManyServersError):
+                await late.connection()
             assert await upstream.tools() is not None  # over the gateway's own connection
             assert len(running(str(tmp_path))) == 2
             await client.delete("", headers={"mcp-session-id": session["mcp_session_id"]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final
 
 from mcp.server.lowlevel import Server
@@ -17,6 +18,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import TooManySessionsError
 from readback.surfaces.mcp.http_lane import App, Receive, Scope, Send
@@ -105,10 +107,21 @@ class _Manager(StreamableHTTPSessionManager):
 
 
 class HttpSessions:
-    """An ASGI application: the SDK's session manager at one path. `run` holds its sessions open."""
+    """An ASGI application: the SDK's session manager at one path. `run` holds its sessions open.
 
-    def __init__(self, server: Server[Any], path: str, *, sessions_max: int, idle_s: float) -> None:
-        self._path, self._max = path.rstrip("/"), sessions_max
+    `crowded`: why no session can be opened now, though there is room for one more.
+    """
+
+    def __init__(
+        self,
+        server: Server[Any],
+        path: str,
+        *,
+        sessions_max: int,
+        idle_s: float,
+        crowded: Callable[[], ReadbackError | None],
+    ) -> None:
+        self._path, self._max, self._crowded = path.rstrip("/"), sessions_max, crowded
         self._manager = _Manager(
             server,
             retry_interval=RETRY_MS,
@@ -132,6 +145,9 @@ class HttpSessions:
 
     async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request for a new session. Where there are too many, the manager says so without a code."""
+        if (crowded := self._crowded()) is not None:  # else a session would stay that can do nothing
+            await refuse(send, UNAVAILABLE, crowded)
+            return
         refused = False
 
         async def answered(message: Any) -> None:

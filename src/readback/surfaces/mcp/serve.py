@@ -17,6 +17,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from readback.canon import ReadbackError
 from readback.domain.errors import SettingsError
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import ToolGate
@@ -176,7 +177,12 @@ async def serve_http(
     no sessions. Raises SettingsError where the address cannot be had. Does not close the upstreams.
     """
     door = Door(gate, upstreams, one_client=False)
-    sessions = HttpSessions(_served(name, door), path, sessions_max=sessions_max, idle_s=session_idle_s)
+
+    def crowded() -> ReadbackError | None:
+        return next(filter(None, (each.server.crowded() for each in upstreams)), None)
+
+    served = _served(name, door)
+    sessions = HttpSessions(served, path, sessions_max=sessions_max, idle_s=session_idle_s, crowded=crowded)
     app = HttpEnd(HttpGuard(HttpLane(HttpTexts(sessions), path, door.stateless), host))
     with _listening(host, port) as listener:
         config = uvicorn.Config(

@@ -87,6 +87,13 @@ class Server:
     async def _note_status(self, response: httpx2.Response) -> None:
         self.denied = response.status_code if response.status_code in DENIED else 0
 
+    def crowded(self) -> TooManyServersError | None:
+        """Why no process can be started for one more client session; None where one can."""
+        if not isinstance(self.target, Command) or self.processes < self.processes_max:
+            return None
+        said = f"{self.processes} processes of {self.said} run for client sessions, which is as many as may."
+        return TooManyServersError(said)
+
     @asynccontextmanager
     async def session_streams(self) -> AsyncIterator[Any]:
         """The same for a client session: of processes only so many run. Raises TooManyServersError."""
@@ -94,10 +101,8 @@ class Server:
             async with self.streams() as streams:
                 yield streams
             return
-        if self.processes >= self.processes_max:
-            raise TooManyServersError(
-                f"{self.processes} processes of {self.said} run for client sessions, which is as many as may."
-            )
+        if (crowded := self.crowded()) is not None:
+            raise crowded
         self.processes += 1
         try:
             async with self.streams() as streams:
