@@ -329,3 +329,19 @@ def test_what_is_no_json_cannot_be_shown() -> None:
     for value in ({1, 2}, {"a": object(), "n": ExactNumber("0.1")}):
         with pytest.raises(TypeError):
             json_text(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"whole": 1.0, "large": 1e300},
+        {"edge": 2.0**53, "above": 1e16, "least": 5e-324, "most": 1.7976931348623157e308},
+        [1.0, ExactNumber("0.30000000000000001665"), 10**30, -0.0],
+    ],
+    ids=["large", "edges", "exact"],
+)
+def test_what_is_stored_is_stored_again_as_the_same_bytes(value: object) -> None:
+    """A citation of an outcome at hand and of the ledger's copy bind the same bytes."""
+    kept = stored_bytes(json_value(value))
+    assert stored_bytes(parse_json(kept)) == kept
+    assert json_value(parse_json(kept)) == json_value(value)

@@ -10,7 +10,7 @@ ASCII. That is the envelope profile; payloads outside it take the slow path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import orjson
@@ -130,7 +130,7 @@ def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
     try:
         written = orjson.dumps(value, option=_STORED)
     except TypeError:
-        return payload_bytes(value)
+        written = _Writer(float_bytes=orjson.dumps).whole(cast("Json", value))
     if len(written) > bytes_max:
         raise ValueTooLargeError(f"The value has {len(written)} bytes, over {bytes_max}.")
     return written
@@ -185,9 +185,11 @@ def _offence(value: object, path: str = "$") -> str:
 class _Writer:
     """The slow path: RFC 8785 with bounds. Text is written by orjson, to the letter."""
 
-    __slots__ = ("beyond", "nodes", "parts")
+    __slots__ = ("_float_bytes", "beyond", "nodes", "parts")
 
-    def __init__(self) -> None:
+    def __init__(self, float_bytes: Callable[[float], bytes] | None = None) -> None:
+        self._float_bytes = float_bytes
+        """How a float is written where not by RFC 8785."""
         self.beyond = False
         self.nodes = 0
         self.parts: list[bytes] = []
@@ -208,6 +210,8 @@ class _Writer:
                 self._object(cast("dict[str, Json]", value), depth)
             else:
                 self._array(cast("list[Json]", value), depth)
+        elif kind is float and self._float_bytes is not None:
+            self.parts.append(self._float_bytes(cast("float", value)))
         else:
             self.parts.append(_scalar(value))
             if (kind is ExactNumber or (kind is int and not _within_wire(cast("int", value)))) and not self.beyond:

@@ -12,6 +12,7 @@ value; mappings, rows with `keys()`, dataclasses and pydantic models are objects
 from __future__ import annotations
 
 import math
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -25,6 +26,7 @@ import orjson
 from readback.canon.fault import NumberTooLargeError, UnsupportedValueError, ValueTooLargeError
 from readback.canon.limits import (
     DEPTH_MAX_LEVELS,
+    INTEGER_SAFE_MAX,
     INTEGER_WIRE_MAX,
     INTEGER_WIRE_MIN,
     KEY_MAX_BYTES,
@@ -32,11 +34,13 @@ from readback.canon.limits import (
     STRING_MAX_BYTES,
     VALUE_MAX_NODES,
 )
-from readback.canon.numbers import ExactNumber, too_large
+from readback.canon.numbers import ExactNumber, JsonNumber, too_large
 from readback.canon.numbers import number as plain_number
 
 Json: TypeAlias = "bool | int | float | ExactNumber | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
+_LARGE: Final = re.compile(rb"[0-9]{16}|[0-9]e")
+"""What a double beyond 2^53 is written with. The long way makes an int of that."""
 _WHOLE_MAX: Final = 10 ** (NUMBER_EXPONENT_MAX + 1)
 FLAT_MAX: Final = 64
 """Parts of an object that is copied in one."""
@@ -99,6 +103,8 @@ def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
     except TypeError:
         return None  # what is wrong is named by the long way
     if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
+        return None
+    if _LARGE.search(written):
         return None
     plain: dict[str, Json] = orjson.loads(written)
     return plain if plain == value else None  # a number that is none was written as null
@@ -205,10 +211,11 @@ def _integer(number: int, path: str) -> int:
     return number
 
 
-def _real(number: float, path: str) -> float:
-    if not math.isfinite(number):
-        raise _unsupported(path, f"the number {number}")
-    return number
+def _real(real: float, path: str) -> JsonNumber:
+    """As the parser reads it back: a whole number beyond 2^53 is an int."""
+    if not math.isfinite(real):
+        raise _unsupported(path, f"the number {real}")
+    return real if -INTEGER_SAFE_MAX <= real <= INTEGER_SAFE_MAX else plain_number(Decimal(repr(real)))
 
 
 def _exact(number: ExactNumber, path: str) -> Json:
