@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from readback import Attribution, Context, Discrepancy, Outcome, Verdict
+from readback import Attribution, Context, Discrepancy, Outcome, Reading, Verdict, action
 from readback.adapters.source_s3 import CANDIDATES_MAX
 from readback.commands.demo.systems.s3 import Access, S3Server
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ToolError, UsageError
@@ -396,3 +396,58 @@ def test_what_is_no_plain_file_is_not_waited_for_and_not_uploaded(shop: Shop, tm
     for odd in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         with pytest.raises(NotDispatchedError):
             shop.store.put(context(), "key", odd, sha256="0" * 64)
+
+
+@pytest.mark.requirement("RECIPE-upload", "S3-versions")
+def test_what_a_deletion_leaves_of_an_object_is_shown_version_by_version(s3: S3Server, fresh: Fresh) -> None:
+    key = fresh("kept")
+
+    def kept(source: S3Source) -> dict[str, Any]:
+        shown: Any = source.versions(context(), key).value
+        assert isinstance(shown, dict)
+        return shown
+
+    with S3Source("store", BUCKET, **s3.access) as source:
+        assert source.versions(context(), key).presence is Presence.ABSENT
+        s3.put(BUCKET, key, b"one")
+        s3.put(BUCKET, key, b"second")
+        s3.put(BUCKET, key + "-other", b"other")
+        two = kept(source)
+        assert (two["deleted"], two["markers"]) == (False, [])
+        assert [(each["latest"], each["size"]) for each in two["versions"]] == [(True, 6), (False, 3)]
+        s3.remove(BUCKET, key)
+        assert source.head(context(), key).presence is Presence.ABSENT
+        gone = kept(source)
+        assert (gone["deleted"], len(gone["markers"]), len(gone["versions"])) == (True, 1, 2)
+        s3.put(BUCKET, key, b"again")
+        assert (kept(source)["deleted"], len(kept(source)["versions"])) == (False, 3)
+    with S3Source("store", "no-such-bucket", **s3.access) as nowhere:
+        assert nowhere.versions(context(), key).presence is Presence.NOT_VISIBLE
+
+
+@pytest.mark.requirement("S3-versions")
+def test_a_deletion_for_good_is_verified_where_no_version_is_left_and_a_marker_alone_is_not(
+    s3: S3Server, desk: Desk, fresh: Fresh
+) -> None:
+    with S3Source("store", BUCKET, **s3.access) as source:
+
+        @action(
+            kind="delete", side_effect="low_risk_internal", target="object/{requested.key}", within="200ms",
+            identity={"target": "authoritative.key", "tenant": "not_offered"}, ensure={"gone": "authoritative == null"},
+        )  # fmt: skip
+        def purge(ctx: Context, key: str, whole: bool) -> object:
+            client = s3._own
+            for each in client.list_object_versions(Bucket=BUCKET, Prefix=key).get("Versions", []) if whole else [{}]:
+                named = {"VersionId": each["VersionId"]} if each else {}
+                client.delete_object(Bucket=BUCKET, Key=key, **named)
+            return {"status": "ok"}
+
+        @purge.read(source="store", consistency="strong", independence="other_client")
+        def left(ctx: Context, key: str, whole: bool) -> Reading:
+            return source.versions(ctx, key)
+
+        with desk.open() as rb:
+            for whole in (True, False):
+                key = fresh("purged")
+                s3.put(BUCKET, key, b"one")
+                assert rb.run(purge(key=key, whole=whole), operation=key).verified is whole

@@ -100,6 +100,34 @@ class S3Source:
             return Reading.not_visible(f"{self.name} shows no such object, and its bucket was shown by a cache")
         return found
 
+    def versions(self, ctx: Context, key: str) -> Reading:
+        """Every version that the bucket keeps of a key, the newest first: what a deletion leaves, and what it does not.
+
+        Its value: `bucket`, `key`, `versions` (each with `version_id`, `latest`, `size`, `etag`), `markers` (ids of the
+        delete markers), `deleted` (the newest of all is such a marker, so that a plain look shows nothing). Absent
+        where no version and no marker is left. More than `CANDIDATES_MAX` are not told as all.
+        """
+        try:
+            listed = self._asked("list_object_versions", Prefix=key, MaxKeys=CANDIDATES_MAX + 1)
+        except _NoAnswerError as error:
+            return self._unseen(error) if error.status != 404 else Reading.not_visible(f"{self.name} {error}")
+        own = [each for each in listed.get("Versions", []) if each["Key"] == key]
+        markers = [each for each in listed.get("DeleteMarkers", []) if each["Key"] == key]
+        beyond = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
+        # The key itself comes first of all with the prefix: where another one is listed, all of its own are here.
+        whole = not listed.get("IsTruncated") or any(each["Key"] != key for each in beyond)
+        level = Consistency.CACHED if _was_kept(listed) else self._consistency
+        if not own and not markers:
+            return Reading.absent(complete=whole, consistency=level)
+        value: dict[str, Json] = {
+            "bucket": self._bucket,
+            "key": key,
+            "versions": [_listed(each) for each in own],
+            "markers": [str(each["VersionId"]) for each in markers],
+            "deleted": any(each.get("IsLatest") is True for each in markers),
+        }
+        return Reading.of(value, complete=whole, consistency=level)
+
     def find(self, ctx: Context, prefix: str) -> list[Reading]:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
@@ -225,6 +253,15 @@ class S3Source:
 def _version_of(listed: Mapping[str, Any]) -> str | None:
     """How a listed version is asked for: one from before versioning, while it is the newest, by no name."""
     return None if listed["VersionId"] == "null" and listed.get("IsLatest") else str(listed["VersionId"])
+
+
+def _listed(each: Mapping[str, Any]) -> Json:
+    return {
+        "version_id": str(each["VersionId"]),
+        "latest": each.get("IsLatest") is True,
+        "size": int(each.get("Size", 0)),
+        "etag": str(each.get("ETag", "")).strip('"'),
+    }
 
 
 class _NoAnswerError(Exception):

@@ -308,7 +308,10 @@ def _s3(settled: Settled) -> Any:
 
 def _read_s3(settled: Settled, ctx: Context, given: Given) -> Reading:
     with _s3(settled) as store:
-        found = store.head(ctx, str(given["key"]), read_bytes=settled.get("bytes", False))
+        if settled.get("show") == "versions":
+            found = store.versions(ctx, str(given["key"]))
+        else:
+            found = store.head(ctx, str(given["key"]), read_bytes=settled.get("bytes", False))
     assert isinstance(found, Reading)
     return found
 

@@ -267,6 +267,13 @@ SOURCES: Final = (
             Key("secret_key", Shape.SECRET, "Where the secret of that access is."),
             Key("key", Shape.TEXT, "The object's key.", required=True, uses=("read",)),
             Key("bytes", Shape.FLAG, "Read the object's bytes, and hash them.", uses=("read",)),
+            Key(
+                "show",
+                Shape.CHOICE,
+                "head: the newest version; versions: all that the bucket keeps of the key, and its delete markers.",
+                choices=("head", "versions"),
+                uses=("read",),
+            ),
             Key("prefix", Shape.TEXT, "Where every version is looked at.", required=True, uses=("find",)),
         ),
         ("read", "find"),
