@@ -32,7 +32,7 @@ def approve(agent: Agent, alice: ApproverKey) -> None:
 def test_an_approved_call_that_leaves_out_what_has_a_default_is_reported_as_that_call(agent: Agent) -> None:
     alice = approver(agent)
     rewrite(agent, "readback-contracts.yaml", lambda text: text.replace(
-        "another's place in a file.\n", "another's place in a file.\n    approval: required\n"
+        "    description: Puts one text", "    approval: required\n    description: Puts one text"
     ))  # fmt: skip
     path = agent.folder / "a.txt"
     path.write_text("one two", encoding="utf-8")

@@ -260,3 +260,36 @@ def test_ungoverned_calls_of_many_tools_are_all_counted(agent: Agent) -> None:
 def test_a_name_that_would_turn_a_line_around_is_told_without_what_turns_it(agent: Agent) -> None:
     assert pre(agent, given={"file_path": str(agent.folder / "a\u202etxt.b"), "content": "x"}).denied == ""
     assert "a txt.b: unresolved" in stop(agent, "SubagentStop").blocks
+
+
+@pytest.mark.requirement("HOOK-stop-own")
+def test_an_agent_within_is_not_kept_on_for_what_another_left_open(agent: Agent) -> None:
+    given = {"file_path": str(agent.folder / "a.txt"), "content": "a"}
+    outer = {"tool_name": "Write", "tool_input": given, "tool_use_id": "toolu_outer"}
+    assert agent.tell("PreToolUse", **outer).denied == ""
+    inner = {**outer, "tool_input": {**given, "file_path": str(agent.folder / "b.txt")}, "tool_use_id": "toolu_inner"}
+    assert agent.tell("PreToolUse", **inner, agent_id="agent-1", agent_type="Explore").denied == ""
+    assert stop(agent, "SubagentStop", agent_id="agent-2").out == ""
+    own = stop(agent, "SubagentStop", agent_id="agent-1").blocks
+    assert ("b.txt" in own, "a.txt" in own) == (True, False)
+    whole = stop(agent).blocks
+    assert "a.txt" in whole
+    assert "b.txt" in whole
+
+
+@pytest.mark.requirement("HOOK-error-told")
+def test_a_tool_that_ended_with_an_error_is_told_after_one_reading_and_looked_at_again(agent: Agent) -> None:
+    rewrite(agent, "readback-contracts.yaml", lambda text: text.replace("    within: 1s", "    within: 2m", 1))
+    path = agent.folder / "a.txt"
+    path.write_text("old", encoding="utf-8")
+    began = agent.runtime.now_us()
+    told = agent.use("Write", {"file_path": str(path), "content": "new"}, lambda: None, "EACCES: permission denied")
+    assert agent.runtime.now_us() - began < 1_000_000, "no window was waited for"
+    assert "Failed: no verified change" in told.context
+    assert "The tool reported failure" in told.context
+    assert "EACCES: permission denied" in told.context
+    path.write_text("new", encoding="utf-8")  # it was at it all the same
+    agent.runtime.advance(130)
+    stop(agent)
+    (late,) = outcomes(agent)
+    assert (late["contested"], late["state"]) == (True, "failed")

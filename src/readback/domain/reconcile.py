@@ -351,7 +351,8 @@ def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
 
 
 def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    if not case.window_closed and not _terminally_failed(case, judged) and not _refused(case, judged):
+    early = _terminally_failed(case, judged) or _refused(case, judged) or _reported_failure(case, judged)
+    if not case.window_closed and not early:
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = _parts(case, judged)
     shown = whose is Attribution.OURS
@@ -373,7 +374,18 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 
 def _refused(case: Case, judged: Judged) -> bool:
     """The contract names the refusal, and nothing has changed or still can: no window is waited for."""
-    return judged.refused and case.dead and is_unchanged(case.before, judged)
+    return _ended_in_vain(case, judged) and judged.refused
+
+
+def _reported_failure(case: Case, judged: Judged) -> bool:
+    """The tool has ended with an error, and nothing has changed or still can: one strong reading tells it. A later look
+    goes on, and what it finds then contests what was told.
+    """
+    return _ended_in_vain(case, judged) and case.observation.status is ObservationStatus.ERROR
+
+
+def _ended_in_vain(case: Case, judged: Judged) -> bool:
+    return case.dead and is_unchanged(case.before, judged)
 
 
 def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:

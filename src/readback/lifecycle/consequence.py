@@ -57,12 +57,20 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
         case _ if chosen in recover.FAILURES and action.restored and not decision.dead:
             return Consequence(_to_review(run, decision, when))  # nobody but a person can say that it was not done
         case _ if chosen in recover.FAILURES:
-            return Consequence(_to_failure(run, decision), late_due(action, when, now_us) if out else None)
+            return Consequence(
+                _to_failure(run, decision), late_due(action, when, now_us) if out else _close(run, when, decision)
+            )
         case R.RETRY_SAME_KEY:
             path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
             return Consequence(path, now_us, again=True)
         case _:
             return Consequence(_to_review(run, decision, when), late_due(action, when, now_us) if out else None)
+
+
+def _close(run: Run, when: Timing, decision: Decision) -> int | None:
+    """The close of a window that is still open: what was told to have failed is looked at once more then."""
+    looks = decision.as_of_us < when.close_us and bool(run.contract.readers) and not decision.result.effect_shown
+    return when.close_us if looks and run.action.attempts else None
 
 
 def _later(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int]:

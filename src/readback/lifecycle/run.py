@@ -150,6 +150,7 @@ class Run:
                 "target": action.target,
                 "run": scope.run,
                 "attempt": action.attempts,
+                "attempted_s": action.executed_us // 1_000_000,
                 "budget": dict(scope.budget or {}),
             },
         }

@@ -354,6 +354,8 @@ def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
             found = git.index(path)
         case "head":
             found = git.head()
+        case "tip":
+            found = git.tip()
         case "status":
             paths, files = given.get("paths", []), given.get("files")
             for name, listed in (("paths", paths), ("files", [] if files is None else files)):

@@ -45,6 +45,39 @@ def edited(frame: Frame, text: Any, pairs: Any) -> str | None:
     return now
 
 
+def replaced(frame: Frame, text: Any, edits: Any, ends: Any) -> str | None:
+    """The text after each of `edits` (old text, new text, whether in all places) in turn, to the letter.
+
+    None where an old text does not occur. `ends`: what is deleted takes the end of its line along.
+    """
+    if not isinstance(text, str):
+        raise wrong(f"replaced takes a text, not {kind_of(text)}")
+    if not isinstance(edits, list) or not all(_is_edit(each) for each in edits):
+        raise wrong("replaced takes a list of lists, each of two texts and a boolean")
+    if not isinstance(ends, bool):
+        raise wrong(f"replaced takes a boolean, not {kind_of(ends)}")
+    if len(edits) > EXPRESSION_EDITS_MAX:
+        raise Fault("limit", f"replaced takes at most {EXPRESSION_EDITS_MAX} edits")
+    spend(frame, len(text))
+    now = _lines_of_unix(text)
+    for old, new, everywhere in edits:
+        old, new = _lines_of_unix(old), _lines_of_unix(new)
+        spend(frame, _SEARCHED * len(now) + 4 * (len(old) + len(new)))
+        if (not old and now) or old not in now:
+            return None
+        if ends and not new and not old.endswith("\n") and f"{old}\n" in now:
+            old = f"{old}\n"
+        count = now.count(old) if everywhere and old else 1
+        if len(now) + count * max(0, len(new) - len(old)) > 2 * STRING_MAX_BYTES:
+            raise Fault("limit", "a text that is edited becomes too long")
+        now = now.replace(old, new, count)
+    return now
+
+
+def _is_edit(each: object) -> bool:
+    return isinstance(each, list) and len(each) == 3 and _is_pair(each[:2]) and isinstance(each[2], bool)
+
+
 def _is_pair(each: object) -> bool:
     return isinstance(each, list) and len(each) == 2 and all(isinstance(part, str) for part in each)
 

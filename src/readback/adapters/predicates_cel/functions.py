@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from readback.adapters.predicates_cel import alike, texts
-from readback.adapters.predicates_cel.editing import edited
+from readback.adapters.predicates_cel.editing import edited, replaced
 from readback.adapters.predicates_cel.exact import decimal_of, digits_of, exact, whole_of, written
 from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
 from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of, type_of
@@ -263,6 +263,14 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
         "",
         "`edited(text, [[old, new], ...])`: the text after at most 64 replacements, each of the first place where the "
         "old text stands (else where its lines do, whatever is white at their ends); null where it stands nowhere",
+    ),
+    "replaced": Function(
+        replaced,
+        (TEXT, LISTS, (BOOLEAN,)),
+        "",
+        "`replaced(text, [[old, new, all], ...], ends)`: the text after at most 64 replacements to the letter, of the "
+        "first place or of all; null where an old text stands nowhere; with `ends` what is deleted takes the end of "
+        "its line along, where one follows",
     ),
 }
 """By name; a `gives` of nothing is a value whose kind shows only when it is there."""

@@ -28,6 +28,8 @@ BLOB_MAX_BYTES: Final = 268_435_456
 """A larger blob is shown without the SHA-256 of its bytes."""
 MERGING_MAX_CHARS: Final = 65_536
 """Read of the commits that a merge takes in: some hundreds of them."""
+PATHS_SHOWN_MAX: Final = 10_000
+COMMIT_HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 STAMP_TRAILER: Final = "Readback-Stamp"
 """The trailer in which a commit's message may bear the stamp."""
 
@@ -37,6 +39,7 @@ _BRANCH: Final = re.compile(rf"(?!.*(?:\.\.|//|@\{{|\.lock(?:/|$)|/\.))(?![-./])
 """What git lets a branch be called, whatever its script, but for what begins like an option."""
 _REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _COMMIT: Final = "%H%n%an%n%ae%n%ct%n%(trailers:key=Readback-Stamp,valueonly,unfold,separator=%x2C)%n%s"
+_MADE: Final = re.compile(r"^(author|committer) .*?(-?[0-9]+) [-+][0-9]{4}$", re.MULTILINE)
 _PASSED_OVER: Final = "warning: ignoring broken ref"
 """What git says of a ref that it leaves out of a list, and ends with 0."""
 _STAGED: Final = ("diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "-z")
@@ -82,6 +85,13 @@ class GitSource:
         """Where HEAD is: `branch` (null where it is detached), `commit` (null before the first), `staged` (paths)."""
         return self._told(self._head)
 
+    def tip(self) -> Reading:
+        """As `head`, with HEAD's commit as `tip`: `parents`, `tree`, `message`, `authored_s`, `committed_s`, `changed`
+        (the paths that differ from its first parent; null for over 10,000). Beside it `index` (a digest),
+        `unstaged` (paths that git knows), `merging`, and `hooks` (names of those that git would run for a commit).
+        """
+        return self._told(self._tip_of_head)
+
     def remote(self, remote: str, branch: str) -> Reading:
         """What a remote itself says that a branch points at: `remote`, `branch`, `commit`."""
         return self._told(lambda: self._remote(remote, branch))
@@ -122,12 +132,14 @@ class GitSource:
                 top = self._git(*TOP).decode(errors="surrogateescape").removesuffix("\n")
             common = os.path.normpath(os.path.join(self._repository, common))
             settings = settings_of(self._git(*LISTED))
+            self._here.hooks = _hooks_folder(settings, common, top or common)
             # Without the repository around it: this one is named.
             with plain_view(folder, settings, common, top, plain) as view:
                 self._here.environment = view
                 yield
         finally:
             del self._here.environment
+            self._here.hooks = ""
 
     def _told(self, look: _Look) -> Reading:
         try:
@@ -241,6 +253,35 @@ class GitSource:
             **self._refs(),
         }
         return Reading.of(value)
+
+    def _tip_of_head(self) -> Reading:
+        from hashlib import sha256
+
+        head = self._head()
+        assert isinstance(head.value, dict)
+        commit = str(head.value["commit"] or "")
+        shown = self._tip_shown(commit) if commit else {}
+        more: dict[str, Json] = {
+            "tip": {**shown, **self._made(commit, shown)} if commit else None,
+            "index": sha256(self._git("ls-files", "-s", "-z", most=BLOB_MAX_BYTES)).hexdigest(),
+            "unstaged": _names(self._git("diff-files", "--name-only", "-z", most=BLOB_MAX_BYTES)),
+            "merging": self._merging(),
+            "hooks": _hooks(self._here.hooks),
+        }
+        return Reading.of({**head.value, **more}, version=head.version)
+
+    def _made(self, commit: str, shown: Mapping[str, Json]) -> dict[str, Json]:
+        """When a commit was made, by its own bytes, and what it changed."""
+        first = [str(each) for each in _texts(shown["parents"])[:1]]
+        asked = ("diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", "--no-renames", *first, commit)
+        changed = _names(self._git(*asked, most=BLOB_MAX_BYTES))
+        head = self._git("cat-file", "commit", commit).partition(b"\n\n")[0]
+        times = {name: int(at) for name, at in _MADE.findall(head.decode(errors="replace"))}
+        return {
+            "authored_s": times["author"],
+            "committed_s": times["committer"],
+            "changed": changed if len(changed) <= PATHS_SHOWN_MAX else None,
+        }
 
     def _merging(self) -> Json:
         named = self._git("rev-parse", "--git-path", "MERGE_HEAD").decode(errors="surrogateescape").rstrip("\n")
@@ -392,6 +433,21 @@ def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str], list[str]
         elif kind == "?":
             untracked.append(rest.rstrip("/"))  # a repository within this one; once added it has its name alone
     return unstaged, untracked, submodules, intended
+
+
+def _names(listed: bytes) -> list[Json]:
+    return [*dict.fromkeys(each.decode(errors="replace") for each in listed.split(b"\0") if each)]
+
+
+def _hooks_folder(settings: Sequence[tuple[str, tuple[str, str]]], common: str, top: str) -> str:
+    """Where git looks for hooks: the last setting of it counts, a relative one from the top of the working tree on."""
+    named = [value for scope, (name, value) in settings if name == "core.hookspath" and scope != "command"]  # not ours
+    return os.path.join(top, os.path.expanduser(named[-1])) if named else os.path.join(common, "hooks")
+
+
+def _hooks(folder: str) -> list[Json]:
+    """Those that may change a commit and can be run."""
+    return [name for name in COMMIT_HOOKS if os.access(os.path.join(folder, name), os.X_OK)]
 
 
 def _texts(paths: Json) -> list[str]:

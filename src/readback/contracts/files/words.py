@@ -296,7 +296,7 @@ SOURCES: Final = (
                 "show",
                 Shape.CHOICE,
                 "What is looked at.",
-                choices=("commit", "blob", "index", "head", "remote", "status"),
+                choices=("commit", "blob", "index", "head", "tip", "remote", "status"),
             ),
             Key("branch", Shape.TEXT, "A branch; for commit, blob and remote."),
             Key("path", Shape.TEXT, "A file's path in the repository; for blob and index."),

@@ -133,6 +133,8 @@ def judged(call: ToolCall, told: Outcome) -> Answer:
     if told.standing:
         return protocol.told(call.event, told.for_model())
     said = f"\n{quoted_line(told.tool_words)}" if told.tool_words else ""
+    if call.failed is not None and not call.stopped:
+        said = f"\nThe tool reported failure; the state was read once and is looked at again.{said}"
     return protocol.contradicted(call.event, told.for_model() + said)
 
 

@@ -36,6 +36,7 @@ from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.files import FileAction, contract_files
 from readback.sdk.proposal import Definition, Proposal
 from readback.sdk.session import Session
+from readback.surfaces.hooks.commits import COMMIT_FIELDS, commit_of
 from readback.surfaces.hooks.hook_file import HookFile
 from readback.surfaces.hooks.protocol import ToolCall
 
@@ -78,7 +79,7 @@ class Desk:
         """Makes the attempt durable. Raises what `Readback.run` raises, for what cannot be proposed."""
         proposal = action(**given)
         waiting = self._waiting(proposal)
-        request = self.session.request(proposal, waiting or call.operation, None, "")
+        request = self.session.request(proposal, waiting or call.operation, None, call.agent)
         handed = self.driver.drive(self._handing(replace(request, outside=True)))
         assert not isinstance(handed, Parked)
         return handed
@@ -140,6 +141,11 @@ class Desk:
         """Whether an attempt of it may have been made: one that was denied has none."""
         action = fold(self.session.store.events(action_id))
         return action is not None and bool(action.attempts)
+
+    def agent_of(self, action_id: str) -> str:
+        """The agent within that made the call; "" for the outer one."""
+        action = fold(self.session.store.events(action_id))
+        return "" if action is None else str(action.context.get("step", ""))
 
     def _is_of(self, each: Projection, call: ToolCall, contracts: Set[str]) -> bool:
         """Whether the action is one of this tool's: the answer of another tool says nothing about it."""
@@ -250,7 +256,12 @@ def unapprovable(action: FileAction, call: ToolCall) -> list[str]:
 def arguments_of(action: FileAction, call: ToolCall) -> dict[str, Json]:
     """The tool's arguments that the contract takes: what it does not name is not what it is about.
 
-    A command means what it means in the folder that the agent is in, which no argument says: that is its `cwd`.
+    A command means what it means in the folder that the agent is in, which no argument says: that is its `cwd`. What a
+    `git commit` asks for stands in its text, and is taken out of it for a contract that has arguments for that.
     """
+    names = action.arguments.names
     placed: dict[str, Json] = {"cwd": os.path.abspath(call.folder)} if call.tool in _PLACED and call.folder else {}
-    return {name: value for name, value in {**call.given, **placed}.items() if name in action.arguments.names}
+    command = call.given.get("command")
+    if call.tool in _PLACED and not COMMIT_FIELDS.isdisjoint(names) and isinstance(command, str):
+        placed |= commit_of(command)
+    return {name: value for name, value in {**call.given, **placed}.items() if name in names}

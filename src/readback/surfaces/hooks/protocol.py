@@ -52,6 +52,8 @@ class ToolCall:
     stopped: bool = False
     running: bool = False
     folder: str = ""
+    agent: str = ""
+    """The agent within that makes the call; "" for the outer one, and where an older release does not say."""
 
     @property
     def operation(self) -> str:
@@ -73,6 +75,8 @@ class Stopping:
     again: bool
     busy: bool = False
     quiet: bool = False
+    agent: str = ""
+    """The agent within that ends."""
 
 
 def read_call(content: bytes, hook: str) -> ToolCall:
@@ -88,6 +92,7 @@ def read_call(content: bytes, hook: str) -> ToolCall:
         _name(said, "tool_name", ID_MAX_BYTES),
         tool_input,
         folder=_text(said, "cwd") if "cwd" in said else "",
+        agent=_agent(said),
     )
     if event == PRE:
         return call
@@ -107,7 +112,8 @@ def read_stop(content: bytes) -> Stopping:
     session, again = _name(said, "session_id", _SESSION_MAX_BYTES), _flag(said, "stop_hook_active")
     tasks = said.get("background_tasks")
     busy = _busy(tasks)
-    return Stopping(event, session, again=again, busy=busy, quiet=isinstance(tasks, list) and not busy)
+    quiet = isinstance(tasks, list) and not busy
+    return Stopping(event, session, again=again, busy=busy, quiet=quiet, agent=_agent(said))
 
 
 def kept_on_before(content: bytes) -> bool:
@@ -158,6 +164,10 @@ def _name(said: Mapping[str, Json], key: str, most: int) -> str:
     if len(found) > most:
         raise HookInputError(f"`{key}` is over {most} characters.")
     return found
+
+
+def _agent(said: Mapping[str, Json]) -> str:
+    return "" if said.get("agent_id") is None else _name(said, "agent_id", ID_MAX_BYTES // 2)
 
 
 def _text(said: Mapping[str, Json], key: str) -> str:

@@ -29,7 +29,7 @@ from readback.sdk.believing import choose
 from readback.surfaces.hooks import protocol
 from readback.surfaces.hooks.desk import UNGOVERNED, Desk
 from readback.surfaces.hooks.hook_file import AtStop, HookFile
-from readback.surfaces.hooks.protocol import STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
+from readback.surfaces.hooks.protocol import STOP, SUBAGENT_STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
 
 ITEMS_TOLD_MAX: Final = 20
 SETTLED_MAX: Final = 4_096
@@ -55,7 +55,10 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
             read_again(desk, file, all_open=said.event == STOP and not said.busy, quiet=said.quiet)
         belief = believed(desk)
         left = unverified(desk, belief)
-    loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
+        loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
+        if said.event == SUBAGENT_STOP:  # an agent within answers for its own calls, and the outer one for all
+            left = [each for each in left if desk.agent_of(each.action_id) == said.agent]
+            loose = [each for each in loose if desk.agent_of(each.action_id) == said.agent]
     if not left and not (loose and file.at_stop is AtStop.BLOCK):
         return protocol.shown(_counted(loose)) if loose else protocol.go_ahead()
     if said.again:
