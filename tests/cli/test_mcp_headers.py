@@ -24,11 +24,16 @@ SECRET = "Bearer s3cr3t-of-the-book"
 pytestmark = pytest.mark.requirement("WIRE-credentials")
 
 
-def test_a_header_is_read_from_its_file_and_goes_to_the_server_that_it_names(tmp_path: Path) -> None:
+def test_a_header_is_read_by_reference_and_goes_to_the_server_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "one").write_text(f"{SECRET}\n")
     (tmp_path / "two").write_text("abc")
     one, two = f"Authorization=@{tmp_path}/one", f"X-Key=@{tmp_path}/two"
     assert server_headers([one, two], [""]) == {"": {"Authorization": SECRET, "X-Key": "abc"}}
+    monkeypatch.setenv("THE_TOKEN", SECRET)
+    for same in (f"Authorization=file:{tmp_path}/one", "Authorization=env:THE_TOKEN"):
+        assert server_headers([same], [""]) == {"": {"Authorization": SECRET}}
     assert server_headers([f"a:{one}", f"b:{two}"], ["a", "b"]) == {
         "a": {"Authorization": SECRET},
         "b": {"X-Key": "abc"},
@@ -45,6 +50,8 @@ def test_a_header_is_read_from_its_file_and_goes_to_the_server_that_it_names(tmp
         ("Authorization", [""], UsageError),
         ("=@FILE", [""], UsageError),
         ("Authorization=@", [""], UsageError),
+        ("Authorization=env:", [""], UsageError),
+        ("Authorization=env:NO_SUCH_VARIABLE", [""], SettingsError),
         ("Auth orization=@FILE", [""], UsageError),
         ("Host=@FILE", [""], UsageError),
         ("Content-Length=@FILE", [""], UsageError),

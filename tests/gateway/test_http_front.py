@@ -260,6 +260,18 @@ def test_one_session_too_many_is_refused_with_a_code_until_another_ends() -> Non
 
 
 @pytest.mark.requirement("WIRE-front")
+def test_a_session_that_could_not_begin_takes_no_place() -> None:
+    async def run() -> None:
+        async with front(Upstream.command([*ROUGH, "gone"]), sessions_max=1) as client:
+            for _ in range(2):
+                answer = await opened(client)
+                assert "could not be started" in said(answer)["error"]["message"]
+                assert (await post(client, "ping", **of(answer))).status_code == 404
+
+    asyncio.run(run())
+
+
+@pytest.mark.requirement("WIRE-front")
 def test_processes_of_a_server_are_bounded_and_the_gateway_s_own_is_none_of_them(tmp_path: Path) -> None:
     async def run() -> None:
         upstream = Upstream.command(ROUGH, env={"MARK": str(tmp_path)})

@@ -35,6 +35,9 @@ RETRY_MS: Final = 1_000
 EVENTS_MAX: Final = 1_024
 EVENTS_MAX_BYTES: Final = 4 << 20
 """Of one session; the oldest events are dropped first, and an event that is larger by itself is not kept."""
+SESSION: Final = b"mcp-session-id"
+FAILED: Final = "readback.failed"
+"""In the scope of a request that opens a session: the session could not begin."""
 NOT_FOUND: Final = 404
 UNAVAILABLE: Final = 503
 _HANDSHAKE: Final = frozenset(each.encode("ascii") for each in HANDSHAKE_PROTOCOL_VERSIONS)
@@ -148,22 +151,39 @@ class HttpSessions:
         if (crowded := self._crowded()) is not None:  # else a session would stay that can do nothing
             await refuse(send, UNAVAILABLE, crowded)
             return
-        refused = False
+        refused, session = False, b""
 
         async def answered(message: Any) -> None:
-            nonlocal refused
-            if message["type"] == "http.response.start" and message["status"] == UNAVAILABLE:
-                refused = True
-                said = f"{self._max} sessions are open, which is as many as the gateway takes."
-                await refuse(send, UNAVAILABLE, TooManySessionsError(said))
-            elif not refused:
+            nonlocal refused, session
+            if message["type"] == "http.response.start":
+                session = dict(message.get("headers", ())).get(SESSION, b"")
+                if message["status"] == UNAVAILABLE:
+                    refused = True
+                    said = f"{self._max} sessions are open, which is as many as the gateway takes."
+                    await refuse(send, UNAVAILABLE, TooManySessionsError(said))
+                    return
+            if not refused:
                 await send(message)
 
         await self._app(scope, receive, answered)
+        if session and scope.get(FAILED):
+            await self._end(scope, session)
+
+    async def _end(self, scope: Scope, session: bytes) -> None:
+        """Ends a session as its client would: one that never began would else stay until it has idled long enough."""
+
+        async def nothing() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def nobody(_: Any) -> None:
+            return
+
+        headers = [(name, value) for name, value in scope["headers"] if name == b"host"]
+        await self._app({**scope, "method": "DELETE", "headers": [*headers, (SESSION, session)]}, nothing, nobody)
 
 
 def _opens_a_session(scope: Scope) -> bool:
     """Whether the manager would open a session for it: of the handshake era, and of no session yet."""
     names = dict(scope["headers"])
     version = names.get(b"mcp-protocol-version")
-    return b"mcp-session-id" not in names and (version is None or version in _HANDSHAKE)
+    return SESSION not in names and (version is None or version in _HANDSHAKE)

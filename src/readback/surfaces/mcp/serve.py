@@ -27,7 +27,7 @@ from readback.surfaces.mcp.http_end import HttpEnd
 from readback.surfaces.mcp.http_guard import HttpGuard
 from readback.surfaces.mcp.http_lane import HttpLane
 from readback.surfaces.mcp.http_reader import http_reader
-from readback.surfaces.mcp.http_sessions import SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
+from readback.surfaces.mcp.http_sessions import FAILED, SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
 from readback.surfaces.mcp.names import Names
 from readback.surfaces.mcp.relay import Relay
 from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
@@ -62,7 +62,12 @@ class Door:
             if ctx.method == CALL:
                 self._watch(self._lane)
         if ctx.request_id is not None:
-            result = await relay.answer(ctx)
+            try:
+                result = await relay.answer(ctx)
+            except Exception:
+                if ctx.method == "initialize" and ctx.request is not None:
+                    ctx.request.scope[FAILED] = True
+                raise
             return written_out(result) if over_http(ctx) else result  # else the values go on as they are
         await relay.hear(ctx)
         if ctx.method == "notifications/initialized":
