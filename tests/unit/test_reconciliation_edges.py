@@ -76,7 +76,7 @@ def test_a_read_has_nothing_to_settle_and_a_write_has() -> None:
         assert result(judged(HOLDS), of=read, **unsettled).verdict is Verdict.VERIFIED
         seen = result(judged(HOLDS, stamp=STAMP), **unsettled)
         assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.SETTLING)
-        assert (seen.finding, seen.discrepancy) == (Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
+        assert seen.finding is Finding.PROPAGATION_DELAY
 
 
 def test_a_refused_no_op_says_that_it_was_so_already() -> None:
@@ -120,7 +120,7 @@ def test_a_strong_violation_is_final_only_when_the_window_has_closed(closed: boo
         assert seen.verdict is Verdict.REFUTED
     else:
         assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.PROPAGATING)
-        assert (seen.finding, seen.discrepancy) == (Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
+        assert (seen.finding, seen.discrepancy) == (Finding.AUTHORITY_MISMATCH, None)
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -236,3 +236,36 @@ def test_two_looks_at_one_source_are_no_agreement_where_the_class_asks_for_sever
     against = tuple(replace(each, ensure=judged(VIOLATED).ensure) for each in (one, again))
     assert result(*against, down, of=critical).verdict is Verdict.UNDETERMINED
     assert result(one, again, of=contract(quorum=2)).verdict is Verdict.VERIFIED
+
+
+# --- the class of what is left open ---------------------------------------------------------------------------------
+
+
+def test_a_propagation_delay_is_told_only_where_a_commit_was_seen() -> None:
+    for ours in ({"stamp": STAMP}, {"created_after_dispatch": True}):
+        seen = result(judged(VIOLATED, **ours), window_closed=False)
+        assert (seen.why, seen.discrepancy) == (Why.PROPAGATING, Discrepancy.PROPAGATION_DELAY)
+    assert result(judged(VIOLATED), window_closed=False).discrepancy is None
+    assert result(judged(VIOLATED), window_closed=False, seen=True).discrepancy is Discrepancy.PROPAGATION_DELAY
+
+
+@pytest.mark.parametrize("fault", [Fault.UNREACHABLE, Fault.TIMEOUT])
+def test_an_outage_past_the_deadline_is_an_unverifiable_state(fault: Fault) -> None:
+    down = judged(HOLDS, fault=fault, detail="503")
+    assert result(down, window_closed=True).discrepancy is Discrepancy.UNVERIFIABLE_STATE
+    assert result(down, window_closed=False).discrepancy is None
+
+
+def test_a_value_that_cannot_be_compared_has_a_class_past_the_deadline() -> None:
+    seen = result(judged(UNTOLD), window_closed=True)
+    assert (seen.verdict, seen.discrepancy) == (Verdict.UNDETERMINED, Discrepancy.UNKNOWN_STATE)
+
+
+def test_a_search_that_failed_is_named_with_its_reason() -> None:
+    why = "'order.find' raised verifier.reader-failed: it showed only a part of the list"
+    seen = result(judged(HOLDS, stamp=STAMP), window_closed=True, look_due=True, search_failed=why)
+    assert (seen.why, seen.discrepancy) == (Why.SETTLING, Discrepancy.UNVERIFIABLE_STATE)
+    assert seen.detail == f"The search for what this action left failed: {why}"
+    lost = result(judged(HOLDS, fault=Fault.UNREACHABLE, detail="503"), window_closed=True, search_failed=why)
+    assert lost.detail.startswith("503 The search")
+    assert result(judged(HOLDS, stamp=STAMP), search_failed=why).detail == ""  # verified: nothing hangs on it

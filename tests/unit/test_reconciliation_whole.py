@@ -70,62 +70,62 @@ WHOLE: Final = (
     Expected(
         "not visible",
         lambda: result(judged(UNTOLD, presence=Presence.NOT_VISIBLE, detail="404")),
-        "undetermined incomplete authority_mismatch - unknown - 1 - 0",
+        "undetermined incomplete authority_mismatch unknown_state unknown - 1 - 0",
     ),
     Expected(
         "down",
         lambda: result(judged(HOLDS, fault=Fault.UNREACHABLE, detail="503")),
-        "undetermined unreachable provider_outage - unknown - 1 - 0",
+        "undetermined unreachable provider_outage unverifiable_state unknown - 1 - 0",
     ),
     Expected(
         "timeout",
         lambda: result(judged(HOLDS, fault=Fault.TIMEOUT)),
-        "undetermined timeout provider_outage - unknown - 1 - 0",
+        "undetermined timeout provider_outage unverifiable_state unknown - 1 - 0",
     ),
     Expected(
         "verifier broke",
         lambda: result(judged(HOLDS, fault=Fault.VERIFIER_ERROR)),
-        "undetermined verifier_error verifier_error - unknown - 1 - 0",
+        "undetermined verifier_error verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "weak absence",
         lambda: result(gone(consistency=Consistency.SESSION)),
-        "undetermined stale authority_mismatch - unknown - 1 stale 0",
+        "undetermined stale authority_mismatch unverifiable_state unknown - 1 stale 0",
     ),
     Expected(
         "incomplete absence",
         lambda: result(gone(complete=False)),
-        "undetermined incomplete authority_mismatch - unknown - 1 - 0",
+        "undetermined incomplete authority_mismatch unknown_state unknown - 1 - 0",
     ),
     Expected(
         "out of scope",
         lambda: result(judged(HOLDS, scope=VIOLATED)),
-        "undetermined out_of_scope verifier_error - unknown - 1 - 0",
+        "undetermined out_of_scope verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "scope unsaid",
         lambda: result(judged(HOLDS, scope=UNTOLD)),
-        "undetermined incomplete verifier_error - unknown - 1 - 0",
+        "undetermined incomplete verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "stale",
         lambda: result(judged(HOLDS, consistency=Consistency.REPLICA)),
-        "undetermined stale authority_mismatch - unknown - 1 stale 0",
+        "undetermined stale authority_mismatch unverifiable_state unknown - 1 stale 0",
     ),
     Expected(
         "no evidence",
         lambda: result(judged(HOLDS, consistency=Consistency.SESSION), before=BEFORE),
-        "undetermined stale authority_mismatch - unknown - 1 stale 0",
+        "undetermined stale authority_mismatch unverifiable_state unknown - 1 stale 0",
     ),
     Expected(
         "untold",
         lambda: result(judged(UNTOLD)),
-        "undetermined incomplete verifier_error - unknown - 1 - 0",
+        "undetermined incomplete verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "predicate broke",
         lambda: result(judged(UNTOLD, verifier_fault=True)),
-        "undetermined verifier_error verifier_error - unknown - 1 - 0",
+        "undetermined verifier_error verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "verified",
@@ -145,7 +145,7 @@ WHOLE: Final = (
     Expected(
         "settling",
         lambda: result(judged(HOLDS, stamp=STAMP), of=C, look_due=True),
-        "undetermined settling propagation_delay propagation_delay unknown - 1 - 0",
+        "undetermined settling propagation_delay unverifiable_state unknown - 1 - 0",
     ),
     Expected(
         "hidden, ours",
@@ -162,17 +162,17 @@ WHOLE: Final = (
     Expected(
         "frame, not seen before",
         lambda: result(judged(HOLDS, stamp=STAMP), of=FRAMED, before=judged(presence=Presence.NOT_VISIBLE)),
-        "undetermined incomplete verifier_error - unknown - 1 - 0",
+        "undetermined incomplete verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "frame, a part seen before",
         lambda: result(judged(HOLDS, stamp=STAMP), of=FRAMED, before=judged(VIOLATED, value=OLD, complete=False)),
-        "undetermined incomplete verifier_error - unknown - 1 - 0",
+        "undetermined incomplete verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "frame, a part seen after",
         lambda: result(judged(HOLDS, stamp=STAMP, complete=False), of=FRAMED, before=BEFORE),
-        "undetermined incomplete verifier_error - unknown - 1 - 0",
+        "undetermined incomplete verifier_error unknown_state unknown - 1 - 0",
     ),
     Expected(
         "ours is otherwise",

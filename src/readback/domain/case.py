@@ -106,3 +106,5 @@ class Case:
     """A reading of an earlier round bore our stamp."""
     look_due: bool = False
     """The contract can search for duplicates, and has to do so (again) before success is told."""
+    search_failed: str = ""
+    """Which search gave no answer, and why; empty where none failed."""

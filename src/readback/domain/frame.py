@@ -5,6 +5,7 @@ Source: the action verification specification, "State Reconciliation Model".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from readback.domain.case import Case, Judged
@@ -12,10 +13,12 @@ from readback.domain.change import differences, outside, withheld
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
+from readback.domain.open_words import BESIDE
 from readback.domain.reading import Presence
 from readback.domain.reconciliation import Reconciliation, refuted, undetermined
 from readback.domain.verdict import Attribution, Why
 
+NAMED_MAX: Final = 10
 _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
 
 
@@ -32,11 +35,17 @@ def changed_beside(case: Case, judged: Judged, whose: Attribution) -> Reconcilia
     if not (before.taken.reading.complete and judged.taken.reading.complete):
         return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=_NOT_WHOLE)
     old = before.taken.reading.value
-    if outside(frame, differences(old, judged.taken.reading.value)):
+    beside = outside(frame, differences(old, judged.taken.reading.value))
+    if beside:
+        named = ", ".join(beside[:NAMED_MAX]) + (
+            "" if len(beside) <= NAMED_MAX else f" and {len(beside) - NAMED_MAX} more"
+        )
+        detail = f"{BESIDE}{named}."
         if whose is Attribution.OURS:
-            return refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+            found = refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+            return replace(found, detail=detail)
         # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
-        return undetermined(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE)
+        return undetermined(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE, detail)
     unseen = outside(frame, withheld(old))
     if unseen:
         detail = f"Whether {', '.join(unseen)} changed cannot be told: the record of what was before is redacted there."

@@ -277,6 +277,7 @@ class Outcome:
             self.code,
             self.said,
             self.fallen,
+            self.detail,
         )
 
     def as_json(self) -> dict[str, Json]:

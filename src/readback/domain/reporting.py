@@ -25,6 +25,7 @@ from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
+from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines
 from readback.domain.reading import UNREADABLE
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
@@ -82,6 +83,7 @@ class ReportInput:
     """What was said last of its claims."""
     fallen: tuple[str, ...] = ()
     """Claims that it was planned upon, and that stand no more."""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,8 @@ def _difference(report: ReportInput, key: ReportKey) -> str:
         return ""
     if report.discrepancy is Discrepancy.NO_OP_FAILURE and key is ReportKey.FAILED:
         return NOTHING_CHANGED
+    if report.detail.startswith(BESIDE):
+        return BESIDE_WORDS
     return f" Found: {DISCREPANCIES[report.discrepancy].definition}"
 
 
@@ -354,6 +358,7 @@ def worded(report: ReportInput) -> Wording:
         lines.append(f"Discrepancy: {report.discrepancy.value}. {row.definition}")
     if report.reason and _CODE.fullmatch(report.reason):
         lines.append(f"Reason: {report.reason}")
+    lines += reason_lines(report.verdict, report.why, report.detail)
     if report.parts_done or report.parts_open:
         done, open_ = _list(report.parts_done), _list(report.parts_open)
         lines.append(f"Parts: completed {done}; unresolved {open_}.")

@@ -61,6 +61,8 @@ class Run:
     found: tuple[Judged, ...] | None = None
     search_proven: bool = False
     """The search behind `found` is complete, and has found an earlier effect of this contract by the same mark."""
+    search_failed: str = ""
+    """Which search gave no answer in its last turn, and why."""
     lookup: Lookup | None = None
     staged: object = None
     judged: tuple[Evaluation, ...] | None = None

@@ -131,7 +131,10 @@ def strongest(contract: Contract) -> int:
 def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
     terms = run.contract.readers[index]
     strong = terms.consistency is _STRONG or role is _BEFORE
-    take = Take(run.plan, _READER, index, run.call_context(strong), run.given, terms.timeout_us)
+    context = run.call_context(strong)
+    if role is _BEFORE and context.before is not None:
+        context = replace(context, before=None)  # taken again, as after an approval: what is told is of before the call
+    take = Take(run.plan, _READER, index, context, run.given, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
     run.passed(called.finished_us)
@@ -195,7 +198,7 @@ def describe_error(error: BaseException | None) -> str:
 
 def search(run: Run) -> Steps:
     """Every effect with our stamp. A search that fails leaves `found` as None: nobody looked."""
-    run.found, run.search_proven = None, False
+    run.found, run.search_proven, run.search_failed = None, False, ""
     find = run.plan.hands.find
     if find is None:
         return
@@ -206,6 +209,7 @@ def search(run: Run) -> Steps:
     run.passed(called.finished_us)
     readings = _listed(called)
     if readings is None:
+        run.search_failed = f"{find.name!r} {_why_none(called)}"
         return
     judged = []
     for reading in readings:
@@ -221,6 +225,7 @@ def search(run: Run) -> Steps:
         )
         judged.append(judge_reading(run.plan, taken, run.variables(), run.taken_before))
     if any(_anothers(run, each) for each in judged):
+        run.search_failed = f"{find.name!r} lists what does not bear the stamp of this action."
         return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
     run.found = tuple(judged)
     complete = run.contract.find_complete and all(each.taken.reading.complete for each in judged)
@@ -276,6 +281,17 @@ def _listed(called: Called) -> tuple[Reading, ...] | None:
     return readings if len(readings) == len(values) and fits([r.value for r in readings]) else None
 
 
+def _why_none(called: Called) -> str:
+    """Why a search brought nothing that can be judged."""
+    if called.ending is _RAISED:
+        return f"raised {describe_error(called.error)}"
+    if called.ending is not _RETURNED:
+        return "gave no answer in time."
+    if isinstance(called.value, list | tuple) and len(called.value) > FOUND_MAX:
+        return f"found more than {FOUND_MAX}."
+    return "answered with something that is no list of readings."
+
+
 def look_up(run: Run) -> Steps:
     """What became of the attempt with our key. An answer that is not a Lookup is no answer."""
     if run.plan.hands.lookup is None:
@@ -323,6 +339,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             dead=dead,
             seen=action.seen,
             look_due=not told and look_due(run, timing),
+            search_failed=run.search_failed,
         )
     )
 

@@ -1,0 +1,57 @@
+"""The class and the reason of a judgement that leaves the state open. Pure.
+
+Called by `reconcile` on its last result. A propagation delay is a change that was seen to be committed, so that it is
+said only where that was seen. When the window has closed, what is still open has a class: a state that could not be
+seen is unverifiable, and any other is unknown. It must not change a verdict, nor what the recovery table goes by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from readback.domain.attribution import bears_stamp, effect_known, is_effect
+from readback.domain.case import Case, Judged
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.reconciliation import Reconciliation
+from readback.domain.verdict import Why
+
+_DELAY: Final = Discrepancy.PROPAGATION_DELAY
+_UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})
+"""The source did not answer, or is not recent enough."""
+
+
+def classed(case: Case, result: Reconciliation) -> Reconciliation:
+    """An open judgement with its class, and with the search that failed."""
+    if not result.open:
+        return result
+    discrepancy = result.discrepancy
+    unsearched = result.why is Why.SETTLING and case.look_due and case.window_closed and case.found is None
+    if discrepancy is _DELAY and (unsearched or not _commit_seen(case, result)):
+        discrepancy = None
+    if discrepancy is None and case.window_closed:
+        unseen = unsearched or result.why in _UNSEEN
+        discrepancy = Discrepancy.UNVERIFIABLE_STATE if unseen else Discrepancy.UNKNOWN_STATE
+    detail = _with_search(case, result.detail)
+    if discrepancy is result.discrepancy and detail == result.detail:
+        return result
+    return replace(result, discrepancy=discrepancy, detail=detail)
+
+
+def _commit_seen(case: Case, result: Reconciliation) -> bool:
+    """The change itself was seen: it holds already, it bears our mark, or the search or the key's record shows it."""
+    if result.why is Why.SETTLING or case.seen or effect_known(case):
+        return True
+    return any(is_effect(each) and _is_ours(case, each) for each in case.checks)
+
+
+def _is_ours(case: Case, judged: Judged) -> bool:
+    reading = judged.taken.reading
+    return bears_stamp(case, judged) or reading.commit_token_honoured or reading.created_after_dispatch
+
+
+def _with_search(case: Case, detail: str) -> str:
+    if case.found is not None or not case.search_failed:
+        return detail
+    said = f"The search for what this action left failed: {case.search_failed}"
+    return f"{detail} {said}" if detail and said not in detail else detail or said
